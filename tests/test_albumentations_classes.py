@@ -24,6 +24,7 @@ from test_from_albumentations import (
     steps,
     theirs,
 )
+from torch.utils.data import DataLoader
 from transform_cases import seeded
 
 from imgops import transforms as ours
@@ -260,6 +261,25 @@ def test_force_apply() -> None:
         assert_equal(mine(image=SCENE, **more), given(image=SCENE, **more), str(more))
     found = mine(image=torch.from_numpy(SCENE).permute(2, 0, 1), force_apply=True)
     assert_equal(pixels(found["image"]), 255 - SCENE, "tensors")
+
+
+class Frames(torch.utils.data.Dataset[Any]):
+    def __init__(self, transform: Any) -> None:
+        self.transform = transform
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(image=SCENE)["image"].tobytes()
+
+
+@pytest.mark.parametrize("seed", [None, 4])
+def test_workers_draw_differently(seed: int | None) -> None:
+    mine = converted(A.Compose([A.OneOf([A.GaussNoise(), A.RandomToneCurve()], p=1)], seed=seed))
+    torch.manual_seed(0)
+    found = list(DataLoader(Frames(mine), num_workers=2, batch_size=None))
+    assert len(set(found)) == len(found) == 8
 
 
 def test_calls_from_several_threads() -> None:

@@ -76,6 +76,10 @@ FORMS: dict[str, Form] = {
         {"bbox_params": A.BboxParams("yolo", label_fields=["labels", "scores"])},
         {"bboxes": [tuple(b) for b in YOLO], "labels": ("x", "y"), "scores": np.array([0.5, 0.25])},
     ),
+    "labels in columns": (
+        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])},
+        {"bboxes": BOXES, "labels": np.array([[3], [1], [2]])},
+    ),
     "boxes with columns": (
         {"bbox_params": A.BboxParams("albumentations", clip=True)},
         {"bboxes": np.array([[0.1, 0.2, 0.5, 0.6, 7], [0.5, 0.5, 0.9, 1, 8]])},

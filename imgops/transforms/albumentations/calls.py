@@ -34,6 +34,8 @@ class Call:
         #: Boxes and keypoints are read and written by albumentations' own code.
         self.processors: dict[str, Any] = dict(getattr(given, "processors", None) or {})
         self.fields = {f for p in self.processors.values() for f in p.params.label_fields or ()}
+        #: All keywords that the pipeline reads.
+        self.known = frozenset(given.available_keys)
         self.targets: dict[str, str] = dict(getattr(given, "additional_targets", None) or {})
         #: The ToTensorV2 of the pipeline, if it has one.
         self.last = last
@@ -104,7 +106,7 @@ class Call:
             elif kind in self.processors:
                 if isinstance(value, Tensor):
                     return False
-            elif kind in _SPECIAL or (isinstance(value, (np.ndarray, Tensor)) and value.ndim > 1):
+            elif kind in _SPECIAL or (name not in self.known and _may_be_image(value)):
                 return False
         return "image" in data and not any(isinstance(data.get(n), Tensor) for n in self.fields)
 
@@ -127,7 +129,7 @@ class Call:
                 must = f"from_albumentations: {name} must be a NumPy array or a tensor"
                 raise TypeError(f"{must}, got {type(value).__name__}")
             known = (*_IMAGES, *_MASKS, "bboxes", "keypoints")
-            if kind not in known and isinstance(value, (np.ndarray, Tensor)) and value.ndim > 1:
+            if kind not in known and name not in self.known and _may_be_image(value):
                 must = (
                     f"from_albumentations: arrays must be named {', '.join(known)} or in additional_targets"
                 )
@@ -247,6 +249,11 @@ class Call:
             processor.postprocess(shown)
         del shown["image"]
         result.update(shown)
+
+
+def _may_be_image(value: Any) -> bool:
+    """Return whether a value may be an image: an array or a tensor with several dimensions."""
+    return isinstance(value, (np.ndarray, Tensor)) and value.ndim > 1
 
 
 def _table(values: np.ndarray) -> np.ndarray:

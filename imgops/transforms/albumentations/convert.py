@@ -306,15 +306,19 @@ def from_albumentations(compose: Any) -> Any:
     Warns
     -----
     UserWarning
-        If boxes or keypoints would be repeated in a mirrored border, which they are not here.
+        If boxes or keypoints would be repeated in a mirrored border, which they are not beside tensors.
 
     Notes
     -----
-    Reference: albumentations 2.0.8. Images, masks and labels are equal to the bit; boxes and keypoints are
-    computed in float64 and come within a thousandth of a pixel. albumentations' own code draws: by its seed,
-    or, without one, by seeds that PyTorch's generator draws. Where no operator has its pixels, it computes
-    the image on the CPU, without a gradient. Boxes that are not valid are clipped to the image in a
-    structure of ``tv_tensors``, where albumentations raises.
+    Reference: albumentations 2.0.8. Its own code draws: by its seed, or, without one, by seeds that PyTorch's
+    generator draws. It also computes NumPy arrays, so that they give its results. Images, masks and labels
+    that are tensors are equal to the bit; boxes and keypoints beside them are computed in float64 and come
+    within a thousandth of a pixel. Where no operator has albumentations' pixels, it computes the image on
+    the CPU, without a gradient. Boxes that are not valid are clipped to the image in a structure of
+    ``tv_tensors``, where albumentations raises.
+
+    A class that follows one of albumentations' is computed by its own methods. In a graph and with
+    ``per_sample=True`` it must keep the size and the dtype of the image.
 
     Examples
     --------

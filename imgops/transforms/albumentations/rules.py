@@ -69,9 +69,11 @@ def _is_code(value: Any) -> bool:
     return isinstance(value, property) or (callable(value) and not isinstance(value, type))
 
 
-_METHODS = ("__call__", "apply", "apply_to_bboxes", "apply_to_keypoints", "apply_to_mask")
-_METHODS += ("apply_with_params", "get_params", "get_params_dependent_on_data", "should_apply")
-_METHODS += ("update_transform_params",)
+#: The methods that may be replaced in albumentations' own classes.
+_METHODS = (
+    *("__call__", "apply", "apply_to_bboxes", "apply_to_keypoints", "apply_to_mask", "apply_with_params"),
+    *("get_params", "get_params_dependent_on_data", "should_apply", "update_transform_params"),
+)
 
 
 def _is_theirs(method: Any) -> bool:
