@@ -78,6 +78,7 @@ bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and k
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.pipelines
 	$(PY) -m benchmarks.recipes
+	$(PY) -m benchmarks.albumentations_calls
 
 docs: $(VENV)/.docs ## Build the pages, run the gallery, look at every page in a browser
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html

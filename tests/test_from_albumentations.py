@@ -645,11 +645,6 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
         "arrays must be named image, ",
     ),
     "a file": ({"image": "a.jpg"}, TypeError, "image must be a NumPy array or a tensor, got str"),
-    "no mask": (
-        {"image": SCENE, "mask": None},
-        TypeError,
-        "mask must be a NumPy array or a tensor, got None",
-    ),
     "sizes": (
         {"image": SCENE, "mask": MASK[1:]},
         ValueError,

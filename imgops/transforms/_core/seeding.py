@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ class Seeded:
     def __init__(self, transform: Callable[..., Any], seeds: int | list[int]) -> None:
         self.transform, self.seeds = transform, seeds
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        transform = partial(self.transform, **named) if named else self.transform
         if isinstance(self.seeds, list):
-            return _with_rows(self.transform, self.seeds, inputs)
+            return _with_rows(transform, self.seeds, inputs)
         with _use_keys(None), exchange_generator(torch.Generator().manual_seed(self.seeds)):
-            return self.transform(*inputs)
+            return transform(*inputs)
 
     def __repr__(self) -> str:
         return f"seeded({self.transform!r}, seeds={self.seeds})"

@@ -19,14 +19,23 @@ from imgops.transforms.albumentations.rules import OUTSIDE
 #: What albumentations takes by keyword, and these transforms do not.
 _REFUSED = ("volume", "volumes", "mask3d", "masks3d")
 _IMAGES, _MASKS = ("image", "images"), ("mask", "masks")
+_SPECIAL = frozenset({*_REFUSED, "bboxes", "images", "keypoints", "masks"})
 
 
 class Call:
-    """How a pipeline of albumentations reads its keywords: its processors, targets and last step."""
+    """How a pipeline of albumentations reads its keywords: its processors, targets and last step.
 
-    def __init__(self, given: Any, last: Any) -> None:
+    Arrays alone go to :mod:`.arrays`. Where one of the keywords is a tensor, all of them become tensors,
+    which imgops' own transforms take.
+    """
+
+    def __init__(self, given: Any, last: Any, on_arrays: Any) -> None:
+        self.on_arrays, self.is_sequence = on_arrays, hasattr(on_arrays, "run_applied")
         #: Boxes and keypoints are read and written by albumentations' own code.
         self.processors: dict[str, Any] = dict(getattr(given, "processors", None) or {})
+        self.fields = {f for p in self.processors.values() for f in p.params.label_fields or ()}
+        #: All keywords that the pipeline reads.
+        self.known = frozenset(given.available_keys)
         self.targets: dict[str, str] = dict(getattr(given, "additional_targets", None) or {})
         #: The ToTensorV2 of the pipeline, if it has one.
         self.last = last
@@ -37,16 +46,18 @@ class Call:
 
     def run(self, pipeline: Any, data: dict[str, Any]) -> dict[str, Any]:
         """Run a pipeline on keywords, and return a dict of the same names."""
-        self._check(data)
-        if pipeline.whole is not None and not pipeline.whole._source.chance():
+        is_forced = bool(data.pop("force_apply", False))
+        has_tensors = not self._are_usual(data)
+        if has_tensors:
+            self._check(data)
+            height, width = self._size(data)
+            has_tensors = any(self._is_tensor(n, x) for n, x in data.items())
+        if not has_tensors:
+            run = self.on_arrays.run_applied if is_forced and self.is_sequence else self.on_arrays.run
+            return dict(run(data))
+        if pipeline.whole is not None and not (is_forced or pipeline.whole._source.chance()):
             return dict(data)
-        if len(data) == 1 and "image" in data and not self.processors:
-            given = data["image"]
-            self._size(data)
-            image = given if isinstance(given, Tensor) else _planes(given)
-            return {"image": self._output("image", pipeline.run_plainly(image), given)}
         data, processors = dict(data), deepcopy(self.processors)
-        height, width = self._size(data)
         boxes_are_tensors = {n for n, x in data.items() if isinstance(x, Tensor) and self._is_listed(n)}
         for name in boxes_are_tensors:
             data[name] = data[name].tolist()
@@ -75,7 +86,29 @@ class Call:
             result[name] = torch.tensor(result[name])
         return result
 
+    def _is_tensor(self, name: str, value: Any) -> bool:
+        if self.kind_of(name) in ("images", "masks") and isinstance(value, (list, tuple)) and value:
+            value = value[0]
+        return isinstance(value, Tensor)
+
     # -- checks ----------------------------------------------------------------------------------------
+
+    def _are_usual(self, data: dict[str, Any]) -> bool:
+        """Return whether keywords are an image and what may follow it, as arrays and lists, and right."""
+        size = None
+        for name, value in data.items():
+            kind = self.targets.get(name, name)
+            if kind == "image" or kind == "mask":
+                shape = value.shape if type(value) is np.ndarray else ()
+                size = size or shape[:2]
+                if len(shape) not in (2, 3) or shape[:2] != size or not shape[0]:
+                    return False
+            elif kind in self.processors:
+                if isinstance(value, Tensor):
+                    return False
+            elif kind in _SPECIAL or (name not in self.known and _may_be_image(value)):
+                return False
+        return "image" in data and not any(isinstance(data.get(n), Tensor) for n in self.fields)
 
     def _check(self, data: dict[str, Any]) -> None:
         if not any(self.kind_of(n) in _IMAGES for n in data):
@@ -90,19 +123,20 @@ class Call:
                 params = {"bboxes": "bbox_params", "keypoints": "keypoint_params"}[kind]
                 must = f"from_albumentations: {name} must come with {params} of the pipeline"
                 raise ValueError(f"{must}, got none")
+            if kind == "mask" and value is None:
+                continue
             if kind in (*_IMAGES, "mask") and not isinstance(value, (np.ndarray, Tensor, list, tuple)):
                 must = f"from_albumentations: {name} must be a NumPy array or a tensor"
                 raise TypeError(f"{must}, got {type(value).__name__}")
             known = (*_IMAGES, *_MASKS, "bboxes", "keypoints")
-            if kind not in known and isinstance(value, (np.ndarray, Tensor)) and value.ndim > 1:
+            if kind not in known and name not in self.known and _may_be_image(value):
                 must = (
                     f"from_albumentations: arrays must be named {', '.join(known)} or in additional_targets"
                 )
                 raise TypeError(f"{must}, got {name}")
 
     def _is_listed(self, name: str) -> bool:
-        fields = {f for p in self.processors.values() for f in p.params.label_fields or ()}
-        return self.kind_of(name) in ("bboxes", "keypoints") or name in fields
+        return self.kind_of(name) in ("bboxes", "keypoints") or name in self.fields
 
     def _size(self, data: dict[str, Any]) -> tuple[int, int]:
         """Return the height and width of the image; all images and masks must share them."""
@@ -215,6 +249,11 @@ class Call:
             processor.postprocess(shown)
         del shown["image"]
         result.update(shown)
+
+
+def _may_be_image(value: Any) -> bool:
+    """Return whether a value may be an image: an array or a tensor with several dimensions."""
+    return isinstance(value, (np.ndarray, Tensor)) and value.ndim > 1
 
 
 def _table(values: np.ndarray) -> np.ndarray:

@@ -12,9 +12,10 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
-from imgops.transforms.albumentations.rules import Unmapped
+from imgops.transforms.albumentations.rules import Unmapped, name_of
 from imgops.transforms.color import channels
 from imgops.transforms.functional import _dispatch
 
@@ -40,19 +41,43 @@ class _Conversion(OperatorTransform, v2.Transform):
 
 
 class _AffineLevels(_Conversion):
-    """Floats from levels by albumentations' own table, and from floats by the same line."""
+    """Floats from levels by albumentations' own tables, and from other values by the same line."""
 
-    table: Tensor
+    tables: list[Tensor]
     shift: Tensor
     factor: Tensor
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        # Of more numbers than there are channels, albumentations takes the first.
         count = image.shape[-3]
         if image.dtype == torch.uint8:
-            return imgops.lut(image, self.table[:count] if self.table.ndim > 1 else self.table)
-        shift, factor = (x[:count].to(image.device)[:, None, None] for x in (self.shift, self.factor))
+            table = self.tables[min(count, len(self.tables)) - 1]
+            return imgops.lut(image, table if len(table) == count else table[0])
+        shift, factor = (_fitted(x, count).to(image.device)[:, None, None] for x in (self.shift, self.factor))
         return (image.float() - shift) * factor
+
+
+def _fitted(values: Tensor, count: int) -> Tensor:
+    """Return a number for each channel: of more, the first ones; of fewer, the first one for all."""
+    return values[:count] if len(values) >= count else values[:1]
+
+
+class _Shares(_AffineLevels):
+    """Floats from levels as shares of the largest one; floats stay as they are."""
+
+    largest: float | None
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if image.dtype == torch.uint16:
+            return (image.double() / float(self.largest or 65535)).float()
+        return super()._image(_levels_or_floats(image, "ToFloat", "uint8, uint16"), params, kind)
+
+
+def _levels_or_floats(image: Tensor, name: str, levels: str) -> Tensor:
+    """Return an image of uint8 or floats; raise for another dtype."""
+    if image.dtype != torch.uint8 and not image.is_floating_point():
+        must = f"{name}: image must be {levels} or floating point"
+        raise_error(TypeError, f"{must}, got {image.dtype}")
+    return image
 
 
 class _ImageNormalization(_Conversion):
@@ -83,30 +108,42 @@ class _RoundedLevels(_Conversion):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if image.dtype == torch.uint8:
             return image
+        image = _levels_or_floats(image, "FromFloat", "uint8")
         return (image.float() * self.largest).round().clamp(0, 255).to(torch.uint8)
 
 
-def _of_levels(given: Any) -> Tensor:
-    """Return what a transform makes of each level, ``(256,)`` or ``(C, 256)``."""
-    mean = getattr(given, "mean_np", np.float32(0))
-    levels = np.repeat(np.arange(256, dtype=np.uint8)[:, None, None], mean.size, 2)
-    table = (
-        torch.from_numpy(np.ascontiguousarray(given.apply(levels))).reshape(256, mean.size).mT.contiguous()
-    )
-    return table[0] if mean.size == 1 else table
+def tables_of(given: Any) -> list[np.ndarray]:
+    """Return what Normalize or ToFloat makes of each level, ``(256, C)``, for images of 1, 2, ... channels.
+
+    The last table is for all that have more channels than the transform has numbers: one number serves them.
+    """
+    most = max(np.size(getattr(given, name, 0)) for name in ("mean_np", "denominator"))
+    counts = range(1, most + 2) if most > 1 else [1]
+    levels = np.arange(256, dtype=np.uint8)[:, None, None]
+    each = [given.apply(np.repeat(levels, count, 2)).reshape(256, count) for count in counts]
+    return [np.ascontiguousarray(table) for table in each]
+
+
+def has_tables(given: Any) -> bool:
+    """Return whether a transform is a function of each level, and not of the whole image."""
+    name = name_of(given)
+    return name == "ToFloat" or (name == "Normalize" and given.normalization == "standard")
+
+
+def _tensors_of(given: Any) -> list[Tensor]:
+    return [torch.from_numpy(table).mT.contiguous() for table in tables_of(given)]
 
 
 def _normalize(given: Any) -> list[Any]:
-    if given.normalization != "standard":
+    if not has_tables(given):
         return [_ImageNormalization("Normalize", kind=given.normalization)]
     shift, factor = (torch.from_numpy(np.atleast_1d(x)) for x in (given.mean_np, given.denominator))
-    return [_AffineLevels("Normalize", table=_of_levels(given), shift=shift, factor=factor)]
+    return [_AffineLevels("Normalize", tables=_tensors_of(given), shift=shift, factor=factor)]
 
 
 def _to_float(given: Any) -> list[Any]:
-    # albumentations leaves images of float32 as they are.
-    shift, factor = torch.zeros(1), torch.ones(1)
-    return [_AffineLevels("ToFloat", table=_of_levels(given), shift=shift, factor=factor)]
+    line = {"shift": torch.zeros(1), "factor": torch.ones(1)}
+    return [_Shares("ToFloat", tables=_tensors_of(given), largest=given.max_value, **line)]
 
 
 def _from_float(given: Any) -> list[Any]:

@@ -9,12 +9,21 @@ from imgops.transforms import containers, conversion
 from imgops.transforms._core import programs
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Shape
-from imgops.transforms.albumentations import draws, host
+from imgops.transforms.albumentations import arrays, draws, host
 from imgops.transforms.albumentations.annotations import _Filter, _Removal
 from imgops.transforms.albumentations.calls import Call, _Pipeline
 from imgops.transforms.albumentations.conversions import CONVERSIONS
-from imgops.transforms.albumentations.moves import MOVES, Drawn, draws_its_chance
-from imgops.transforms.albumentations.rules import MIRRORS, Rule, Unmapped, report
+from imgops.transforms.albumentations.moves import MOVES, VALUES, Drawn, draws_its_chance
+from imgops.transforms.albumentations.rules import (
+    MIRRORS,
+    Rule,
+    Unmapped,
+    bases_of,
+    changed_names,
+    is_container,
+    name_of,
+    report,
+)
 
 __all__ = ["from_albumentations"]
 
@@ -59,7 +68,8 @@ def _drawn_by(source: draws.Source, made: Any) -> Any:
 # -- single transforms ---------------------------------------------------------------------------------------
 
 
-CONTAINERS = ("Compose", "OneOf", "OneOrOther", "RandomOrder", "ReplayCompose", "Sequential", "SomeOf")
+SEQUENCES = ("Compose", "ReplayCompose", "Sequential")
+CONTAINERS = (*SEQUENCES, "OneOf", "OneOrOther", "RandomOrder", "SomeOf")
 
 #: The transforms without a counterpart, and why they have none.
 WITHOUT = {
@@ -85,14 +95,20 @@ _RESIZING = frozenset(MOVES) - {"HorizontalFlip", "VerticalFlip"} | {
 
 
 def _changes_size(given: Any) -> bool:
-    name = type(given).__name__
-    if name == "CropAndPad":
+    bases = set(bases_of(given))
+    if "CropAndPad" in bases:
         return not given.keep_size
-    if name == "Perspective":
+    if "Perspective" in bases:
         return not given.keep_size or given.fit_output
-    if name == "SafeRotate":  # it shrinks the image until that fits into its own size
+    if "SafeRotate" in bases:  # it shrinks the image until that fits into its own size
         return False
-    return name in _RESIZING or getattr(given, "crop_border", False) or getattr(given, "fit_output", False)
+    return bool(
+        bases & _RESIZING or getattr(given, "crop_border", False) or getattr(given, "fit_output", False)
+    )
+
+
+#: The methods that only albumentations' own call runs: a subclass that has its own cannot be converted.
+_UNSEEN = {"__call__", "apply_with_params"}
 
 
 class _Reader:
@@ -110,27 +126,33 @@ class _Reader:
         self.rule = Rule(self.boxes is not None, points is not None, drops_points)
         #: The ToTensorV2 of the pipeline, if it has one.
         self.last: Any = None
+        #: The transforms whose counterparts draw nothing but their chance.
+        self.silent: set[int] = set()
         if points is not None and len(points.format) > 2:
             self.unmapped.append(f"KeypointParams(format={points.format})")
 
     def read(self, given: Any, forced: bool = False) -> list[Any]:
         """Return the counterparts of a transform; ``forced`` says that it was chosen already."""
-        name = type(given).__name__
         try:
-            if name in WITHOUT:
-                raise Unmapped(WITHOUT[name])
-            if draws.is_container(given):
+            without = next((WITHOUT[n] for n in bases_of(given) if n in WITHOUT), None)
+            if without is not None:
+                raise Unmapped(without)
+            changed = changed_names(given)
+            if changed & _UNSEEN:
+                raise Unmapped(f"it has its own {' and '.join(sorted(changed & _UNSEEN))}")
+            if is_container(given):
                 return self._read_container(given, forced)
-            return self._read_one(given, name, forced)
+            return self._read_one(given, name_of(given), forced)
         except Unmapped as why:
-            self.unmapped.append(f"{name} ({why})")
+            self.unmapped.append(f"{type(given).__name__} ({why})")
         return []
 
     def _read_container(self, given: Any, forced: bool) -> list[Any]:
-        name = type(given).__name__
+        name = name_of(given)
         if name not in CONTAINERS:
-            raise Unmapped("it is another container")
-        if name in ("Compose", "ReplayCompose", "Sequential"):
+            changed = ", ".join(sorted(changed_names(given)))
+            raise Unmapped(f"it has its own {changed}" if changed else "it is another container")
+        if name in SEQUENCES:
             steps: list[Any] = []
             for inner in given.transforms:
                 steps += self.add_filter(self.read(inner), is_first=not steps)
@@ -163,6 +185,7 @@ class _Reader:
                 if given.p < 1:
                     raise Unmapped(f"p={given.p}")
                 self.last = given
+            self.silent.add(id(given))
             return self._by_chance(CONVERSIONS[name](given), given, forced)
         if name in MOVES:
             try:
@@ -171,7 +194,7 @@ class _Reader:
                 pass
         self._require_own_data(given)
         if getattr(given, "border_mode", 0) in MIRRORS and self.rule.follows:
-            self.near[name] = "boxes and keypoints are not repeated in a mirrored border"
+            self.near[type(given).__name__] = "boxes and keypoints are not repeated in a mirrored border"
         if not _changes_size(given):
             return [host._ByAlbumentations.of(host.Host(given, forced))]
         made = host._ResizedByAlbumentations.of(host.Host(given, True))
@@ -185,12 +208,14 @@ class _Reader:
             raise Unmapped(f"num_output_channels={given.num_output_channels}")
         if getattr(given, "bbox_labels", None):
             raise Unmapped("it reads the labels of boxes")
-        if type(given).__name__ == "RandomGridShuffle" and self.rule.has_boxes:
+        if "RandomGridShuffle" in bases_of(given) and self.rule.has_boxes:
             raise Unmapped("it cuts boxes into several")
 
     def _read_move(self, given: Any, name: str, forced: bool) -> list[Any]:
         made = MOVES[name]({**given.get_transform_init_args(), "p": given.p, "rule": self.rule})
         steps = made if isinstance(made, list) else [made]
+        if name not in VALUES:
+            self.silent.add(id(given))
         alone = draws_its_chance(steps[-1])
         for step in steps:
             if isinstance(step, RandomTransform):
@@ -221,9 +246,9 @@ class _Reader:
         return steps + self.filter(*each)
 
     def read_outermost(self, given: Any) -> Any:
-        """Return the counterpart of the outermost transform."""
+        """Return the counterpart of the outermost transform, None if some of it has none."""
         whole = copy(given)
-        whole.p = 1.0 if draws.is_container(given) else given.p
+        whole.p = 1.0 if name_of(given) in SEQUENCES else given.p
         steps = self.read(whole)
         if self.boxes is not None or self.rule.drops_points:
             last = self.filter()
@@ -236,8 +261,12 @@ class _Reader:
             steps = [*first, *steps, *last, _Removal(box_labels, point_labels)]
         if whole.p != given.p:
             steps = self._by_chance(steps, given, False)
+        if self.unmapped:
+            return None
         decides = steps[0] if whole.p != given.p and steps else None
-        return _Pipeline(steps or [conversion.Identity()], Call(given, self.last), decides)
+        on_arrays = arrays.step_of(given, False, lambda t: id(t) in self.silent)
+        call = Call(given, self.last, on_arrays)
+        return _Pipeline(steps or [conversion.Identity()], call, decides)
 
 
 def _moves(step: Any) -> bool:
@@ -246,7 +275,7 @@ def _moves(step: Any) -> bool:
 
 def is_of_albumentations(given: Any) -> bool:
     """Return whether something is a transform of albumentations, or of a class that follows one."""
-    return any(c.__module__.partition(".")[0] == "albumentations" for c in type(given).__mro__)
+    return not {"BasicTransform", "BaseCompose"}.isdisjoint(bases_of(given))
 
 
 def from_albumentations(compose: Any) -> Any:
@@ -277,15 +306,19 @@ def from_albumentations(compose: Any) -> Any:
     Warns
     -----
     UserWarning
-        If boxes or keypoints would be repeated in a mirrored border, which they are not here.
+        If boxes or keypoints would be repeated in a mirrored border, which they are not beside tensors.
 
     Notes
     -----
-    Reference: albumentations 2.0.8. Images, masks and labels are equal to the bit; boxes and keypoints are
-    computed in float64 and come within a thousandth of a pixel. albumentations' own code draws: by its seed,
-    or, without one, by seeds that PyTorch's generator draws. Where no operator has its pixels, it computes
-    the image on the CPU, without a gradient. Boxes that are not valid are clipped to the image in a
-    structure of ``tv_tensors``, where albumentations raises.
+    Reference: albumentations 2.0.8. Its own code draws: by its seed, or, without one, by seeds that PyTorch's
+    generator draws. It also computes NumPy arrays, so that they give its results. Images, masks and labels
+    that are tensors are equal to the bit; boxes and keypoints beside them are computed in float64 and come
+    within a thousandth of a pixel. Where no operator has albumentations' pixels, it computes the image on
+    the CPU, without a gradient. Boxes that are not valid are clipped to the image in a structure of
+    ``tv_tensors``, where albumentations raises.
+
+    A class that follows one of albumentations' is computed by its own methods. In a graph and with
+    ``per_sample=True`` it must keep the size and the dtype of the image.
 
     Examples
     --------

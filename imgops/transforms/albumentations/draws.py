@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -20,20 +20,28 @@ from torch.utils.data import get_worker_info
 
 from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
+from imgops.transforms.albumentations.rules import bases_of, changed_names, is_container
 
+#: The attribute of a copied transform that holds the seed of the worker whose draws it has.
+_PARTED = "_imgops_worker_seed"
 _handles = itertools.count(1)
 _lock = threading.RLock()
 
 
 def drawn_seed() -> int:
     """Draw a seed by PyTorch's generator that a number of a transform can hold."""
-    return int(torch.randint(2**53, ()))
+    return int(_generators.whole.random_(0, 2**53).item())
 
 
 class _Generators(threading.local):
-    """Generators of NumPy and Python that are seeded anew for each draw, because new ones take longer."""
+    """Generators of NumPy and Python that are seeded anew for each draw, because new ones take longer.
+
+    So do new tensors for PyTorch's generator: these are filled as ``torch.rand`` and ``torch.randint`` do.
+    """
 
     def __init__(self) -> None:
+        self.share = torch.empty(1, device="cpu", dtype=torch.float32)
+        self.whole = torch.empty((), device="cpu", dtype=torch.int64)
         self.python = random.Random(0)
         self.numpy = np.random.Generator(np.random.PCG64(0))
         self.state = self.numpy.bit_generator.state
@@ -58,33 +66,41 @@ class seeded_by:
 
     def __enter__(self) -> None:
         _lock.acquire()
-        self.before = list(_states(self.given)) if is_container(self.given) else None
-        if self.before is None:
-            self.own = self.given.random_generator, self.given.py_random
-        self.given.set_random_state(*_generators.seed(self.seed))
+        given = self.given
+        self.before = given.random_generator, given.py_random
+        _give(given, *_generators.seed(self.seed))
 
     def __exit__(self, *why: Any) -> None:
-        if self.before is None:
-            self.given.random_generator, self.given.py_random = self.own
-        else:
-            for inner, generator, py_random in self.before:
-                inner.random_generator, inner.py_random = generator, py_random
+        _give(self.given, *self.before)
         _lock.release()
 
 
-def is_container(given: Any) -> bool:
-    """Return whether something holds transforms; ColorJitter holds functions under the same name."""
-    return any(cls.__name__ == "BaseCompose" for cls in type(given).__mro__)
+class _ongoing:
+    """Let a transform draw from its own generators."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        _lock.acquire()
+        self.source.part_ways()
+
+    def __exit__(self, *why: Any) -> None:
+        _lock.release()
 
 
-def _states(given: Any) -> Iterator[tuple[Any, Any, Any]]:
-    yield given, given.random_generator, given.py_random
-    for inner in given.transforms if is_container(given) else ():
-        yield from _states(inner)
+def _give(given: Any, generator: np.random.Generator, python: random.Random) -> None:
+    """Let a transform draw from other generators, but not the transforms inside of a container."""
+    if hasattr(given, "apply"):
+        given.set_random_state(generator, python)
+    else:
+        given.random_generator, given.py_random = generator, python
 
 
 class Source:
     """A transform of albumentations that draws what its counterpart needs.
+
+    :attr:`name` is that of albumentations' class, or "" if other code runs in its place.
 
     ``forced`` says that a container chose the transform, so that its own probability no longer matters. The
     steps of a sampling program find it by its handle.
@@ -92,7 +108,11 @@ class Source:
 
     def __init__(self, given: Any, forced: bool = False) -> None:
         self.given, self.forced = given, forced
-        self.worker_seed: int | None = None
+        changed = changed_names(given)
+        self.name = "" if changed else next(bases_of(given), "")
+        #: Whether the code that draws, or any of it, is not albumentations' own.
+        self.is_foreign, self.has_own_chance = bool(changed), "should_apply" in changed
+        self.is_container = is_container(given)
         self.handle = next(_handles)
         programs.SOURCES[self.handle] = self
 
@@ -104,34 +124,31 @@ class Source:
         """Whether the draws follow a seed of the pipeline, and go on from call to call."""
         return self.given.seed is not None and not seeding.has_key()
 
-    @contextmanager
-    def generators(self) -> Iterator[None]:
+    def generators(self) -> AbstractContextManager[None]:
         """Let the transform draw from the generators that decide this call."""
-        if not self.draws_on:
-            with seeded_by(self.given, drawn_seed()):
-                yield
-            return
-        with _lock:
-            self._part_ways()
-            yield
+        return _ongoing(self) if self.draws_on else seeded_by(self.given, drawn_seed())
 
-    def _part_ways(self) -> None:
+    def part_ways(self) -> None:
         """Reseed a transform with a seed in a worker of a DataLoader, so that the workers' draws differ."""
-        worker = get_worker_info()
-        if worker is not None and worker.seed != self.worker_seed:
-            self.worker_seed = worker.seed
+        worker, known = get_worker_info(), self.given.__dict__
+        if worker is not None and worker.seed != known.get(_PARTED):
+            known[_PARTED] = worker.seed
             seed = seeding.seed_of((self.given.seed, worker.seed))
-            self.given.set_random_state(np.random.default_rng(seed), random.Random(seed))
+            _give(self.given, np.random.default_rng(seed), random.Random(seed))
 
     def chance(self) -> bool:
         """Draw whether the transform is applied."""
         p = self.given.p
+        if self.has_own_chance:
+            with self.generators():
+                return bool(self.given.should_apply(force_apply=self.forced))
         if p <= 0 or p >= 1 or self.forced:
             return p > 0
         if self.draws_on:
-            with self.generators():
+            with _lock:
+                self.part_ways()
                 return self.given.py_random.random() < p
-        return torch.rand(1).item() < p
+        return _generators.share.uniform_().item() < p
 
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> Any:
         """Return the numbers of the counterpart for an image of a shape, or None if it is not applied."""
@@ -143,7 +160,7 @@ class Chance(Source):
 
     def chance(self) -> bool:
         # Containers ask their generator whatever their probability is.
-        if is_container(self.given) and self.draws_on and not self.forced:
+        if self.is_container and self.draws_on and not self.forced:
             with self.generators():
                 return self.given.py_random.random() < self.given.p
         return super().chance()
@@ -157,7 +174,7 @@ class Choice(Chance):
 
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float]:
         given, count = self.given, len(self.given.transforms)
-        if type(given).__name__ == "OneOrOther":
+        if self.name == "OneOrOther":
             return [0.0 if self.chance() else float(count - 1)]
         if not self.chance():
             return [float(count)]

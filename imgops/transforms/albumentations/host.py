@@ -7,6 +7,7 @@ which it draws. They give the same parameters again for the image, its masks, bo
 from __future__ import annotations
 
 import random
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.albumentations import values
 from imgops.transforms.albumentations.draws import Source, drawn_seed, seeded_by
-from imgops.transforms.albumentations.rules import MIRRORS, OUTSIDE
+from imgops.transforms.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms.functional import _dispatch
 
 #: What a transform may read besides the image: albumentations' names.
@@ -75,7 +76,7 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
 
 def reads_annotations(given: Any) -> frozenset[str]:
     """Return what a transform reads besides the image; some do so without saying it."""
-    names = {cls.__name__ for cls in type(given).__mro__}
+    names = set(bases_of(given))
     unsaid = {"bboxes"} if names & _READ_BOXES else {"mask"} if names & _READ_MASKS else set()
     return ANNOTATIONS_READ & unsaid.union(given.targets_as_params)
 
@@ -275,8 +276,9 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         params = self._source.params(seed, {"image": _view(frames[0])}, (1, *image.shape[-3:]))
         needs_gradient = torch.is_grad_enabled() and image.requires_grad
         tables = [values.OPERATORS, values.NEAR] if needs_gradient or not image.is_cpu else [values.OPERATORS]
-        for table in tables:
-            own = table.get(self._get_name())
+        has_operators = image.dtype == torch.uint8 or image.is_floating_point()
+        for table in tables if has_operators else ():
+            own = table.get(self._source.name)
             out = None if own is None else own(image, self.given, params)
             if out is not None:
                 return out
@@ -289,40 +291,63 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         return torch.stack(changed).reshape(*image.shape[:-3], *changed[0].shape)
 
     def _change_pixels(self, frame: Tensor, params: dict[str, Any]) -> Tensor:
-        array = self.given.apply(_interleaved(_view(frame)), **params)
+        array = self.given.apply_with_params(params, image=_interleaved(_view(frame)))["image"]
         if array.ndim < 2 or (array.ndim == 3 and array.shape[2] != len(frame)):
             must = f"{self._get_name()}: image must keep its {len(frame)} channels"
             raise_error(ValueError, f"{must}, got an array of shape {array.shape}")
         if array.ndim == 2:
             array = array[..., None]
-        self._check_result(array.shape, (frame.shape[-2], frame.shape[-1]))
-        changed = torch.from_numpy(np.ascontiguousarray(array)).permute(2, 0, 1)
-        return changed.to(frame.device, frame.dtype)
-
-    def _check_result(self, shape: Sequence[int], size: tuple[int, int]) -> None:
-        if tuple(shape[:2]) != size:
+        size = tuple(frame.shape[-2:])
+        if tuple(array.shape[:2]) != size and not self._may_resize:
             must = f"{self._get_name()}: image must keep its size {size[0]} x {size[1]}"
-            raise_error(ValueError, f"{must}, got {shape[0]} x {shape[1]}")
+            raise_error(ValueError, f"{must}, got {array.shape[0]} x {array.shape[1]}")
+        changed = torch.from_numpy(np.ascontiguousarray(array)).permute(2, 0, 1)
+        if frame.is_floating_point() and changed.is_floating_point():
+            changed = changed.to(frame.dtype)
+        if self._is_in_operator and changed.dtype != frame.dtype:
+            must = f"{self._get_name()}: image must keep its dtype in a graph or with per_sample=True"
+            raise_error(TypeError, f"{must}, got {changed.dtype} of {frame.dtype}")
+        return changed.to(frame.device)
+
+    @property
+    def _is_in_operator(self) -> bool:
+        """Whether an operator, which fixes size and dtype, made this transform from its description."""
+        return isinstance(self._source, weakref.ProxyType)
+
+    @property
+    def _may_resize(self) -> bool:
+        """Whether the result may have another size: other code than albumentations' own is asked for it."""
+        return self._source.is_foreign and self._moves and not self._is_in_operator
 
     def change_mask(self, mask: Tensor, seed: Sequence[float]) -> Tensor:
         shape = (1, 3, *mask.shape[-2:])
         params = self._source.params(seed, None, shape)
+
+        def changed(array: np.ndarray) -> np.ndarray:
+            return np.ascontiguousarray(self.given.apply_with_params(params, mask=array)["mask"])
+
         if mask.ndim == 3 and mask.shape[0] > 1 and mask.stride(0) == 1:
             # In one mask with channels, the warps of OpenCV may round otherwise than in several masks.
-            whole = self.given.apply_to_mask(array_of(mask.permute(1, 2, 0)), **params)
-            return torch.from_numpy(np.ascontiguousarray(whole)).permute(2, 0, 1).to(mask.device, mask.dtype)
-        planes = array_of(mask.reshape(-1, *mask.shape[-2:]))
-        changed = [np.ascontiguousarray(self.given.apply_to_mask(p, **params)) for p in planes]
-        if not changed:
+            whole = changed(array_of(mask.permute(1, 2, 0)))
+            return torch.from_numpy(whole).permute(2, 0, 1).to(mask.device, mask.dtype)
+        planes = [changed(p) for p in array_of(mask.reshape(-1, *mask.shape[-2:]))]
+        if not planes:
             return mask
-        moved = torch.from_numpy(np.stack(changed))
+        moved = torch.from_numpy(np.stack(planes))
         return moved.to(mask.device, mask.dtype).reshape(*mask.shape[:-2], *moved.shape[1:])
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        out = super().by_torchvision(inpt, values)
+        if out is inpt or not self._may_resize or not hasattr(inpt, "canvas_size"):
+            return out
+        canvas = inpt.canvas_size
+        size = self._size_after(self._source.params(values["seed"], None, (1, 3, *canvas)), canvas)
+        return _dispatch.wrap_like(_subclass.plain(out), inpt, size)
 
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
         params = self._source.params(seed, None, (1, 3, *canvas))
         known = (boxes[:, 2:] > boxes[:, :2]).all(1)  # the others were dropped before
-        given = normalized(boxes, canvas)[known.numpy()]
-        moved = _without_mirrors(self.given).apply_to_bboxes(given, **params) if len(given) else given
+        moved = self._moved("bboxes", normalized(boxes, canvas)[known.numpy()], params)
         high, wide = self._size_after(params, canvas)
         out = torch.zeros_like(boxes)
         places = torch.from_numpy(np.asarray(moved[:, 4], dtype=np.int64))
@@ -335,29 +360,36 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         known = (points > OUTSIDE / 2).all(1)
         given = np.zeros((int(known.sum()), 6), dtype=np.float32)  # x, y, z, angle, scale, and the place
         given[:, :2], given[:, 5] = points[known].numpy(), known.nonzero()[:, 0].numpy()
-        moved = _without_mirrors(self.given).apply_to_keypoints(given, **params) if len(given) else given
+        moved = self._moved("keypoints", given, params)
         out = torch.full_like(points, OUTSIDE)
         out[torch.from_numpy(np.asarray(moved[:, 5], dtype=np.int64))] = torch.from_numpy(
             np.asarray(moved[:, :2], dtype=np.float64)
         )
         return out
 
+    def _moved(self, kind: str, rows: np.ndarray, params: dict[str, Any]) -> np.ndarray:
+        """Return boxes or keypoints after the transform, which does not repeat them in a mirrored border."""
+        if not len(rows):
+            return rows
+        if getattr(self.given, "border_mode", 0) not in MIRRORS:
+            return self.given.apply_with_params(params, **{kind: rows})[kind]
+        plain = copy(self.given)
+        plain.border_mode = cv2.BORDER_CONSTANT
+        return getattr(plain, f"apply_to_{kind}")(rows, **params)
+
     def _size_after(self, params: dict[str, Any], canvas: tuple[int, int]) -> tuple[int, int]:
-        return canvas
-
-
-def _without_mirrors(given: Any) -> Any:
-    """Return a transform that does not repeat boxes and keypoints in a mirrored border."""
-    if getattr(given, "border_mode", 0) not in MIRRORS:
-        return given
-    plain = copy(given)
-    plain.border_mode = cv2.BORDER_CONSTANT
-    return plain
+        if not self._may_resize:
+            return canvas
+        blank = np.zeros(canvas, dtype=np.uint8)
+        return self.given.apply_with_params(params, mask=blank)["mask"].shape[:2]
 
 
 def _view(frame: Tensor) -> np.ndarray:
-    """Return an image ``(C, H, W)`` as albumentations knows it, without a copy if it is on the host."""
-    known = frame if frame.dtype in (torch.uint8, torch.float32) else frame.float()
+    """Return an image ``(C, H, W)`` as albumentations knows it, without a copy if it is on the host.
+
+    Floats become float32, because albumentations has no other ones.
+    """
+    known = frame.float() if frame.is_floating_point() else frame
     return known.detach().cpu().numpy().transpose(1, 2, 0)
 
 
@@ -374,8 +406,7 @@ def _interleaved(array: np.ndarray) -> np.ndarray:
 class _ResizedByAlbumentations(RandomSizeTransform, _ByAlbumentations):
     """A transform of albumentations that changes the size of the image, and is always applied."""
 
-    def _check_result(self, shape: Sequence[int], size: tuple[int, int]) -> None:
-        return
+    _may_resize = True
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         if not numbers[0]:
@@ -384,18 +415,8 @@ class _ResizedByAlbumentations(RandomSizeTransform, _ByAlbumentations):
             self._source.params(numbers[1:], None, (1, 3, height, width)), (height, width)
         )
 
-    def _size_after(self, params: dict[str, Any], canvas: tuple[int, int]) -> tuple[int, int]:
-        return self.given.apply_to_mask(np.zeros(canvas, dtype=np.uint8), **params).shape[:2]
-
     def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
         if params.is_known:
             return super()._change_as(image, params, kind)
         sizes = self._sizes(params)
         return operators.apply_to_size(image, params.numbers, *sizes, self._description, kind)
-
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        out = super().by_torchvision(inpt, values)
-        if out is inpt or not hasattr(inpt, "canvas_size"):
-            return out
-        height, width = self.sampled_sizes([1.0, *values["seed"]], *inpt.canvas_size)
-        return _dispatch.wrap_like(_subclass.plain(out), inpt, (height, width))

@@ -92,7 +92,7 @@ class Drawn(Source):
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> Any:
         if not self.chance():
             return None
-        name = type(self.given).__name__
+        name = self.name
         _, channels, height, width = shape
         if name not in VALUES:
             return transform.pack({}, height, width)
@@ -104,11 +104,17 @@ class Drawn(Source):
             try:
                 params = sampled(self.given, data)
             except Exception as why:
-                if type(why).__name__ != "CropSizeError":
+                if not isinstance(why, _crop_size_error()):
                     raise
                 must = f"{name}: image must be at least {self.given.height} x {self.given.width}"
                 raise ValueError(f"{must}, got {height} x {width}") from None
         return transform.pack(VALUES[name](params), height, width)
+
+
+def _crop_size_error() -> type[Exception]:
+    from albumentations.augmentations.crops.transforms import CropSizeError  # type: ignore[import-untyped]
+
+    return CropSizeError
 
 
 # -- classes -------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torchvision import tv_tensors
@@ -28,6 +29,61 @@ def report(op: str, unmapped: Sequence[str], near: Mapping[str, str]) -> None:
     if near:
         listed = "; ".join(f"{name}: {differs}" for name, differs in near.items())
         warnings.warn(f"{op}: these come near, but differ: {listed}", stacklevel=3)
+
+
+# -- classes -----------------------------------------------------------------------------------------------
+
+#: What a subclass may define without being another transform: its arguments and how it is stored.
+_HARMLESS = frozenset({"InitSchema", "_abc_impl", "_original_init", "get_class_fullname"}) | {
+    "get_transform_init_args_names"
+}
+
+
+def is_own_class(cls: type) -> bool:
+    """Return whether a class is one that albumentations exports, and not one of the same name."""
+    return getattr(sys.modules.get("albumentations"), cls.__name__, None) is cls
+
+
+def bases_of(given: Any) -> Iterator[str]:
+    """Yield the names of albumentations' own classes that something is an instance of, the closest first."""
+    return (cls.__name__ for cls in type(given).__mro__ if is_own_class(cls))
+
+
+def is_container(given: Any) -> bool:
+    """Return whether something holds transforms; ColorJitter holds functions under the same name."""
+    return "BaseCompose" in bases_of(given)
+
+
+def changed_names(given: Any) -> set[str]:
+    """Return what a subclass, or the instance itself, has in the place of albumentations' own code."""
+    mro = type(given).__mro__
+    closest = next((i for i, cls in enumerate(mro) if is_own_class(cls)), len(mro) - 1)
+    base = mro[closest]
+    found = {n for cls in mro[:closest] for n in vars(cls) if hasattr(base, n)} - _HARMLESS
+    found = {n for n in found if not n.startswith("__") or n == "__call__"}  # such as __init__ and __doc__
+    found |= {n for n in vars(given) if _is_code(getattr(type(given), n, None))}
+    return found | {n for n in _METHODS if not _is_theirs(getattr(base, n, None))}
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, property) or (callable(value) and not isinstance(value, type))
+
+
+#: The methods that may be replaced in albumentations' own classes.
+_METHODS = (
+    *("__call__", "apply", "apply_to_bboxes", "apply_to_keypoints", "apply_to_mask", "apply_with_params"),
+    *("get_params", "get_params_dependent_on_data", "should_apply", "update_transform_params"),
+)
+
+
+def _is_theirs(method: Any) -> bool:
+    """Return whether a method was not replaced in albumentations' own class."""
+    return getattr(method, "__module__", "albumentations").partition(".")[0] in ("albumentations", "albucore")
+
+
+def name_of(given: Any) -> str:
+    """Return the name of albumentations' class whose code runs, or "" if any of that code is another."""
+    return "" if changed_names(given) else next(bases_of(given), "")
 
 
 class Rule(NamedTuple):
