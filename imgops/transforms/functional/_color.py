@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torchvision.transforms.v2 import functional as reference
 
 import imgops
 from imgops._packed import PackedImages
@@ -143,6 +144,71 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
 
 def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     return imgops.jpeg(image, quality)
+
+
+def to_dtype(image: Tensor, dtype: torch.dtype = torch.float, scale: bool = False) -> Tensor:
+    """Convert an image to a dtype, and with ``scale`` its values to the range of the dtype.
+
+    0 stays 0, the greatest value becomes the greatest value, and nothing wraps around. Where torchvision's
+    kernel keeps that, the bits are its own.
+    """
+    before = image.dtype
+    if before == dtype or not scale or (before.is_floating_point and dtype.is_floating_point):
+        return image.to(dtype)
+    if (before, dtype) in _UNSAFE:
+        return reference.to_dtype_image(image, dtype, scale=True)  # torchvision raises its own error
+    if dtype == torch.bool:
+        return image != 0
+    if dtype.is_floating_point:
+        return _to_floats(image, dtype)
+    return _to_levels(image, dtype) if before.is_floating_point else _to_integers(image, dtype)
+
+
+#: torchvision refuses to scale floats to integers with many more bits.
+_UNSAFE = (
+    (torch.float32, torch.int32),
+    (torch.float32, torch.int64),
+    (torch.float64, torch.int64),
+)
+
+
+def _greatest(dtype: torch.dtype) -> int:
+    return 1 if dtype == torch.bool else torch.iinfo(dtype).max
+
+
+def _to_floats(image: Tensor, dtype: torch.dtype) -> Tensor:
+    white = _greatest(image.dtype)
+    if white <= torch.finfo(dtype).max:
+        return image.to(dtype).mul_(1.0 / white)
+    return image.to(torch.float32).mul_(1.0 / white).to(dtype)
+
+
+def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:
+    """Scale floats to integers by torchvision's product, which is truncated, but without an overflow."""
+    bounds = torch.iinfo(dtype)
+    if image.dtype == torch.float16 and bounds.bits > 16:
+        image = image.to(torch.float64)
+    product = image.mul(bounds.max + 1.0 - 1e-3)
+    if bounds.bits > 16:
+        product = product.to(torch.float64)
+    elif product.dtype != torch.float64:
+        product = product.to(torch.float32)  # which has the greatest value, as no float of 16 bits has
+    out = product.clamp_(bounds.min, bounds.max).to(dtype)
+    return out if bounds.bits < 64 else torch.where(product >= bounds.max, bounds.max, out)
+
+
+def _to_integers(image: Tensor, dtype: torch.dtype) -> Tensor:
+    """Shift the bits as torchvision does; the bits below repeat those above, so that white stays white."""
+    if image.dtype == torch.bool:
+        return image.to(dtype) * _greatest(dtype)
+    old, new = (_greatest(t).bit_length() for t in (image.dtype, dtype))
+    wide = image.to(torch.int64)
+    if old >= new:
+        return wide.bitwise_right_shift(old - new).to(dtype)
+    seen, out = wide.clamp(min=0), wide.bitwise_left_shift(new - old)
+    for shift in range(new - 2 * old, -old, -old):
+        out |= seen << shift if shift >= 0 else seen >> -shift
+    return out.to(dtype)
 
 
 #: The functionals that only copy pixels, and so accept any dtype.

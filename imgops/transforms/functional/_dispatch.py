@@ -1,4 +1,4 @@
-"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's for the others."""
+"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's for others."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ KERNELS: dict[str, Function] = {
     and not name.startswith("_")
     and hasattr(reference, name)
 }
-#: torchvision's own functions of a tensor, whose arithmetic needs no replacement.
-KERNELS |= {"to_dtype": reference.to_dtype_image, "normalize": reference.normalize_image}
+#: torchvision's own function of a tensor, whose arithmetic needs no replacement.
+KERNELS["normalize"] = reference.normalize_image
 
 #: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
@@ -93,6 +93,8 @@ def own_kernel(functional: Function, kind: type) -> Function | None:
         return _OF_IMAGES[name]
     if issubclass(kind, tv_tensors.Mask) and name in _OF_MASKS_TOO:
         return _OF_MASKS[name]
+    if issubclass(kind, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+        return _OF_ANNOTATIONS.get(name)
     if issubclass(kind, Tensor) and not issubclass(kind, tv_tensors.TVTensor):
         return _OF_IMAGES[name]  # such as nn.Parameter and DTensor
     return None
@@ -164,6 +166,15 @@ def _masks(name: str) -> Function:
     return call
 
 
+def _annotations(work: Function) -> Function:
+    def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
+        out, canvas = work(inpt, *args, **keywords)
+        return wrap_like(out, inpt, canvas)
+
+    return call
+
+
+_OF_ANNOTATIONS = {name: _annotations(work) for name, work in _geometry.OF_ANNOTATIONS.items()}
 _OF_IMAGES = {name: _images(name) for name in KERNELS}
 _OF_MASKS = {name: _masks(name) for name in _OF_MASKS_TOO}
 
