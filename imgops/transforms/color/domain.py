@@ -177,6 +177,8 @@ class FDA(_ReferenceTransform):
         return {"index": integer((0, len(self.shapes) - 1)), "beta": uniform(self.beta)}
 
     def change_image(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
+        if not image.numel():  # a Fourier transform of no images raises
+            return image.clone()
         reference = self._reference(index, image, extra)
         real = real_of(image)
         own, other = (torch.fft.fft2(x.to(real)) for x in (image, reference))
