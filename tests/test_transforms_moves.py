@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from added_cases import ROWS, Row
+from checks import bits_equal
+from torch import Tensor
 from torchvision import tv_tensors
 from transform_cases import CASES, Case, seeded
 
@@ -78,3 +80,29 @@ def test_one_canvas(case: Case | Row) -> None:
             out = seeded(seed, run, scene(height, width))
             assert canvases(out) == {tuple(out["image"].shape[-2:])}
             assert [b.format.value for b in out["boxes"]] == FORMATS
+
+
+MASK_DTYPES = (
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+)
+
+
+def with_holes(case: Case | Row) -> Any:
+    """Make a transform; a dropout makes its holes in masks, too."""
+    is_dropout = case.name in ("CoarseDropout", "GridDropout", "PixelDropout")
+    return made(case, mask_fill=0) if is_dropout and not case.options.get("per_channel") else made(case)
+
+
+@pytest.mark.parametrize("case", [c for c in MOVING if not getattr(c, "boxes", False)], ids=str)
+def test_masks_of_every_dtype(case: Case | Row) -> None:
+    """The labels of a mask go to the same places, whatever its dtype."""
+    height, width = case.size if isinstance(case, Row) else (40, 52)
+    transform = with_holes(case)
+    disk = scene(height, width)["mask"].as_subclass(Tensor)
+    image = tv_tensors.Image(torch.zeros(3, height, width, dtype=torch.uint8))
+    wanted = seeded(3, transform, image, tv_tensors.Mask(disk * 100))[1].as_subclass(Tensor)
+    for dtype in MASK_DTYPES:
+        found = seeded(3, transform, image, tv_tensors.Mask((disk * 100).to(dtype)))[1]
+        assert type(found) is tv_tensors.Mask and found.dtype == dtype
+        assert bits_equal(found.as_subclass(Tensor), wanted.to(dtype))
