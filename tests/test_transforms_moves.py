@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,3 +108,65 @@ def test_masks_of_every_dtype(case: Case | Row) -> None:
         found = seeded(3, transform, image, tv_tensors.Mask((disk * 100).to(dtype)))[1]
         assert type(found) is tv_tensors.Mask and found.dtype == dtype
         assert bits_equal(found.as_subclass(Tensor), wanted.to(dtype))
+
+
+def stated() -> dict[str, str]:
+    """Return what the page says of the keypoints of each transform."""
+    page = (Path(__file__).parents[1] / "docs" / "transforms.rst").read_text()
+    table = page.split("   * - Keypoints\n")[1].split("\n\n``RandomRotation``")[0]
+    rows = (row.split("\n     - ") for row in table.split("\n   * - ")[1:])
+    return {name: row[0] for row in rows for name in re.findall(r"``(\w+)``", row[1])}
+
+
+#: Transforms that interpolate: the nearest pixels, which masks take, lie half a pixel beside.
+_SMOOTH = ("Resize", "Jitter", "ShortestSize", "MaxSize", "LetterBox")
+
+
+def offset(case: Case | Row, seed: int) -> Tensor | None:
+    """Return how far the keypoint lies from the middle of the moved disk; None if the disk is cut."""
+    options = {"fill": 0} if case.name == "LetterBox" else {}
+    height, width = case.size if isinstance(case, Row) else (40, 52)
+    out = seeded(seed, made(case, **options), scene(height, width))
+    smooth = any(name in case.name for name in _SMOOTH)
+    plane = out["image" if smooth else "mask"].as_subclass(Tensor)[0].double()
+    weights = plane if smooth else (plane == 1).double()
+    edges = torch.cat([weights[0], weights[-1], weights[:, 0], weights[:, -1]])
+    if edges.any() or not weights.any():
+        return None
+    x = (weights.sum(0) * (torch.arange(weights.shape[1]) + 0.5)).sum() / weights.sum()
+    y = (weights.sum(1) * (torch.arange(weights.shape[0]) + 0.5)).sum() / weights.sum()
+    return out["points"][0].as_subclass(Tensor).double() - torch.stack([x, y])
+
+
+@pytest.mark.parametrize("case", [c for c in MOVING if "nearest" not in c.id], ids=str)
+def test_keypoints_are_where_the_page_says(case: Case | Row) -> None:
+    convention = stated()[case.name]
+    found = [off for seed in range(12) if (off := offset(case, seed)) is not None]
+    assert found
+    if convention.startswith("whole pixels"):
+        axis = 0 if "Horizontal" in case.name else 1
+        assert {round(off[axis].item(), 6) for off in found} == {0.0, -1.0}
+        assert all(off[1 - axis] == 0 for off in found)
+    elif convention == "continuous, along the map":  # a disk that is bent has another middle
+        assert torch.stack(found).abs().mean() < 0.75
+    else:
+        assert torch.stack(found).abs().max() < (0 if convention == "in their places" else 0.75) + 1e-9
+
+
+def test_every_transform_is_on_the_page() -> None:
+    assert {case.name for case in MOVING} | {"Mosaic", "CopyPaste"} == set(stated())
+
+
+def test_quarter_turns_are_rotations() -> None:
+    """Both turns of a right angle move pixels, boxes and keypoints alike."""
+    for turns, angle in enumerate((0.0, 90.0, 180.0, 270.0)):
+        turn, rotation = ours.RandomRotate90(p=1.0), ours.RandomRotation((angle, angle), expand=True)
+        given, wanted = scene(), rotation(scene())
+        found = {name: turn.transform(x, {"turns": turns}) for name, x in given.items() if name != "boxes"}
+        assert bits_equal(found["image"], wanted["image"])
+        torch.testing.assert_close(found["points"].as_subclass(Tensor), wanted["points"].as_subclass(Tensor))
+        for box, other in zip(given["boxes"], wanted["boxes"], strict=True):
+            moved = turn.transform(box, {"turns": turns})
+            assert moved.canvas_size == other.canvas_size
+            if box.format.value in ("XYXY", "XYWH", "CXCYWH"):
+                torch.testing.assert_close(moved.as_subclass(Tensor), other.as_subclass(Tensor))
