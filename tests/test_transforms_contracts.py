@@ -74,6 +74,48 @@ def test_labels_are_those_of_torchvision(exact: bool) -> None:
             assert bits_equal(resize(mask), v2.Resize((23, 61), mode)(mask))
 
 
+def _warps(rng: np.random.Generator, height: int, width: int) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return warps with random parameters, and one that puts positions exactly between two pixels."""
+    angle, scale, shear = (
+        float(rng.uniform(-180, 180)),
+        float(rng.uniform(0.7, 1.3)),
+        float(rng.uniform(-9, 9)),
+    )
+    move = [int(n) for n in rng.integers(-9, 9, 2)]
+    corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    ends = [[abs(x - int(rng.integers(9))), abs(y - int(rng.integers(9)))] for x, y in corners]
+    bent = torch.from_numpy(rng.normal(0, 0.1, (1, height, width, 2))).float()
+    return {
+        "rotate": lambda m, mask: m.rotate(mask, angle),
+        "rotate, expand": lambda m, mask: m.rotate(mask, angle, expand=True),
+        "affine": lambda m, mask: m.affine(mask, angle, move, scale, [shear, 0.0]),
+        "perspective": lambda m, mask: m.perspective(mask, corners, ends),
+        "elastic": lambda m, mask: m.elastic(mask, bent),
+        "halves": lambda m, mask: m.affine(mask, 45.0, [3, 2], 1.5, [0.0, 0.0]),
+    }
+
+
+def test_labels_of_warps_are_those_of_the_nearest_pixel() -> None:
+    """Labels are torchvision's, but where a position lies between two pixels: there it may be the other one."""
+    rng = np.random.default_rng(0)
+    differ: dict[str, list[float]] = {}
+    for _ in range(40):
+        height, width = (int(n) for n in rng.integers(30, 130, 2))
+        places = torch.arange(1, height * width + 1).reshape(1, height, width)
+        for name, warp in _warps(rng, height, width).items():
+            found, wanted = (warp(m, tv_tensors.Mask(places)).as_subclass(Tensor) for m in (F, T))
+            off = (found != wanted) & (found > 0) & (wanted > 0)  # 0 is outside of the mask
+            for step in (
+                (found - 1) // width - (wanted - 1) // width,
+                (found - 1) % width - (wanted - 1) % width,
+            ):
+                assert step[off].abs().max().item() <= 1 if off.any() else True, name
+            differ.setdefault(name, []).append((found != wanted).double().mean().item())
+    shares = {name: float(np.mean(share)) for name, share in differ.items()}
+    assert all(shares[name] < 1e-4 for name in ("rotate", "rotate, expand", "affine", "elastic")), shares
+    assert shares["perspective"] < 1e-3 and shares["halves"] < 0.2, shares
+
+
 def test_labels_of_crops_that_are_resized() -> None:
     """For 300 seeds, a loop and a batch give the same."""
     masks = torch.randint(0, 9, (4, 1, 57, 83), dtype=torch.uint8)
