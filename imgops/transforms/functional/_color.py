@@ -202,13 +202,18 @@ def _to_integers(image: Tensor, dtype: torch.dtype) -> Tensor:
     if image.dtype == torch.bool:
         return image.to(dtype) * _greatest(dtype)
     old, new = (_greatest(t).bit_length() for t in (image.dtype, dtype))
-    wide = image.to(torch.int64)
     if old >= new:
+        wide = image.to(_SHIFTED.get(image.dtype, image.dtype))
         return wide.bitwise_right_shift(old - new).to(dtype)
-    seen, out = wide.clamp(min=0), wide.bitwise_left_shift(new - old)
+    wide = image.to(_SHIFTED.get(dtype, dtype))
+    seen, out = wide.clamp(min=0) if image.dtype.is_signed else wide, wide.bitwise_left_shift(new - old)
     for shift in range(new - 2 * old, -old, -old):
         out |= seen << shift if shift >= 0 else seen >> -shift
     return out.to(dtype)
+
+
+#: PyTorch shifts the bits of these dtypes in wider ones.
+_SHIFTED = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
 #: The functionals that only copy pixels, and so accept any dtype.
