@@ -1160,3 +1160,19 @@ def test_every_class_is_listed() -> None:
     kinds = {n for n in dir(A) if isinstance(getattr(A, n), type)}
     assert {*moves.MOVES, *values.OPERATORS, *values.NEAR, *table.WITHOUT, *VARIANTS, *NEEDED} <= kinds
     assert not set(NAMES) & set(table.WITHOUT)
+
+
+@pytest.mark.parametrize("name", ["RandomRotate90", "D4", "HorizontalFlip", "VerticalFlip", "Transpose"])
+def test_keypoints_of_right_angles(name: str) -> None:
+    image = np.zeros((20, 30, 3), np.uint8)
+    for seed in range(6):
+        steps = [
+            A.Compose([getattr(A, name)(p=1)], keypoint_params=A.KeypointParams("xy"), seed=seed)
+            for _ in range(2)
+        ]
+        points = [(3.0, 4.0), (10.0, 12.0), (0.0, 19.0)]
+        found, wanted = (
+            run(image=image, keypoints=points)["keypoints"]
+            for run in (ours.from_albumentations(steps[0]), steps[1])
+        )
+        np.testing.assert_allclose(np.asarray(found), np.asarray(wanted))

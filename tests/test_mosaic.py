@@ -408,3 +408,69 @@ def test_rows_that_do_not_fit_together_raise() -> None:
         ours.Mosaic(64)([{**_entry(i, "image"), "mask": mask} for i, mask in enumerate(masks)])
     with pytest.raises(ValueError, match=r"^CopyPaste: samples must have an image"):
         ours.CopyPaste()([_entry(i, "boxes", "masks") for i in range(2)])
+
+
+def bent(seed: int, format: str = "XYXY", dtype: torch.dtype = torch.uint8) -> dict[str, Any]:
+    """Return a sample with one object of the shape of an L: a cut may leave only the empty corner of its box."""
+    mask = torch.zeros(1, 90, 100, dtype=torch.uint8)
+    mask[0, 10:80, 10 + seed : 16 + seed] = 1
+    mask[0, 74:80, 10 + seed : 90] = 1
+    left, top, right, bottom = 10.0 + seed, 10.0, 90.0, 80.0
+    whole = [left, top, right, bottom]
+    if format == "CXCYWHR":
+        whole = [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top, 0.0]
+    canvas = {"canvas_size": (90, 100)}
+    return {
+        "image": tv_tensors.Image(picture(height=90, width=100, seed=seed)),
+        "boxes": tv_tensors.BoundingBoxes([whole], format=format, **canvas),
+        "masks": tv_tensors.Mask(mask.to(dtype)),
+        "labels": torch.tensor([seed]),
+    }
+
+
+@pytest.mark.parametrize("format", ["XYXY", "CXCYWHR"])
+@pytest.mark.parametrize("grid", [2, 3])
+def test_a_box_that_is_cut_is_that_of_its_mask(grid: int, format: str) -> None:
+    mosaic = ours.Mosaic(120, grid, center=(0.1, 0.9))
+    samples = [bent(i, format) for i in range(grid**2)]
+    cut = gone = 0
+    for seed in range(40):
+        out = seeded(seed, mosaic, samples)
+        boxes = out["boxes"]
+        if format != "XYXY":
+            corners = v2.functional.convert_bounding_box_format(boxes, new_format="XYXYXYXY")
+            corners = corners.as_subclass(Tensor).reshape(-1, 4, 2)
+            boxes = torch.cat(corners.aminmax(dim=1), -1)
+        for box, mask in zip(boxes.as_subclass(Tensor), out["masks"].as_subclass(Tensor), strict=True):
+            area = (box[2] - box[0]) * (box[3] - box[1])
+            if not mask.any():
+                assert area == 0
+                gone += 1
+                continue
+            off = (box - tight(mask)).abs().max()
+            assert off <= 1.5, (seed, box, tight(mask))
+            cut += int(area < (70 * 120 / grid / 100) * (60 * 120 / grid / 100))
+    assert cut > 4 and gone > 4
+
+
+@pytest.mark.parametrize("name", ["Mosaic", "CopyPaste"])
+def test_instance_masks_of_every_dtype(name: str) -> None:
+    transform = ours.Mosaic(64, center=(0.2, 0.8)) if name == "Mosaic" else ours.CopyPaste(1.0, p=1.0)
+    count = 4 if name == "Mosaic" else 2
+    wanted = seeded(2, transform, [bent(i) for i in range(count)])
+    for dtype in (torch.bool, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64, torch.float32):
+        found = seeded(2, transform, [bent(i, dtype=dtype) for i in range(count)])
+        assert found["masks"].dtype == dtype
+        assert bits_equal(found["masks"].as_subclass(Tensor), wanted["masks"].as_subclass(Tensor).to(dtype))
+        assert bits_equal(found["boxes"].as_subclass(Tensor), wanted["boxes"].as_subclass(Tensor))
+
+
+@needs_classes
+def test_boxes_of_masks_in_a_graph() -> None:
+    mosaic = ours.Mosaic(64, center=(0.1, 0.9))
+    torch.compiler.reset()
+    graph = torch.compile(mosaic, fullgraph=True, backend="aot_eager")
+    for seed in range(8):
+        samples = [bent(i) for i in range(4)]
+        found, wanted = (seeded(seed, f, samples)["boxes"].as_subclass(Tensor) for f in (graph, mosaic))
+        torch.testing.assert_close(found, wanted)

@@ -33,20 +33,26 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 @pytest.mark.parametrize("center", [None, (3.0, 11.5)], ids=["middle", "center"])
 def test_rotated_sizes(center: Any) -> None:
-    """The sizes of tensors, boxes and keypoints are torchvision's, which without a center are PIL's."""
+    """The sizes are PIL's, of tensors, boxes and keypoints alike; they are those of torchvision's tensors, too,
+    unless less than 1e-4 of a pixel reaches beyond."""
     for height, width in ((19, 26), (20, 20), (37, 52), (1, 7), (31, 30)):
         image = picture(height=height, width=width)
-        boxes = tv_tensors.BoundingBoxes([[1.0, 1, 4, 5]], format="XYXY", canvas_size=(height, width))
-        for angle in (0, 30, -45, 90, 91.5, 180, 270, -90, 359.9, 12.3):
-            found = F.rotate(image, angle, expand=True, center=center)
-            wanted = T.rotate(image, angle, expand=True, center=center)
-            assert found.shape == wanted.shape, (height, width, angle)
-            assert F.rotate(boxes, angle, expand=True, center=center).canvas_size == (
-                T.rotate(boxes, angle, expand=True, center=center).canvas_size
-            )
-            if center is None:
-                frame = PIL.Image.fromarray(image.permute(1, 2, 0).numpy()).rotate(angle, expand=True)
-                assert found.shape[-2:] == (frame.height, frame.width)
+        frame = PIL.Image.fromarray(image.permute(1, 2, 0).numpy())
+        canvas = {"canvas_size": (height, width)}
+        boxes = tv_tensors.BoundingBoxes([[1.0, 1, 4, 5]], format="XYXY", **canvas)
+        points = tv_tensors.KeyPoints([[1.0, 1]], **canvas)
+        for angle in (0, 30, -45, 90, 91.5, 180, 270, -90, 359.9, 12.3, 0.001, 89.999, -1e-7):
+            how = {"expand": True, "center": center}
+            found, wanted = F.rotate(image, angle, **how), T.rotate(frame, angle, **how)
+            size = wanted.height, wanted.width
+            assert found.shape[-2:] == size, (height, width, angle)
+            assert F.rotate(boxes, angle, **how).canvas_size == size
+            assert F.rotate(tv_tensors.wrap(boxes[:0], like=boxes), angle, **how).canvas_size == size
+            assert F.rotate(points, angle, **how).canvas_size == size
+            wanted = T.rotate(image, angle, **how)
+            near = min(angle % 90, -angle % 90)
+            assert found.shape == wanted.shape or 0 < near < 0.01
+            if center is None and found.shape == wanted.shape:
                 differ = (found.int() - wanted.int()).abs().amax(0) > 1
                 assert differ.sum() <= (0 if angle % 90 == 0 else max(0.02 * differ.numel(), 1))
 
@@ -66,6 +72,48 @@ def test_labels_are_those_of_torchvision(exact: bool) -> None:
         for module in (ours, compiled(ours.Resize((23, 61), mode))) if CLASSES else (ours,):
             resize = module.Resize((23, 61), mode) if module is ours else module
             assert bits_equal(resize(mask), v2.Resize((23, 61), mode)(mask))
+
+
+def _warps(rng: np.random.Generator, height: int, width: int) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return warps with random parameters, and one that puts positions exactly between two pixels."""
+    angle, scale, shear = (
+        float(rng.uniform(-180, 180)),
+        float(rng.uniform(0.7, 1.3)),
+        float(rng.uniform(-9, 9)),
+    )
+    move = [int(n) for n in rng.integers(-9, 9, 2)]
+    corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    ends = [[abs(x - int(rng.integers(9))), abs(y - int(rng.integers(9)))] for x, y in corners]
+    bent = torch.from_numpy(rng.normal(0, 0.1, (1, height, width, 2))).float()
+    return {
+        "rotate": lambda m, mask: m.rotate(mask, angle),
+        "rotate, expand": lambda m, mask: m.rotate(mask, angle, expand=True),
+        "affine": lambda m, mask: m.affine(mask, angle, move, scale, [shear, 0.0]),
+        "perspective": lambda m, mask: m.perspective(mask, corners, ends),
+        "elastic": lambda m, mask: m.elastic(mask, bent),
+        "halves": lambda m, mask: m.affine(mask, 45.0, [3, 2], 1.5, [0.0, 0.0]),
+    }
+
+
+def test_labels_of_warps_are_those_of_the_nearest_pixel() -> None:
+    """Labels are torchvision's, but where a position lies between two pixels: there it may be the other one."""
+    rng = np.random.default_rng(0)
+    differ: dict[str, list[float]] = {}
+    for _ in range(40):
+        height, width = (int(n) for n in rng.integers(30, 130, 2))
+        places = torch.arange(1, height * width + 1).reshape(1, height, width)
+        for name, warp in _warps(rng, height, width).items():
+            found, wanted = (warp(m, tv_tensors.Mask(places)).as_subclass(Tensor) for m in (F, T))
+            off = (found != wanted) & (found > 0) & (wanted > 0)  # 0 is outside of the mask
+            for step in (
+                (found - 1) // width - (wanted - 1) // width,
+                (found - 1) % width - (wanted - 1) % width,
+            ):
+                assert step[off].abs().max().item() <= 1 if off.any() else True, name
+            differ.setdefault(name, []).append((found != wanted).double().mean().item())
+    shares = {name: float(np.mean(share)) for name, share in differ.items()}
+    assert all(shares[name] < 1e-4 for name in ("rotate", "rotate, expand", "affine", "elastic")), shares
+    assert shares["perspective"] < 1e-3 and shares["halves"] < 0.2, shares
 
 
 def test_labels_of_crops_that_are_resized() -> None:

@@ -35,7 +35,9 @@ __all__ = [
 class ToDtype(OperatorTransform, v2.ToDtype):
     """Convert the input to a dtype and optionally scale its values, as torchvision's ToDtype does.
 
-    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too.
+    The bits are torchvision's, unless its arithmetic overflows: white stays white for every pair of dtypes,
+    and values out of range become the nearest that the dtype has. In a graph the transform works with
+    tv_tensors too.
 
     Parameters
     ----------
@@ -80,8 +82,7 @@ class _DivideBy255(ToDtype):
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
 
-    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too. In new code use
-    ``ToDtype(dtype, scale=True)``.
+    In new code use ``ToDtype(dtype, scale=True)``, whose arithmetic this is.
 
     Parameters
     ----------

@@ -154,7 +154,8 @@ class _Dropout(ProbabilisticTransform):
             return mask
         check_held(self, "mask_fill", self.mask_fill, mask.dtype)
         is_hole = torch.from_numpy(self.hole_mask(*mask.shape[-2:], **params))
-        return mask.masked_fill(is_hole.to(mask.device, non_blocking=True), self.mask_fill)
+        fill = torch.full((), self.mask_fill, dtype=mask.dtype, device=mask.device)
+        return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format

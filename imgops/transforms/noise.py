@@ -317,6 +317,8 @@ def _lightness_spread(image: Tensor) -> Tensor:
     pixels = image.detach()
     real = pixels.to(torch.float32) / 255 if image.dtype == torch.uint8 else pixels.to(torch.float32)
     low, high = real.aminmax(dim=-3, keepdim=True)
+    if not low.numel():  # a deviation of nothing warns
+        return low.new_zeros(*low.shape[:-3], 1, 1, 1)
     return ((low + high) / 2).std((-3, -2, -1), correction=0, keepdim=True)
 
 

@@ -338,10 +338,11 @@ class AugMix(_Policy, v2.AugMix):
         recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
         # The stand-in has the sizes of the image, but no channels, and so no values to mix.
         _, _, height, width = self.shape_of(flat_inputs)
-        recorder.torchvision_forward(_stand_in(samples, height, width))
+        # torchvision's code cannot draw for a batch without images.
+        recorder.torchvision_forward(_stand_in(max(samples, 1), height, width))
         first, second = recorder._weights
-        weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)
-        return {"steps": recorder._chains(), "weights": weights.reshape(samples, -1)}
+        weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)[:samples]
+        return {"steps": recorder._chains(), "weights": weights.reshape(samples, 1 + self.mixture_width)}
 
     _chain: Any = None
 
@@ -379,7 +380,7 @@ class AugMix(_Policy, v2.AugMix):
         weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32)
         return {
             **super().unpack(numbers, height, width),
-            "weights": weights.reshape(1 + self.mixture_width, -1).T,
+            "weights": weights.reshape(1 + self.mixture_width, len(weights) // (1 + self.mixture_width)).T,
         }
 
     def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:

@@ -135,7 +135,9 @@ class ParameterSampler:
         gate = self._open_samples()
         if self.count is not None:
             gate = gate.expand(self.count)
-        arguments = (image, gate, self._previous(), transform._generator_handle, transform._site)
+        # The noise depends on the shape of the image alone, so that no gradient goes through it.
+        options = transform._generator_handle, transform._site
+        arguments = (image.detach(), gate, self._previous(), *options)
         if self.draws_in_python():
             noise = programs.normal_fake(*arguments)
             programs.normal_kernel(noise, *arguments)

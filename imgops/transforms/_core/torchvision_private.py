@@ -75,18 +75,6 @@ def run_first_version(
     return FunctionType(forward.__code__, names, forward.__name__)(own, image)
 
 
-def size_after_rotation(angle: float, center: Any, height: int, width: int) -> tuple[int, int]:
-    """Return the height and width of an image that is rotated and expanded to show all of it."""
-    if center is None and angle % 90 == 0:
-        return (height, width) if angle % 180 == 0 else (width, height)
-    offset = [0.0, 0.0]
-    if center is not None:
-        offset = [center[0] - width * 0.5, center[1] - height * 0.5]
-    matrix = v2_geometry._get_inverse_affine_matrix(offset, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
-    wide, high = v2_geometry._compute_affine_output_size(matrix, width, height)
-    return high, wide
-
-
 def two_shears(shear: Any) -> Sequence[Any]:
     if isinstance(shear, (int, float)):
         return shear, 0.0

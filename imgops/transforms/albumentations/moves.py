@@ -144,6 +144,12 @@ class _Dihedral(flip._Turn):
         return torch.stack([size[int(turns) % 2 == 0] - x, y], -1)
 
 
+class _Rotate90Counterpart(flip.RandomRotate90):
+    """Quarter turns of keypoints that count pixels, as albumentations' do: the first pixel is at 0."""
+
+    move_points = flip._Turn.move_points
+
+
 def _resized_boxes(boxes: Any, size: Any) -> Any:
     """Scale boxes as shares of the sides, in float64; an edge on the border stays there."""
     if boxes.format.value not in ("XYXY", "XYWH", "CXCYWH"):
@@ -343,7 +349,7 @@ MOVES: dict[str, Maker] = {
     "PadIfNeeded": _pad_if_needed,
     "RandomCrop": _after_padding(crop.RandomCrop),
     "RandomResizedCrop": _resized_crop,
-    "RandomRotate90": lambda a: flip.RandomRotate90(a["p"]),
+    "RandomRotate90": lambda a: _Rotate90Counterpart(a["p"]),
     "RandomSizedBBoxSafeCrop": lambda a: _ResizedCropBeside((a["height"], a["width"]), **_resize(a)),
     "RandomSizedCrop": _resized_crop,
     "Resize": lambda a: _ResizeCounterpart((a["height"], a["width"]), **_resize(a)),

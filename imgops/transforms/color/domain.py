@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.transforms import v2
 
 import imgops
 from imgops import _subclass
 from imgops.transforms._core.arguments import in_range
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer, real_of, uniform
+from imgops.transforms.functional import _color
 
 __all__ = [
     "FDA",
@@ -63,7 +63,7 @@ class _ReferenceTransform(ProbabilisticTransform):
             must = f"{type(self).__name__}: image must have the channels of the references, {shape[0]}"
             raise ValueError(f"{must}, got {image.shape[-3]}")
         pixels = extra.narrow(0, sum(sizes[:at]), sizes[at]).reshape(shape)
-        reference = v2.functional.to_dtype(pixels, image.dtype, scale=True)
+        reference = _color.to_dtype(pixels, image.dtype, scale=True)
         if reference.shape[-2:] == image.shape[-2:]:
             return reference
         return imgops.resize(reference, tuple(image.shape[-2:]), antialias=False)
@@ -177,6 +177,8 @@ class FDA(_ReferenceTransform):
         return {"index": integer((0, len(self.shapes) - 1)), "beta": uniform(self.beta)}
 
     def change_image(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
+        if not image.numel():  # a Fourier transform of no images raises
+            return image.clone()
         reference = self._reference(index, image, extra)
         real = real_of(image)
         own, other = (torch.fft.fft2(x.to(real)) for x in (image, reference))

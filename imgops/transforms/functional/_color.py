@@ -390,27 +390,6 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     return imgops.jpeg(image, quality)
 
 
-def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = False) -> Tensor:
-    """Convert the input to a dtype, in torchvision's arithmetic.
-
-    Parameters
-    ----------
-    inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, or any other tensor.
-    dtype : torch.dtype
-        Dtype of the output.
-    scale : bool
-        Whether the values of images and videos are scaled to the range of the new dtype, as from [0, 255] to
-        [0, 1].
-
-    Returns
-    -------
-    Tensor, tv_tensor or PIL image
-        Input of the new dtype.
-    """
-    return reference.to_dtype_image(image, dtype, scale)
-
-
 def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
     """Subtract a mean from each channel, and divide it by a standard deviation, in torchvision's arithmetic.
 
@@ -431,6 +410,91 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
         Image of the same shape and dtype.
     """
     return reference.normalize_image(image, list(mean), list(std), inplace)
+
+
+def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = False) -> Tensor:
+    """Convert the input to a dtype, and with ``scale`` its values to the range of the dtype.
+
+    0 stays 0, the greatest value becomes the greatest value, and nothing wraps around. Where torchvision's
+    kernel keeps that, the bits are its own.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, or any other tensor.
+    dtype : torch.dtype
+        Dtype of the output.
+    scale : bool
+        Whether the values of images and videos are scaled to the range of the new dtype, as from [0, 255] to
+        [0, 1].
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Input of the new dtype.
+    """
+    before = image.dtype
+    if before == dtype or not scale or (before.is_floating_point and dtype.is_floating_point):
+        return image.to(dtype)
+    if (before, dtype) in _UNSAFE:
+        return reference.to_dtype_image(image, dtype, scale=True)  # torchvision raises its own error
+    if dtype == torch.bool:
+        return image != 0
+    if dtype.is_floating_point:
+        return _to_floats(image, dtype)
+    return _to_levels(image, dtype) if before.is_floating_point else _to_integers(image, dtype)
+
+
+#: torchvision refuses to scale floats to integers with many more bits.
+_UNSAFE = (
+    (torch.float32, torch.int32),
+    (torch.float32, torch.int64),
+    (torch.float64, torch.int64),
+)
+
+
+def _greatest(dtype: torch.dtype) -> int:
+    return 1 if dtype == torch.bool else torch.iinfo(dtype).max
+
+
+def _to_floats(image: Tensor, dtype: torch.dtype) -> Tensor:
+    white = _greatest(image.dtype)
+    if white <= torch.finfo(dtype).max:
+        return image.to(dtype).mul_(1.0 / white)
+    return image.to(torch.float32).mul_(1.0 / white).to(dtype)
+
+
+def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:
+    """Scale floats to integers by torchvision's product, which is truncated, but without an overflow."""
+    bounds = torch.iinfo(dtype)
+    if image.dtype == torch.float16 and bounds.bits > 16:
+        image = image.to(torch.float64)
+    product = image.mul(bounds.max + 1.0 - 1e-3)
+    if bounds.bits > 16:
+        product = product.to(torch.float64)
+    elif product.dtype != torch.float64:
+        product = product.to(torch.float32)  # which has the greatest value, as no float of 16 bits has
+    out = product.clamp_(bounds.min, bounds.max).to(dtype)
+    return out if bounds.bits < 64 else torch.where(product >= bounds.max, bounds.max, out)
+
+
+def _to_integers(image: Tensor, dtype: torch.dtype) -> Tensor:
+    """Shift the bits as torchvision does; the bits below repeat those above, so that white stays white."""
+    if image.dtype == torch.bool:
+        return image.to(dtype) * _greatest(dtype)
+    old, new = (_greatest(t).bit_length() for t in (image.dtype, dtype))
+    if old >= new:
+        wide = image.to(_SHIFTED.get(image.dtype, image.dtype))
+        return wide.bitwise_right_shift(old - new).to(dtype)
+    wide = image.to(_SHIFTED.get(dtype, dtype))
+    seen, out = wide.clamp(min=0) if image.dtype.is_signed else wide, wide.bitwise_left_shift(new - old)
+    for shift in range(new - 2 * old, -old, -old):
+        out |= seen << shift if shift >= 0 else seen >> -shift
+    return out.to(dtype)
+
+
+#: PyTorch shifts the bits of these dtypes in wider ones.
+_SHIFTED = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
 #: The functionals that only copy pixels, and so accept any dtype.

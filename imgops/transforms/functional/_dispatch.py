@@ -1,4 +1,4 @@
-"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's for the others."""
+"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's for others."""
 
 from __future__ import annotations
 
@@ -168,7 +168,18 @@ def _own_kernels(name: str) -> dict[type, Function]:
         kernels[tv_tensors.Video] = of_images
     if name in _OF_MASKS_TOO:
         kernels[tv_tensors.Mask] = _masks(name)
+    if name in _geometry.OF_ANNOTATIONS:
+        of_annotations = _annotations(_geometry.OF_ANNOTATIONS[name])
+        kernels |= dict.fromkeys((tv_tensors.BoundingBoxes, tv_tensors.KeyPoints), of_annotations)
     return kernels
+
+
+def _annotations(work: Function) -> Function:
+    def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
+        out, canvas = work(inpt, *args, **keywords)
+        return wrap_like(out, inpt, canvas)
+
+    return call
 
 
 _OWN = {name: _own_kernels(name) for name in KERNELS}

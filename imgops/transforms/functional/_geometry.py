@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.transforms import InterpolationMode
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops import _check, _subclass
@@ -519,7 +520,7 @@ def rotate(
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
-    size = torchvision_private.size_after_rotation(float(angle), center, height, width) if expand else None
+    size = _matrices.size_after_rotation(float(angle), center, height, width) if expand else None
     return turn(image, _check.real("rotate", "angle", angle), interpolation, center, fill, size)
 
 
@@ -542,6 +543,38 @@ def turn(
     if size is not None:
         matrix = _matrices.shift_matrix(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
     return warp(image, matrix, interpolation, fill, size)
+
+
+def rotate_annotations(
+    inpt: Any,
+    angle: float,
+    interpolation: Interpolation = InterpolationMode.NEAREST,
+    expand: bool = False,
+    center: Sequence[float] | None = None,
+    fill: Fill = None,
+) -> tuple[Tensor, tuple[int, int]]:
+    """Rotate boxes or keypoints; return them, and the height and width of their canvas.
+
+    With ``expand``, torchvision's kernels compute another canvas than that of the image, and another shift.
+    """
+    functional = v2.functional
+    if not expand:
+        return _subclass.plain(functional.rotate(inpt, angle, center=center)), inpt.canvas_size
+    height, width = inpt.canvas_size
+    size = _matrices.size_after_rotation(float(angle), center, height, width)
+    shift = [(size[1] - width) / 2, (size[0] - height) / 2]
+    how = (-angle, shift, 1.0, [0.0, 0.0])
+    if isinstance(inpt, tv_tensors.KeyPoints):
+        return _subclass.plain(functional.affine(inpt, *how, center=center)), size
+    # Boxes are clamped to the new canvas and not to the one before, as corners and before they are rounded.
+    has_angle = tv_tensors.is_rotated_bounding_format(inpt.format)
+    corners = tv_tensors.BoundingBoxFormat.XYXYXYXY if has_angle else tv_tensors.BoundingBoxFormat.XYXY
+    plain = _subclass.plain(inpt)
+    boxes = plain if plain.is_floating_point() else plain.float()
+    boxes = functional.convert_bounding_box_format(boxes, inpt.format, corners)
+    boxes = functional.affine_bounding_boxes(boxes, corners, inpt.canvas_size, *how, center, None)
+    boxes = functional.clamp_bounding_boxes(boxes, corners, size, inpt.clamping_mode)
+    return functional.convert_bounding_box_format(boxes, corners, inpt.format).to(plain.dtype), size
 
 
 def perspective(
@@ -657,5 +690,7 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     return video.index_select(-4, steps // max(num_samples - 1, 1))
 
 
+#: The functionals whose boxes and keypoints torchvision moves to other places than the pixels.
+OF_ANNOTATIONS: dict[str, Any] = {"rotate": rotate_annotations}
 #: The functionals that treat masks differently from images.
 OF_MASKS: dict[str, Any] = {"resize": resize_labels, "resized_crop": resized_crop_labels}

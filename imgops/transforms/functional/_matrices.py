@@ -76,6 +76,27 @@ def _affine_of_numbers(numbers: Tensor) -> Tensor:
     """Return the matrix of 8 numbers, by the arithmetic of eager mode."""
 
 
+def size_after_rotation(
+    angle: float, center: Sequence[float] | None, height: int, width: int
+) -> tuple[int, int]:
+    """Return the height and width of an image that is rotated and expanded to show all of it.
+
+    These are PIL's, with its rounding and its order of operations. torchvision's tensors come out up to two
+    pixels smaller if less than 1e-4 of a pixel reaches beyond.
+    """
+    if center is None and angle % 90 == 0:
+        return (height, width) if angle % 180 == 0 else (width, height)
+    turn = -math.radians(angle % 360)
+    cos, sin = round(math.cos(turn), 15), round(math.sin(turn), 15)
+    x, y = (width / 2, height / 2) if center is None else center
+    move_x, move_y = cos * -x + sin * -y + x, -sin * -x + cos * -y + y
+    corners = ((0, 0), (width, 0), (width, height), (0, height))
+    columns = [cos * a + sin * b + move_x for a, b in corners]
+    rows = [-sin * a + cos * b + move_y for a, b in corners]
+    high, wide = (math.ceil(max(values)) - math.floor(min(values)) for values in (rows, columns))
+    return high, wide
+
+
 def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
     """Return a ``(..., 2, 3)`` matrix followed by a shift in pixels."""
     return torch.cat([matrix[..., :2], matrix[..., 2:] + _check.real("rotate", "shift", (x, y))[:, None]], -1)

@@ -237,6 +237,9 @@ class RandomRotate90(_Turn):
         positions = ((x, y), (y, width - x), (width - x, height - y), (height - y, x))
         return torch.stack(positions[int(turns) % 4], -1)
 
+    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        return self._points(points, canvas, **params)  # continuous, as those of RandomRotation are
+
     def _angles(self, angles: Tensor, turns: float) -> Tensor:
         turned = angles + 90 * (int(turns) % 4)
         return torch.where((turned > 180) & (angles <= 180), turned - 360, turned)

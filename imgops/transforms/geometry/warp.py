@@ -9,7 +9,6 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
 from imgops.transforms._core.sampling import ParameterSampler
@@ -143,22 +142,10 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
 
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
-    _least = (1, 1, 1, 1)
-
     random_parameters = (Parameter("angle"),)
 
     def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """Return the size of the image and that of the canvas, which torchvision computes separately.
-
-        The canvas is that of boxes and keypoints.
-        """
-        canvas = v2.functional.rotate(
-            tv_tensors.KeyPoints(torch.zeros(1, 2), canvas_size=(height, width)),
-            numbers[0],
-            expand=True,
-            center=self.center,
-        ).canvas_size
-        return *torchvision_private.size_after_rotation(numbers[0], self.center, height, width), *canvas
+        return _matrices.size_after_rotation(numbers[0], self.center, height, width)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
         return None if self.expand else (height, width)
@@ -169,10 +156,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         return RandomTransform._sample_params(self, inputs, sampler)
 
     def _canvas(self, params: Params) -> tuple[int, int]:
-        if not self.expand:
-            return params.canvas
-        _, _, height, width = self._sizes(params)
-        return height, width
+        return super()._canvas(params) if self.expand else params.canvas
 
     def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         if params.is_known:
@@ -182,7 +166,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
         angle = torch.as_tensor(params.beside(image), dtype=torch.float64)[..., 0]
-        return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
+        return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params))
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         if self.expand:  # the matrix depends on the sampled size

@@ -391,7 +391,7 @@ def _saturate(x: Tensor, factor: float, more: float) -> Tensor:
 
 
 def _contrast(x: Tensor, factor: float) -> Tensor:
-    means = x.mean((-2, -1), keepdim=True)
+    means = x.mean((-2, -1), keepdim=True, dtype=torch.float64).to(x.dtype)  # alike in every layout
     return (x - means) * factor + means
 
 

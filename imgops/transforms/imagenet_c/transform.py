@@ -9,13 +9,12 @@ from typing import Any
 import PIL.Image
 import torch
 from torch import Tensor
-from torchvision.transforms import v2
 
 from imgops import EncodedImage, _check, _subclass
 from imgops.transforms._core.arguments import one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, as_reals, from_seed, seed
-from imgops.transforms.functional import _dispatch
+from imgops.transforms.functional import _color, _dispatch
 from imgops.transforms.imagenet_c.formulas import FORMULAS, corrupted, settings_of
 from imgops.transforms.imagenet_c.pictures import DrawnFrost
 
@@ -170,7 +169,7 @@ def _pictures(pictures: Any) -> list[Tensor]:
         if image.dtype != torch.uint8 and not bool(((image >= 0) & (image <= 1)).all()):
             low, high = (float(end) for end in image.aminmax())
             raise ValueError(f"{must}, got values from {low:.6g} to {high:.6g}")
-    return [v2.functional.to_dtype(x, torch.uint8, scale=True) for x in images]
+    return [_color.to_dtype(x, torch.uint8, scale=True) for x in images]
 
 
 def corruptions(

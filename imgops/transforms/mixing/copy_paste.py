@@ -22,8 +22,12 @@ from imgops.transforms.mixing.mosaic import (
     POINTS,
     Sample,
     _Join,
+    around,
+    around_along,
     boxes_like,
     corners_of,
+    cut_to_masks,
+    is_object,
     join_rows,
 )
 
@@ -104,10 +108,10 @@ class CopyPaste(_Join):
         height, width = first.pixels.shape[-2:]
         size = height, width
         left = ~is_taken[:, None, None]
-        over = _resize_labels(_subclass.plain(second.flat[places[1]]), size).masked_fill(left, 0)
-        hidden = (over > 0).any(0, keepdim=True)
+        over = _zero_where(left, _resize_labels(_subclass.plain(second.flat[places[1]]), size))
+        hidden = is_object(over).any(0, keepdim=True)
         before = _subclass.plain(first.flat[places[0]])
-        under = before.masked_fill(hidden, 0)
+        under = _zero_where(hidden, before)
         out = []
         for at, value in enumerate(first.flat):
             if at == first.image:
@@ -116,8 +120,8 @@ class CopyPaste(_Join):
             elif at == places[0]:
                 out.append(_dispatch.wrap_like(torch.cat([under, over]), value))
             elif isinstance(value, BOXES):
-                is_cut = ((under > 0) != (before > 0)).flatten(1).any(-1)
-                both = _boxes_of(value, second.flat[at], under > 0, over > 0, is_cut, size)
+                is_cut = (is_object(under) != is_object(before)).flatten(1).any(-1)
+                both = _boxes_of(value, second.flat[at], is_object(under), is_object(over), is_cut, size)
                 out.append(boxes_like(both, value, size))
             elif isinstance(value, MASKS):
                 out.append(
@@ -137,7 +141,7 @@ class CopyPaste(_Join):
         mine = _subclass.plain(first.flat[at])
         other = _resize_labels(_subclass.plain(second.flat[at]), size)
         if first.is_per_box(at) and second.is_per_box(at):
-            return torch.cat([mine.masked_fill(hidden, 0), other.masked_fill(left, 0)])
+            return torch.cat([_zero_where(hidden, mine), _zero_where(left, other)])
         if mine.shape[:-2] != other.shape[:-2]:
             must = "CopyPaste: masks that are not of instances must have as many planes in both samples"
             raise_error(
@@ -154,6 +158,10 @@ class CopyPaste(_Join):
         side = int(8 * self.feather + 1) | 1
         soft = imgops.gaussian_blur(hidden.to(torch.float32), side, self.feather)
         return imgops.paste(image, other, (0, 0), soft.clamp(0, 1))
+
+
+def _zero_where(flags: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(flags, mask.new_zeros(()), mask)  # masked_fill takes no uint16
 
 
 def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
@@ -181,49 +189,11 @@ def _boxes_of(
 ) -> Tensor:
     """Return the corners of both samples' boxes: those that are cut shrink, those of the second are tight."""
     boxes = corners_of(_subclass.plain(value), value.format)
+    left = cut_to_masks(boxes, under, is_cut)
     if boxes.ndim == 2:
-        left = torch.where(is_cut[:, None], _shrink(boxes, _around(under).to(boxes.dtype)), boxes)
-        return torch.cat([left, _around(over).to(boxes.dtype)])
-    tight = _around_along(under, rotated_boxes.axes(boxes))
-    left = torch.where(is_cut[:, None, None], rotated_boxes.shrink(boxes, tight), boxes)
+        return torch.cat([left, around(over).to(boxes.dtype)])
     others = _scale(corners_of(_subclass.plain(other), other.format), other.canvas_size, size)
-    return torch.cat([left, _around_along(over, rotated_boxes.axes(others))])
-
-
-def _shrink(before: Tensor, tight: Tensor) -> Tensor:
-    """Shrink boxes to the tight boxes around their masks, and never enlarge them.
-
-    Boxes may have been wider than their masks.
-    """
-    low = torch.maximum(before[:, :2], tight[:, :2])
-    high = torch.minimum(before[:, 2:], tight[:, 2:])
-    is_seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
-    return torch.where(is_seen, torch.cat([low, high], -1), 0.0)
-
-
-def _around(masks: Tensor) -> Tensor:
-    """Return the smallest box around each mask ``(n, H, W)``, or (0, 0, 0, 0) for an empty one."""
-    edges = []
-    for dim in (-2, -1):
-        some = masks.any(dim).to(torch.int32)
-        length = some.shape[-1]
-        first = some.argmax(-1)
-        last = length - some.flip(-1).argmax(-1)
-        edges.append((first, last))
-    (left, right), (top, bottom) = edges
-    found = torch.stack([left, top, right, bottom], -1)
-    return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
-
-
-def _around_along(masks: Tensor, along: Tensor) -> Tensor:
-    """Return the smallest boxes with these axes around masks ``(n, H, W)``, or zeros for an empty one."""
-    height, width = masks.shape[-2:]
-    some = masks.to(torch.int32)
-    first, last = some.argmax(-1), width - some.flip(-1).argmax(-1)
-    rows = torch.arange(height, device=masks.device).expand(first.shape)
-    corners = [torch.stack([x, y], -1) for x in (first, last) for y in (rows, rows + 1)]
-    counts = masks.any(-1).repeat(1, 4)
-    return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)
+    return torch.cat([left, around_along(over, rotated_boxes.axes(others))])
 
 
 def _instance_masks(sample: Sample) -> int:

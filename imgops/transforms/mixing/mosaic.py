@@ -179,6 +179,65 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
     return _dispatch.wrap_like((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
 
 
+def is_object(mask: Tensor) -> Tensor:
+    """Return where an instance mask shows its object: PyTorch does not order uint16."""
+    return mask > 0 if mask.dtype.is_signed else mask != 0
+
+
+def _instance_masks(samples: list[Sample]) -> int | None:
+    """Return the place of masks ``(n, H, W)`` with one mask for each box, if all samples have them."""
+    for at, value in enumerate(samples[0].flat):
+        if isinstance(value, MASKS) and all(
+            s.is_per_box(at) and _subclass.plain(s.flat[at]).ndim == 3 for s in samples
+        ):
+            return at
+    return None
+
+
+def cut_to_masks(boxes: Tensor, masks: Tensor, is_cut: Tensor) -> Tensor:
+    """Shrink the corners of boxes that are cut to what is left of their masks ``(n, H, W)``, bool."""
+    if boxes.ndim == 2:
+        return torch.where(is_cut[:, None], _shrink(boxes, around(masks).to(boxes.dtype)), boxes)
+    tight = around_along(masks, rotated_boxes.axes(boxes))
+    return torch.where(is_cut[:, None, None], rotated_boxes.shrink(boxes, tight), boxes)
+
+
+def _shrink(before: Tensor, tight: Tensor) -> Tensor:
+    """Shrink boxes to the tight boxes around their masks, and never enlarge them.
+
+    Boxes may have been wider than their masks.
+    """
+    low = torch.maximum(before[:, :2], tight[:, :2])
+    high = torch.minimum(before[:, 2:], tight[:, 2:])
+    is_seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
+    return torch.where(is_seen, torch.cat([low, high], -1), 0.0)
+
+
+def around(masks: Tensor) -> Tensor:
+    """Return the smallest box around each mask ``(n, H, W)``, or (0, 0, 0, 0) for an empty one."""
+    edges = []
+    for dim in (-2, -1):
+        some = masks.any(dim).to(torch.int32)
+        length = some.shape[-1]
+        first = some.argmax(-1)
+        last = length - some.flip(-1).argmax(-1)
+        edges.append((first, last))
+    (left, right), (top, bottom) = edges
+    found = torch.stack([left, top, right, bottom], -1)
+    return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
+
+
+def around_along(masks: Tensor, along: Tensor) -> Tensor:
+    """Return the smallest boxes with these axes around masks ``(n, H, W)``, or zeros for an empty one."""
+    height, width = masks.shape[-2:]
+    some = masks.to(torch.int32)
+    first, last = some.argmax(-1), width - some.flip(-1).argmax(-1)
+    rows = torch.arange(height, device=masks.device).expand(first.shape)
+    corners = [torch.stack([x, y], -1) for x in (first, last) for y in (rows, rows + 1)]
+    counts = masks.any(-1).repeat(1, 4)
+    return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)
+
+
 class Mosaic(_Join):
     """Join four or nine samples in one image, as in the training of object detectors.
 
@@ -207,7 +266,9 @@ class Mosaic(_Join):
     order), and returns one such sample. Each image is resized to fit into a cell (a half or a third of the
     mosaic's sides), and lies as near to the middle of the mosaic as its cell allows; what reaches beyond the
     mosaic is cut off. Boxes and keypoints move along; boxes are clamped to what is seen of their image, and
-    :class:`SanitizeBoundingBoxes` can drop those that have no area left. A box with an angle that is cut
+    :class:`SanitizeBoundingBoxes` can drop those that have no area left. If the samples have masks with one
+    mask for each box, a box that is cut becomes the smallest one around what is left of its mask, inside of
+    the clamped box, and (0, 0, 0, 0) if nothing is left. A box with an angle that is cut
     becomes the smallest box of the same angle around the part of it that is left; angles come out from -180
     to 180 degrees.
 
@@ -293,7 +354,31 @@ class Mosaic(_Join):
             left = _start(column, self.grid, x, wide, self.size[1])
             places.append((left, top, wide, high))
         flat = samples[0].flat
-        return [self._part(i, samples, places) for i in range(len(flat))]
+        out = {i: self._part(i, samples, places) for i, x in enumerate(flat) if not isinstance(x, BOXES)}
+        masks = _instance_masks(samples)
+        joined = None if masks is None else is_object(_subclass.plain(out[masks]))
+        for i, x in enumerate(flat):
+            if isinstance(x, BOXES):
+                out[i] = self._boxes(i, samples, places, masks, joined)
+        return [out[i] for i in range(len(flat))]
+
+    def _boxes(
+        self,
+        at: int,
+        samples: list[Sample],
+        places: list[tuple[int, int, int, int]],
+        masks: int | None,
+        joined: Tensor | None,
+    ) -> Any:
+        """Join boxes; where a box is cut, it becomes the box around what is left of its mask."""
+        boxes = [s.flat[at] for s in samples]
+        moved = [self._move_boxes(b, *p) for b, p in zip(boxes, places, strict=True)]
+        corners = torch.cat([clipped for _, clipped in moved])
+        if joined is not None and masks is not None and all(s.is_per_box(at) for s in samples):
+            is_cut = torch.cat([(clipped != whole).flatten(1).any(-1) for whole, clipped in moved])
+            has_mask = [is_object(_subclass.plain(s.flat[masks])).flatten(1).any(-1) for s in samples]
+            corners = cut_to_masks(corners, joined, is_cut & torch.cat(has_mask))
+        return boxes_like(corners, boxes[0], self.size)
 
     def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
         """Return the size of an image in its cell."""
@@ -315,9 +400,6 @@ class Mosaic(_Join):
         values = [s.flat[at] for s in samples]
         if at == samples[0].image:
             return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
-        if isinstance(first, BOXES):
-            corners = [self._move_boxes(v, *p) for v, p in zip(values, places, strict=True)]
-            return boxes_like(torch.cat(corners), first, self.size)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrap_like(join_rows("Mosaic", points), first, self.size)
@@ -382,8 +464,8 @@ class Mosaic(_Join):
             canvas = (values if interleaved else values.reshape(-1, 1, 1)).expand(shape).clone()
         return canvas.movedim(-1, -3) if interleaved else canvas
 
-    def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> Tensor:
-        """Return the corners of an image's boxes in the mosaic, clipped to what is seen of the image."""
+    def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> tuple[Tensor, Tensor]:
+        """Return the corners of an image's boxes in the mosaic, and clipped to what is seen of the image."""
         height, width = boxes.canvas_size
         corners = corners_of(_subclass.plain(boxes), boxes.format)
         points = corners.reshape(-1, 2)
@@ -392,9 +474,9 @@ class Mosaic(_Join):
         x0, y0 = torch.sym_max(left, 0), torch.sym_max(top, 0)
         x1, y1 = torch.sym_min(left + wide, self.size[1]), torch.sym_min(top + high, self.size[0])
         if moved.ndim == 3:
-            return rotated_boxes.clip(moved, y1 - y0, x1 - x0, y0, x0)
+            return moved, rotated_boxes.clip(moved, y1 - y0, x1 - x0, y0, x0)
         low, limit = _vector((x0, y0, x0, y0), moved), _vector((x1, y1, x1, y1), moved)
-        return torch.minimum(torch.maximum(moved, low), limit)
+        return moved, torch.minimum(torch.maximum(moved, low), limit)
 
     def _move_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = points.canvas_size
