@@ -1,4 +1,4 @@
-"""``python -m imgops show``: a picture of all transforms, and one line for an error."""
+"""``python -m imgops show``: pictures of operators and transforms, and one line for an error."""
 
 from __future__ import annotations
 

@@ -424,7 +424,7 @@ class EncodedImage:
     It stands in the place of an image at the head of a pipeline. ``RandomResizedCrop``, ``RandomCrop``
     without padding, and ``CenterCrop`` of an image alone decode only the part that they keep; every other
     transform decodes all of it. The draws and the pixels are those of the decoded image. Alone, it becomes a
-    tensor; inside of a structure it becomes a ``tv_tensors.Image``, beside masks, boxes and keypoints.
+    tensor; in a structure with masks, boxes or keypoints it becomes a ``tv_tensors.Image``.
 
     Parameters
     ----------
