@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_convert
 import torch
 from torch import Tensor
 
@@ -162,6 +163,14 @@ def test_a_value_for_each_image(name: str) -> None:
         loop = [_made(spec.operator, one, out if out is None else out[i]) for i, one in enumerate(of_each)]
         torch.testing.assert_close(_made(spec.operator, args, out), torch.stack(loop))
     assert not missing, "no sample has them"
+
+
+def test_the_page_of_migration_names_what_comes_near() -> None:
+    """The exceptions that tests/test_convert.py allows for torchvision's classes on PIL images are on the page."""
+    text = (ROOT / "docs" / "migrating.rst").read_text()
+    said = text.partition("* - torchvision\n")[2].partition("* - timm")[0]
+    exceptions = said.partition("with these exceptions")[2].partition("On tensors")[0]
+    assert set(re.findall(r"``(\w+)``", exceptions)) == set(test_convert.NEAR)
 
 
 # -- the tables of modules -----------------------------------------------------------------------------
