@@ -331,7 +331,7 @@ def main() -> None:
         "",
         *packed(max(options.rounds // 3, 5)),
         "",
-        "Decoding alone, one thread, 500 x 375; imgops' planar result:",
+        "Decoding alone, one thread, 500 x 375; imgops' planar result (\"interleaved\" is imgops' interleaved one):",
         "",
         *decoding(options.rounds),
     ]

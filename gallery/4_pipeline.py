@@ -86,7 +86,8 @@ for row, (name, module) in enumerate(
 # Time
 # ----
 # These are medians on one thread, one photograph at a time; the pipelines take turns in each round. (They were measured when
-# this page was built. The :doc:`benchmarks </benchmarks>` compare with other libraries too.)
+# this page was built. The :doc:`benchmarks </benchmarks>` compare with other libraries too.) On one photograph the graph is slower
+# than eager mode: dynamo checks its guards in every call, and operators run also if their draw changes nothing. A batch hides both.
 
 calls = {
     "torchvision": lambda: theirs(photo),

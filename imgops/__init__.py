@@ -18,7 +18,8 @@ except ImportError as error:
     if "libGL" in str(error) or "libgthread" in str(error):
         raise ImportError(
             f"cv2 cannot be loaded ({error}): "
-            "pip uninstall opencv-python && pip install opencv-python-headless"
+            "pip uninstall --yes opencv-python && "
+            "pip install --force-reinstall --no-deps opencv-python-headless"
         ) from error
     raise
 

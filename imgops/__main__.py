@@ -67,6 +67,7 @@ def _show(options: argparse.Namespace) -> None:
         print(listing())
     else:
         sheet(options.photo, options.names, options.out)
+        print(f"Picture: {options.out}")
 
 
 def _info(options: argparse.Namespace) -> None:

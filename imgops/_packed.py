@@ -422,7 +422,7 @@ def register_operators() -> None:
 
 
 def let_take(name: str) -> None:
-    """Let an operator that keeps the size of an image take packed images, now or when the others do."""
+    """Register a size-preserving operator for packed images, immediately or with the others on first use."""
     also.append(name)
     if functions:
         import_module("imgops.ops.packed").take_named(name)

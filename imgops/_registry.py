@@ -107,9 +107,9 @@ def operator(
     host : str, optional
         Why the operator goes through the host on devices other than the CPU, for :func:`imgops.show_config`.
     decisive : callable, optional
-        ``decisive(*args)`` returns the values that decide, besides the one tensor, whether a call is valid
-        and what its output looks like, if not all arguments do. Calls that agree in these values share one
-        run of the fake.
+        ``decisive(*args)`` returns the cache key of a call, in addition to the metadata of its tensor: the
+        values on which its validity and its output's size depend. By default these are all arguments. Calls
+        with equal keys share one run of the fake.
 
     Returns
     -------

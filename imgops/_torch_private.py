@@ -41,7 +41,7 @@ from torch.utils._pytree import tree_unflatten as tree_unflatten
 _is_compiling = torch.compiler.is_compiling
 # torch.compiler.disable imports dynamo, which takes seconds; this function imports it only when it is called.
 disable_dynamo: Any = torch._disable_dynamo  # type: ignore[attr-defined]
-# What compiles the frames of a function that is called; it stays in place where a graph breaks.
+# Dynamo's callback that compiles the frames of a function. It stays set across graph breaks.
 _frame_compiler = _C._dynamo.eval_frame.get_eval_frame_callback
 _grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack

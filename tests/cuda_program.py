@@ -21,7 +21,7 @@ from triton.runtime.jit import JITFunction
 
 from imgops._operators import Contract
 from imgops.kernels import cuda
-from tests.packed_calls import calls, packed_arguments
+from tests.packed_calls import ONLY_UINT8, calls, packed_arguments
 from tests.specs import SAMPLES
 from tests.specs._maker import Maker
 
@@ -91,7 +91,7 @@ for sample in SAMPLES:
 
 for name, given in calls():
     for interleaved, dtype in ((False, torch.uint8), (True, torch.float32)):
-        if name != "lut" or dtype == torch.uint8:
+        if name not in ONLY_UINT8 or dtype == torch.uint8:
             operator, _, args = packed_arguments(name, given, interleaved, dtype)
             operator.cuda(operator.fake(*args), *args)
 

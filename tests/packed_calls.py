@@ -11,6 +11,8 @@ from imgops._operators import Operator, operators
 
 SIZES = [(31, 44), (7, 9), (60, 5), (1, 1)]
 COUNT = len(SIZES)
+#: The operators that take no floats.
+ONLY_UINT8 = ("hit_or_miss", "lut")
 
 
 def noise(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -61,9 +63,11 @@ def calls() -> list[tuple[str, tuple[Any, ...]]]:
         ("filter2d", (weights[0, :, :3], "reflect")),
         ("box_blur", (5, 4, "wrap")),
         ("sobel", (1, 0, 5, "constant")),
+        ("scharr", (0, 1, "reflect")),
         ("laplacian", (1, "edge")),
         ("erode", (torch.ones(3, 3), "constant")),
         ("dilate", (torch.ones(COUNT, 3, 2), "edge")),
+        ("hit_or_miss", (torch.tensor([[0, 1, 0], [1, -1, 1], [0, 1, 0]]), "constant")),
         *(("flip", (list(dims),)) for dims in ((-1,), (-2,), (-1, -2))),
     ]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torchvision.transforms import v2
 
 import imgops
 from imgops import _operators, transforms
@@ -52,13 +53,15 @@ def described(value: Any) -> Any:
             name: described(member)
             for name, member in vars(value).items()
             if not name.startswith("_")
-            and (inspect.isfunction(member) or isinstance(member, (classmethod, property)))
+            and (inspect.isfunction(member) or isinstance(member, (classmethod, staticmethod, property)))
         }
         return {"class": _of_class(value), **members}
     if isinstance(value, property):
         return "property"
     if isinstance(value, classmethod):
         return parameters_of(value.__func__)[1:]
+    if isinstance(value, staticmethod):
+        return parameters_of(value.__func__)
     if inspect.isfunction(value):
         return parameters_of(value)
     return type(value).__name__
@@ -71,10 +74,35 @@ def _of_class(value: type) -> Any:
         return "no signature"
 
 
+def _added(name: str) -> list[str]:
+    """Return the parameters of a transform that torchvision's class of the same name does not have."""
+    theirs = inspect.signature(getattr(v2, name)).parameters if hasattr(v2, name) else {}
+    return [
+        p
+        for p in parameters_of(getattr(transforms, name))
+        if p != "*" and p.partition("=")[0].lstrip("*") not in theirs
+    ]
+
+
+def _of_random(name: str) -> list[str]:
+    """Return the parameters of a method that all transforms with random parameters share."""
+    classes = [getattr(transforms, n) for n in (*transforms.OURS, *transforms.ADDED)]
+    (found,) = {
+        tuple(parameters_of(getattr(c, name))) for c in classes if "per_sample=False" in parameters_of(c)
+    }
+    return list(found)
+
+
 def public() -> dict[str, Any]:
-    """Return the public names by module. Transforms of torchvision have its signatures, so that only names are listed."""
+    """Return the public names by module.
+
+    Transforms and functionals of torchvision have its parameters, which differ between its versions: of the
+    transforms only the parameters that imgops adds are listed.
+    """
     found: dict[str, Any] = {"imgops": {n: described(getattr(imgops, n)) for n in sorted(imgops.__all__)}}
-    found["imgops.transforms, as in torchvision"] = list(transforms.OURS)
+    found["imgops.transforms, as in torchvision"] = {n: _added(n) for n in transforms.OURS}
+    found["imgops.transforms, with random parameters"] = {n: _of_random(n) for n in ("sample", "apply")}
+    found["imgops.transforms.functional, as in torchvision"] = list(transforms.functional.OURS)
     found["imgops.transforms"] = {n: described(getattr(transforms, n)) for n in transforms.ADDED}
     own = ("convert", "corruptions", "from_albumentations", "seeded")
     found["imgops.transforms"] |= {n: described(getattr(transforms, n)) for n in own}

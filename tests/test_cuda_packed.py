@@ -14,7 +14,8 @@ import imgops
 from imgops._operators import operators
 from imgops.decomposition.packed import of_image
 from imgops.kernels import cuda
-from tests.packed_calls import COUNT, calls, packed_arguments
+from imgops.ops import packed as packed_operators
+from tests.packed_calls import COUNT, ONLY_UINT8, calls, packed_arguments
 from tests.tiers import nightly_unless
 
 CALLS = calls()
@@ -65,7 +66,7 @@ CASES = [
     for i, (name, _) in enumerate(CALLS)
     for dtype in (torch.uint8, torch.float32)
     for interleaved in (False, True)
-    if name != "lut" or dtype == torch.uint8
+    if name not in ONLY_UINT8 or dtype == torch.uint8
 ]
 
 
@@ -99,6 +100,10 @@ def test_all_images_are_one_launch_and_have_their_own_bits(
     else:
         flat = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in wanted]
         assert bits_equal(found, torch.cat(flat))
+
+
+def test_every_operator_of_the_list_is_called() -> None:
+    assert {name for name, _ in CALLS} == packed_operators.ONE_LAUNCH
 
 
 def test_values_are_checked_before_a_launch(launched: list[str]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 import torch
 from checks import check_raises
 from PIL import Image
+from torch._dynamo.testing import CompileCounter
 
 import imgops
+from imgops import transforms as v2
 from imgops.ops import codec
 
 
@@ -158,3 +161,105 @@ def test_boxes_of_numpy() -> None:
     wanted = imgops.decode_image(file)[:, 2:7, 1:5]
     for given in (box, tuple(box), box[None]):
         assert torch.equal(imgops.decode_images([file], box=given)[0], wanted)
+
+
+def raised(call: Callable[[], object]) -> str:
+    with pytest.raises(ValueError) as caught:
+        call()
+    return str(caught.value)
+
+
+def skipped_by(call: Callable[[list[tuple[int, Exception]]], object]) -> str:
+    skipped: list[tuple[int, Exception]] = []
+    call(skipped)
+    ((index, error),) = skipped
+    assert index == 1
+    return str(error)
+
+
+def broken(kind: int, raw: bytes) -> bytes:
+    """Return a file with a broken header, a file that is empty, or one whose pixels end early."""
+    return (b"no image", b"", raw[: len(raw) * 2 // 3])[kind]
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+@pytest.mark.parametrize("kind", range(3))
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+def test_an_error_names_the_path_of_its_file(
+    kind: int, format: str, as_path: Callable[[Path], str | Path], tmp_path: Path
+) -> None:
+    """Every function that reads files says which one it could not read; bytes have no path to name."""
+    rng = np.random.default_rng(0)
+    file = io.BytesIO()
+    Image.fromarray(rng.integers(0, 256, (40, 60, 3), np.uint8)).save(file, format)
+    good, bad = file.getvalue(), broken(kind, file.getvalue())
+    given: list[str | Path] = [as_path(tmp_path / name) for name in ("a.jpg", "b.jpg", "c.jpg")]
+    for path, raw in zip(given, (good, bad, good), strict=True):
+        Path(path).write_bytes(raw)
+    crop = v2.RandomResizedCrop(8, (0.9, 1.0), per_sample=True)
+    one, several = (
+        f"decode_image: data ({str(given[1])!r}) must be ",
+        f"decode_images: files[1] ({str(given[1])!r}) must be ",
+    )
+    for start, call in (
+        (one, lambda: imgops.decode_image(given[1])),
+        (one, lambda: imgops.decode_image(given[1], box=(0, 0, 60, 40))),
+        (one, lambda: imgops.EncodedImage(given[1]).decode()),
+        (one, lambda: v2.CenterCrop((40, 8))(imgops.EncodedImage(given[1]))),
+        (several, lambda: imgops.decode_images(given)),
+        (several, lambda: imgops.decode_images(given, box=(0, 0, 60, 40))),
+        (several, lambda: imgops.EncodedImages(given).decode()),
+        (several, lambda: crop(imgops.EncodedImages(given))),
+        (
+            several,
+            lambda: v2.Compose([v2.RandomCrop((40, 8)), v2.ColorJitter(0.4)], per_sample=True)(
+                imgops.EncodedImages(given)
+            ),
+        ),
+        (several, lambda: pickle.loads(pickle.dumps(imgops.EncodedImages(given))).decode()),
+    ):
+        said = raised(call)
+        assert said.startswith(start) and said.count("b.jpg") == 1 and ", got " in said, said
+    for collect in (
+        lambda skipped: imgops.decode_images(given, skipped=skipped),
+        lambda skipped: imgops.EncodedImages(given, skipped=skipped).decode(),
+    ):
+        said = skipped_by(collect)
+        assert said.startswith(several) and said.count("b.jpg") == 1, said
+    assert raised(lambda: imgops.decode_images([good, bad])).startswith("decode_images: files[1] must be ")
+    assert raised(lambda: imgops.EncodedImages([good, bad]).decode()).startswith(
+        "decode_images: files[1] must be "
+    )
+
+
+def test_an_error_of_a_box_names_the_path_of_its_file(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.png", tmp_path / "b.png"]
+    for path, raw in zip(paths, (files(2)[1], files(2)[1]), strict=True):
+        path.write_bytes(raw)
+    outside, size = (0, 0, 50, 1), "must lie inside of the image of 14 x 39, got (0, 0, 50, 1)"
+    where = f"for {str(paths[1])!r}"
+    check_raises(
+        lambda: imgops.decode_image(paths[1], box=outside), ValueError, f"decode_image: box {where} {size}"
+    )
+    check_raises(
+        lambda: imgops.decode_images(paths, box=[None, outside]),
+        ValueError,
+        f"decode_images: box[1] {where} {size}",
+    )
+    check_raises(
+        lambda: imgops.EncodedImages(paths).decode(torch.tensor([[0, 0, 1, 1], outside])),
+        ValueError,
+        f"EncodedImages.decode: boxes[1] {where} must be pixels of its image of 14 x 39, got (0, 0, 50, 1)",
+    )
+    large = f"decode_images: files[0] ({str(paths[0])!r}) must be an image of at most 9 pixels (max_pixels), got 14 x 39"
+    check_raises(lambda: imgops.EncodedImages(paths, max_pixels=9), ValueError, large)
+
+
+def test_a_graph_does_not_depend_on_paths(tmp_path: Path) -> None:
+    counting = CompileCounter()
+    decode = torch.compile(lambda image: image.decode(), fullgraph=True, dynamic=True, backend=counting)
+    for i in range(4):
+        path = tmp_path / f"{i}.png"
+        path.write_bytes(files(2)[1])
+        assert torch.equal(decode(imgops.EncodedImage(path)), imgops.decode_image(path))
+    assert counting.frame_count == 1

@@ -11,12 +11,19 @@ import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+import test_convert
+import torch
+from torch import Tensor
 
 import imgops
 import imgops.transforms
+from imgops._operators import Contract, Operator
+from tests.specs import OPERATORS, SPECS
 from tests.specs import __main__ as operator_table
+from tests.specs._maker import Maker
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -92,6 +99,177 @@ def test_every_cell_of_the_comparison_has_its_proof() -> None:
 
 def test_table_is_the_registry() -> None:
     assert operator_table.current() == operator_table.table(), "run python -m tests.specs"
+
+
+# -- what the pages say of all operators -------------------------------------------------------------
+
+
+def test_what_is_not_exact_on_uint8_is_named() -> None:
+    """The README and the first page name the functions that differ from PIL or OpenCV, and no others."""
+    apart = {
+        name
+        for name, spec in SPECS.items()
+        if (t := spec.tolerance.get(torch.uint8))
+        and t.levels
+        and re.search("PIL|Image|cv2", spec.reference_name)
+    }
+    for text, start, end in (
+        (README, "[bit-exact on uint8]", "|"),
+        ((ROOT / "docs" / "index.rst").read_text(), "bit-exact on uint8", "measured"),
+    ):
+        assert set(re.findall(r"`(\w+)`", text.partition(start)[2].partition(end)[0])) == apart
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, spec in SPECS.items() if callable(spec.reference) and spec.is_public]
+)
+def test_the_tables_say_how_close_the_pixels_are(name: str) -> None:
+    """The column of the tables is made by hand; it names what the tests allow on uint8 and float32."""
+    spec, said = SPECS[name], SPECS[name].difference
+    levels, real = (
+        getattr(spec.tolerance.get(d), k, 0) for d, k in ((torch.uint8, "levels"), (torch.float32, "real"))
+    )
+    assert (f"{levels} level" in said) if levels else ("level" not in said)
+    assert not real or said.startswith("as ") or f"{real:.0e}".replace("e-0", "e-") in said
+
+
+def _made(operator: Operator, args: list[Any], out: Tensor | None) -> Tensor:
+    """Return what an operator makes, or what it writes into its first argument or into a buffer."""
+    args = [x.detach().clone() if isinstance(x, Tensor) else x for x in args]
+    found = operator.overload(*args, **({} if out is None else {"out": out.clone()}))
+    return args[0] if found is None or operator.contract is Contract.INPLACE else found
+
+
+def _cores(name: str) -> tuple[int, ...]:
+    """Return the dimensions that each tensor has for one image."""
+    return OPERATORS[name.removesuffix("_out")].operator.vmap.core  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", [n for n, spec in OPERATORS.items() if operator_table.per_sample(spec)])
+def test_a_value_for_each_image(name: str) -> None:
+    """Each parameter of the column "per sample" takes one value per image, and the result is that of a loop."""
+    spec, cores, missing = SPECS[name], _cores(name), set(operator_table.per_sample(SPECS[name]))
+    parameters = list(spec.operator.signature.parameters)
+    for sample in spec.samples:
+        dtype = torch.uint8 if torch.uint8 in sample.dtypes else sample.dtypes[-1]
+        call = sample.checked(Maker(dtype, batch=(2,)))
+        args, out = list(call.op_args), call.op_keywords.get("out")
+        for j, core in enumerate(cores):
+            if isinstance(args[j], Tensor):
+                value = args[j] if args[j].ndim >= core else args[j].reshape((1,) * core)
+                args[j] = value.detach().expand(2, *value.shape[value.ndim - core :]).contiguous()
+                missing.discard(parameters[j])
+        of_each = [[x[i] if isinstance(x, Tensor) else x for x in args] for i in range(2)]
+        loop = [_made(spec.operator, one, out if out is None else out[i]) for i, one in enumerate(of_each)]
+        torch.testing.assert_close(_made(spec.operator, args, out), torch.stack(loop))
+    assert not missing, "no sample has them"
+
+
+def test_the_page_of_migration_names_what_comes_near() -> None:
+    """The exceptions that tests/test_convert.py allows for torchvision's classes on PIL images are on the page."""
+    text = (ROOT / "docs" / "migrating.rst").read_text()
+    said = text.partition("* - torchvision\n")[2].partition("* - timm")[0]
+    exceptions = said.partition("with these exceptions")[2].partition("On tensors")[0]
+    assert set(re.findall(r"``(\w+)``", exceptions)) == set(test_convert.NEAR)
+
+
+# -- the tables of modules -----------------------------------------------------------------------------
+
+
+def _first_cells(page: str) -> list[tuple[str, list[str]]]:
+    """Return the heading and the names in the first column of each table of a page."""
+    text = (ROOT / page).read_text()
+    if page.endswith(".md"):
+        tables = [t.strip().splitlines() for t in re.findall(r"((?:^\|.*\n)+)", text, re.M)]
+        columns = [[line.split("|")[1] for line in [t[0], *t[2:]]] for t in tables]
+    else:
+        parts = text.split(".. list-table::")[1:]
+        columns = [re.findall(r"^   \* - (.*)$", part, re.M) for part in parts]
+    return [(head.strip(), re.findall(r"`+([\w/.]+)`+", " ".join(cells))) for head, *cells in columns]
+
+
+def _modules_of(page: str) -> list[Path]:
+    """Return the folders and modules that the tables of a page name; those of transforms are in a table of their own."""
+    found = []
+    for head, names in _first_cells(page):
+        of_transforms = "imgops/transforms" in head
+        for name in names if of_transforms or head in ("module", "folder") else []:
+            path = (ROOT / "imgops" / "transforms" if of_transforms else ROOT) / name
+            found.append(path if path.exists() else path.with_name(path.name + ".py"))
+    return found
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.rst"])
+def test_the_tables_of_modules_are_those_of_the_package(page: str) -> None:
+    """What they name exists, and no folder and no module of the package is missing."""
+    named = _modules_of(page)
+    assert named and [p for p in named if not p.exists()] == []
+    folders = ["", "kernels", "transforms", *(["transforms/_core"] if page == "CONTRIBUTING.md" else [])]
+    for folder in folders:
+        there = [
+            path
+            for path in (ROOT / "imgops" / folder).iterdir()
+            if path.stem != "__init__" and (path.suffix == ".py" or any(path.rglob("*.py")))
+        ]
+        assert [p for p in there if not any(p in (n, *n.parents) for n in named)] == [], page
+
+
+def test_the_transforms_that_take_packed_images_are_named() -> None:
+    from imgops import transforms
+
+    text = (ROOT / "docs" / "transforms.rst").read_text()
+    said = text.partition("makes an ordinary batch of it")[2].partition("all other transforms refuse")[0]
+    taking = {
+        n
+        for n in (*transforms.OURS, *transforms.ADDED)
+        if getattr(getattr(transforms, n), "takes_packed", False)
+    }
+    assert set(re.findall(r"``(\w+)``", said)) == taking
+
+
+# -- numbers of the benchmarks ------------------------------------------------------------------------
+
+
+def _column(name: str, table: int, column: str) -> list[float]:
+    """Return the numbers of a column of a table in the newest results of a benchmark."""
+    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
+    head, _, *rows = re.findall(r"((?:^\|.*\n?)+)", newest.read_text(), re.M)[table].strip().splitlines()
+    place = [cell.strip() for cell in head.split("|")].index(column)
+    cells = [row.split("|")[place].strip("* ") for row in rows if not row.startswith("| median")]
+    return [float(cell.split()[0]) for cell in cells]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "column", "pages"),
+    [
+        ("pipelines", 0, "imgops, compiled", ("README.md", "docs/index.rst")),
+        ("pipelines", 1, "imgops compiled", ("README.md", "docs/index.rst")),
+        ("processors", 0, "torchvision", ("README.md",)),
+        ("loading", 2, "cv2.imdecode", ("README.md",)),
+    ],
+)
+def test_ratios_are_those_of_the_newest_results(
+    name: str, table: int, column: str, pages: tuple[str, ...]
+) -> None:
+    found = _column(name, table, column)
+    for page in pages:
+        text = " ".join((ROOT / page).read_text().split())
+        assert f"{min(found):.2f} to {max(found):.2f} times" in text, (page, min(found), max(found))
+    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
+    assert f"benchmarks/results/{newest.name}" in README
+
+
+def test_the_number_of_processors() -> None:
+    assert f"[a benchmark of {len(_column('processors', 0, 'torchvision'))} processors]" in README
+
+
+def test_the_recipe_for_opencv_is_the_one_that_works() -> None:
+    """The builds share their files: after the one is removed, the other must be written anew, even if it is installed."""
+    told = (ROOT / "imgops" / "__init__.py").read_text(), (ROOT / "Makefile").read_text(), README
+    for text in told:
+        assert "uninstall --yes opencv-python" in text
+        assert "install --force-reinstall --no-deps opencv-python-headless" in text
+        assert len(re.findall(r"(?<!--no-deps )opencv-python-headless", text)) == 0
 
 
 def test_commands_exist() -> None:

@@ -1,7 +1,8 @@
-"""``python -m imgops show``: a picture of all transforms, and one line for an error."""
+"""``python -m imgops show``: pictures of operators and transforms, and one line for an error."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,18 +49,23 @@ def test_every_picture_shows_something(photo: Path) -> None:
 def test_sheet(photo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out, state = tmp_path / "sheet.png", torch.get_rng_state()
     assert run(["show", str(photo), "clahe", "RandomFog", "Mosaic", "--out", str(out)]) == 0
-    assert "3/3" in capfd.readouterr().err and torch.equal(torch.get_rng_state(), state)
+    streams = capfd.readouterr()
+    assert "3/3" in streams.err and streams.out == f"Picture: {out}\n"
+    assert torch.equal(torch.get_rng_state(), state)
     with Image.open(out) as page:
         assert page.format == "PNG" and page.width == 4 * (216 + 10) + 10
         assert np.asarray(page.convert("L")).std() > 30
 
 
 def test_command(photo: Path, tmp_path: Path) -> None:
-    """It shows all of them, in a separate process."""
-    command = [sys.executable, "-m", "imgops", "show", str(photo), "--out", str(tmp_path / "all.png")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    """It shows all of them, in a separate process, and says where."""
+    command = [sys.executable, "-m", "imgops", "show", str(photo)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
     assert done.returncode == 0 and f"{len(show.EXAMPLES)}/{len(show.EXAMPLES)}" in done.stderr
-    with Image.open(tmp_path / "all.png") as page:
+    assert done.stdout == "Picture: sheet.png\n"
+    with Image.open(tmp_path / "sheet.png") as page:
         assert page.height > 4000
 
 

@@ -173,8 +173,10 @@ class OperatorTable(Parsed):
     """Show every operator with its facets."""
 
     def lines(self) -> list[str]:
-        head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "CUDA", "gradient"]
-        rows = [[*head, "adjoint", "vmap", "DTensor", "autocast", "in core ATen"]]
+        head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "CUDA", "per sample"]
+        rows = [
+            [*head, "packed images", "gradient", "adjoint", "vmap", "DTensor", "autocast", "in core ATen"]
+        ]
         for name, row in operators().items():
             spec = SPECS[name]
             rows.append(
@@ -186,6 +188,8 @@ class OperatorTable(Parsed):
                     spec.dtype_names,
                     "planar" if row.contract is Contract.DYNAMIC else "planar, interleaved",
                     operator_table.cuda(spec),
+                    ", ".join(f"``{n}``" for n in operator_table.per_sample(spec)) or "–",
+                    operator_table.packed(spec),
                     double(operator_table.gradient(spec)),
                     f"``{row.adjoint}``" if row.adjoint else "–",
                     "yes" if row.vmap else "–",

@@ -255,6 +255,17 @@ def decode_image(
     tensor([[[1, 2, 3],
              [5, 6, 7]]], dtype=torch.uint8)
     """
+    if isinstance(data, (str, os.PathLike)) and not torch.compiler.is_compiling():
+        with cpu.naming([os.fspath(data)]):
+            return decode_image(
+                _file_of(data),
+                mode,
+                box=box,
+                apply_exif_orientation=apply_exif_orientation,
+                max_pixels=max_pixels,
+                memory_format=memory_format,
+                device=device,
+            )
     file = _file_of(data)
     if isinstance(mode, DecodeImage):
         config = mode
@@ -320,6 +331,11 @@ def _file_of(data: Any) -> Tensor:
     return torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
 
 
+def _path_of(data: Any) -> str | None:
+    """Return where a file lies, if it was given as a path."""
+    return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
+
+
 def decode_images(
     files: Iterable[Tensor | bytes | bytearray | memoryview | str | os.PathLike[str]],
     mode: str = "RGB",
@@ -355,8 +371,8 @@ def decode_images(
     Raises
     ------
     ValueError
-        If a file cannot be decoded, or its box does not fit: the message names its index. If there are not as
-        many boxes as files.
+        If a file cannot be decoded, or its box does not fit: the message names its index, and its path if it
+        was given as one. If there are not as many boxes as files.
     TypeError
         If a file is neither a tensor nor bytes nor a path.
     OSError
@@ -408,7 +424,7 @@ class EncodedImage:
     It stands in the place of an image at the head of a pipeline. ``RandomResizedCrop``, ``RandomCrop``
     without padding, and ``CenterCrop`` of an image alone decode only the part that they keep; every other
     transform decodes all of it. The draws and the pixels are those of the decoded image. Alone, it becomes a
-    tensor; inside of a structure it becomes a ``tv_tensors.Image``, beside masks, boxes and keypoints.
+    tensor; in a structure with masks, boxes or keypoints it becomes a ``tv_tensors.Image``.
 
     Parameters
     ----------
@@ -447,6 +463,9 @@ class EncodedImage:
     ((3, 40, 60), torch.Size([3, 16, 16]))
     """
 
+    #: The path of the file, which errors name. A graph does not read it: each path would recompile the graph.
+    _path: str | None = None
+
     def __init__(
         self,
         data: Tensor | bytes | bytearray | memoryview | str | os.PathLike[str],
@@ -458,14 +477,15 @@ class EncodedImage:
         if torch.compiler.is_compiling():
             must = "data must be wrapped outside of a compiled graph"
             _check.fail(TypeError, "EncodedImage", must, "a call inside of it")
-        self.data = _file_of(data).cpu()
+        self.data, self._path = _file_of(data).cpu(), _path_of(data)
         self.mode = _mode_of(mode)
         self.apply_exif_orientation = _check.switch(
             "EncodedImage", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
         fake.decode_image(_any_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
-        self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
+        with cpu.naming([self._path]):
+            self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -479,6 +499,12 @@ class EncodedImage:
         memory_format: torch.memory_format = torch.contiguous_format,
     ) -> Tensor:
         """Return the decoded image, or a box of it, by :func:`decode_image`."""
+        if torch.compiler.is_compiling():
+            return self._decode(box, memory_format)
+        with cpu.naming([self._path]):
+            return self._decode(box, memory_format)
+
+    def _decode(self, box: Sequence[int] | Tensor | None, memory_format: torch.memory_format) -> Tensor:
         return decode_image(
             self.data,
             self.mode,
@@ -522,7 +548,8 @@ class EncodedImages:
     Raises
     ------
     ValueError
-        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index.
+        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index,
+        and its path if it was given as one.
     TypeError
         If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
         before, and pass it in, without ``skipped``.
@@ -537,6 +564,9 @@ class EncodedImages:
     >>> v2.RandomResizedCrop(16, per_sample=True)(imgops.EncodedImages(files)).shape
     torch.Size([2, 3, 16, 16])
     """
+
+    #: The path of each file that was given as one, which errors name. A copy that pytrees make has none.
+    _paths: list[str | None] | None = None
 
     def __init__(
         self,
@@ -554,8 +584,8 @@ class EncodedImages:
         if skipped is not None and not isinstance(skipped, list):
             _check.fail(TypeError, "EncodedImages", "skipped must be a list", type(skipped).__name__)
         self.mode, self.skipped = _mode_of(mode), skipped
+        self._paths = [_path_of(file) for file in files]
         self._reported: set[int] = set()
-
         self.apply_exif_orientation = _check.switch(
             "EncodedImages", "apply_exif_orientation", apply_exif_orientation
         )
@@ -595,11 +625,14 @@ class EncodedImages:
         """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
         where = self._boxes(boxes)
         how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
-        if self.skipped is None:
+        if torch.compiler.is_compiling():
+            if self.skipped is not None:
+                must = "skipped must be None in a compiled graph, which cannot report a file"
+                _check.fail(TypeError, "EncodedImages.decode", must, "a list")
             data = _decode_packed(*how)
-        elif torch.compiler.is_compiling():
-            must = "skipped must be None in a compiled graph, which cannot report a file"
-            _check.fail(TypeError, "EncodedImages.decode", must, "a list")
+        elif self.skipped is None:
+            with cpu.naming(self._paths):
+                data = _decode_packed(*how)
         else:
             new: list[tuple[int, Exception]] = []
             data = cpu.decode_boxes(*how, new)
@@ -612,7 +645,7 @@ class EncodedImages:
         for i, error in new:
             if self.skipped is not None and i not in self._reported:
                 self._reported.add(i)
-                self.skipped.append((i, error))
+                self.skipped.append((i, cpu.name_path(error, self._paths)))
 
     def _boxes(self, boxes: Tensor | None) -> Tensor:
         """Return the boxes as they were given, or whole images; they must have pixels of their images."""
@@ -630,7 +663,8 @@ class EncodedImages:
         left, top, right, bottom = boxes.unbind(1)
         bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)
         for i in bad.nonzero()[:, 0].tolist():
-            must = f"boxes[{i}] must be pixels of its image of {int(height[i])} x {int(width[i])}"
+            path = cpu.named(self._paths[i] if self._paths else None, "box")
+            must = f"boxes[{i}]{path} must be pixels of its image of {int(height[i])} x {int(width[i])}"
             _check.fail(ValueError, "EncodedImages.decode", must, tuple(boxes[i].tolist()))
         return boxes
 

@@ -1,4 +1,4 @@
-"""Packed images: the operators that take them, and the functions that nothing else has."""
+"""Register the packed variant of each operator that accepts ``PackedImages``."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _require_fit(row: Operator, data: Tensor, sizes: Tensor, offsets: Tensor, *a
 
 
 #: The operators whose kernels for CUDA take packed images.
-_ONE_LAUNCH = frozenset(
+ONE_LAUNCH = frozenset(
     (
         *DENSE,
         *("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue", "adjust_sharpness"),
@@ -129,7 +129,7 @@ def _on_device(row: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None
 
 
 def _launch(row: Operator, keeps_size: bool, out: Tensor, *args: Any) -> Any:
-    if row.cuda is None or row.name not in _ONE_LAUNCH or not cuda.runs_on(out.device):
+    if row.cuda is None or row.name not in ONE_LAUNCH or not cuda.runs_on(out.device):
         return NotImplemented
     from imgops.kernels.cuda._packed import Packed
 

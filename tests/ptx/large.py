@@ -31,7 +31,7 @@ from imgops._operators import Contract, Operator, operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels.cuda._packed import Packed
 from imgops.ops.packed import _FLIP, DENSE
-from tests.packed_calls import calls, packed_arguments
+from tests.packed_calls import ONLY_UINT8, calls, packed_arguments
 from tests.ptx import machine
 from tests.ptx.machine import on_ptx
 from tests.specs import OPERATORS, SPECS
@@ -109,7 +109,7 @@ def packed(dtype: torch.dtype) -> Iterator[Case]:
     """Yield the first call of each operator of packed images."""
     seen: set[str] = set()
     for name, given in calls():
-        if name not in seen and (name != "lut" or dtype == torch.uint8):
+        if name not in seen and (name not in ONLY_UINT8 or dtype == torch.uint8):
             seen.add(name)
             yield name, lambda n=name, g=given: of_packed(n, g, dtype)  # type: ignore[misc]
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from imgops._operators import Contract, Gradient, operators
 from imgops.kernels import devices
+from imgops.ops import packed as packed_operators
 from tests.specs import SPECS, OpSpec
 
 TABLES = Path(__file__).parents[2] / "docs" / "tables.md"
 _MARKS = re.compile(r"(<!-- operators: .*? -->\n)(.*?)(<!-- /operators -->)", re.S)
 HEAD = (
-    *("call", "reference", "difference", "dtypes", "gradient"),
+    *("call", "reference", "difference", "dtypes", "gradient", "per sample", "packed images"),
     *("CUDA", "vmap", "DTensor", "autocast", "in core ATen"),
 )
 
@@ -39,6 +40,21 @@ def decomposition(spec: OpSpec) -> str:
     return "functional" if spec.operator.contract.mutates else "–"
 
 
+def per_sample(spec: OpSpec) -> list[str]:
+    """Return the parameters that may be tensors with one value for each image of a batch."""
+    operator = spec.operator
+    if operator.contract is Contract.DYNAMIC:  # a file, or one image
+        return []
+    return list(operator.signature.parameters)[1 : operator.tensors]
+
+
+def packed(spec: OpSpec) -> str:
+    """Return how an operator takes packed images on CUDA: in one launch, or image by image; on the CPU it is one call."""
+    if spec.name not in (*packed_operators.DENSE, *packed_operators.KEEPING):
+        return "–"
+    return "one launch" if spec.name in packed_operators.ONE_LAUNCH else "each"
+
+
 def cuda(spec: OpSpec) -> str:
     """Return what computes on CUDA: a Triton kernel (and ATen where it declines), ATen alone, or the host."""
     if spec.operator.cuda is not None:
@@ -54,6 +70,8 @@ def cells(spec: OpSpec) -> tuple[str, ...]:
         spec.difference,
         spec.dtype_names,
         gradient(spec),
+        ", ".join(f"`{name}`" for name in per_sample(spec)) or "–",
+        packed(spec),
         cuda(spec),
         "yes" if operator.vmap else "–",
         "batch" if operator.sharding else "–",

@@ -470,7 +470,7 @@ REMAP_ADJOINT = OpSpec(
         (_SMALL, _MAP),
     ),
     reference_name="transpose of remap",
-    difference="1e-12",
+    difference="float64 1e-12",
     dtype_names="floats",
     decomposed_difference="1e-5",
 )
@@ -486,6 +486,19 @@ REMAP_GRAD_MAP = OpSpec(
             lambda m, n=n, b=b: (m.image(3, 4, 5), m.image(3, 7, 9), _positions(m, 4, 5), None, n, b),
         )
         for n, b in (("bilinear", "constant"), ("bicubic", "edge"))
+    )
+    + (
+        Sample(
+            "fill",
+            lambda m: (
+                m.image(3, 4, 5),
+                m.image(3, 7, 9),
+                _positions(m, 4, 5),
+                torch.tensor([0.5, 0.0, -1.0], dtype=torch.float64),
+                "bilinear",
+                "constant",
+            ),
+        ),
     ),
     reference="tests/test_geometry.py::test_the_derivative_of_a_map_is_that_of_opencv",
     tolerance=REAL,
@@ -496,7 +509,7 @@ REMAP_GRAD_MAP = OpSpec(
         (_SMALL, _UNIT, _MAP),
     ),
     reference_name="derivative of remap in its map",
-    difference="1e-12",
+    difference="float64 1e-12",
     dtype_names="floats",
     decomposed_difference="1e-5",
 )

@@ -322,7 +322,7 @@ EQUALIZE = spec_of_imageops(
     decomposed={},
     # So few pixels that the result is just a rounding to levels.
     plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
-    difference="0",
+    difference="uint8 0; floats 1e-5",
     decomposed_difference="0",
     formula=r"y = T[x],\quad T = \text{PIL's whole-number cumulative histogram}",
     transforms=("RandomEqualize",),

@@ -52,8 +52,8 @@ def register(*, default: bool = False) -> None:
     Parameters
     ----------
     default : bool
-        Whether they also do where no backend is named, for programs that load a processor by themselves.
-        What has no backend on tensors then stays what it is. The last call counts.
+        If True, the loaders also return exact processors when no ``backend`` is passed. Processors without
+        a backend on tensors are returned unchanged. A later call overrides an earlier one.
 
     Examples
     --------

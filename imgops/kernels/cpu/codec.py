@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -278,16 +279,44 @@ def on_threads(
     return found
 
 
+#: The argument that an error of decode_image or decode_images is about, with its index and before its path.
+_SUBJECT = re.compile(r"^decode_images?: (data|files|box)(?:\[(\d+)\])?(?= must| \(| for )")
+
+
 def _of_file(error: Exception, index: int) -> Exception:
-    """Return an error of decode_image as one of decode_images, which names the file."""
-    text = str(error)
+    """Return an error of decode_image as one of decode_images, which names the index of the file."""
+    text, found = str(error), _SUBJECT.match(str(error))
+    if found:
+        text = f"decode_image: {'box' if found[1] == 'box' else 'files'}[{index}]{text[found.end() :]}"
     if not text.startswith("decode_image: "):
         return error
-    text = text.removeprefix("decode_image: ")
-    for name, place in (("data", "files"), ("box", "box")):
-        if text.startswith(f"{name} must"):
-            text = f"{place}[{index}]{text.removeprefix(name)}"
-    return type(error)(f"decode_images: {text}")
+    return type(error)(f"decode_images: {text.removeprefix('decode_image: ')}")
+
+
+@contextmanager
+def naming(paths: Sequence[str | None] | None) -> Iterator[None]:
+    """Name the path of a file in the errors about it, where the file was given as a path."""
+    try:
+        yield
+    except ValueError as error:
+        with_path = name_path(error, paths)
+        if with_path is error:
+            raise
+        raise with_path from error.__cause__
+
+
+def name_path(error: Exception, paths: Sequence[str | None] | None) -> Exception:
+    """Return an error about a file with its path, if it has one that the error does not name yet."""
+    text, found = str(error), _SUBJECT.match(str(error))
+    if not paths or not found or not text.startswith(" must", found.end()):
+        return error
+    path = named(paths[int(found[2] or 0)], found[1])
+    return type(error)(f"{found[0]}{path}{text[found.end() :]}") if path else error
+
+
+def named(path: str | None, argument: str = "files") -> str:
+    """Return what an error says of a path, after the name of an argument: the file, or a box of it."""
+    return "" if path is None else f" for {path!r}" if argument == "box" else f" ({path!r})"
 
 
 class _DataError(Exception):

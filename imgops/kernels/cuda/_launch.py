@@ -148,7 +148,7 @@ _MOST_KEPT = 1024
 def prepared(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
     """Return what ``make`` returns, such as a ``Prepared``; the last that were made are kept.
 
-    The key must have all that decides: an operator, sizes, strides, dtypes, alignments.
+    ``key`` must contain everything that the launch depends on: an operator, sizes, strides, dtypes, alignments.
     """
     key = (*key, device.index)
     found = _kept.get(key)

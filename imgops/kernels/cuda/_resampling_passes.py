@@ -97,7 +97,7 @@ def _launch_pass(
 def _tile(pass_kernel: Any, table: Table, image: Rows) -> tuple[int, int]:
     """Return the rows and columns of a tile, as many as a thread has registers for.
 
-    What a pass takes from its table for a row is for all columns of a thread, and the reverse.
+    A thread reuses the table entries of a row for all its columns, and those of a column for all its rows.
     """
     unrolled = table.constants["TAPS"] > 6
     if pass_kernel is _across_kernel:

@@ -3,7 +3,7 @@
 A thread takes 16 bytes of a row of uint8 at a time, as four words, or 4 values of another dtype. Where such a
 block and the pixels around it lie inside of the row, the words hold all that is needed, and bytes are cut out
 of them; near the ends of a row each value is loaded by itself, from the column that the border shows there.
-Which of both a program does is one decision for all its threads.
+The choice is uniform across the threads of a program.
 """
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple

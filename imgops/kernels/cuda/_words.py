@@ -177,7 +177,7 @@ def place(tensor, at, y, step, r, c, KIND: tl.constexpr):
 def place_in_output(out, at, y, step, r, j, length, edges, KIND: tl.constexpr):
     """Return where the words ``j`` of rows ``y + r`` of an output are, their columns, and which are written.
 
-    Of bytes, word 0 holds the first byte of a row, and words are written of which a row has all bytes. If
+    For bytes, word 0 contains the first byte of a row; only words that lie entirely inside a row are written. If
     ``edges``, words 0 and 1 stand for the first and the last word of a row, and are written if it has only a part.
     """
     step = step.to(tl.int64)

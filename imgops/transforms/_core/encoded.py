@@ -36,7 +36,7 @@ def _decoded(value: Any, flat: list[Any]) -> Any:
 
 
 def wrap(image: Tensor, flat: list[Any]) -> Tensor:
-    """Return a decoded image as what it is among flat inputs: beside others it must be known as an image."""
+    """Return a decoded image as an input; among other inputs its class must say that it is an image."""
     return image if len(flat) == 1 else tv_tensors.Image(image)
 
 

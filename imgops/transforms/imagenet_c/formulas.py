@@ -162,10 +162,10 @@ def _glass_blur(x: Tensor, sigma: float, reach: int, times: int, moves: Tensor) 
 
 
 def _moved(moves: Tensor, height: int, width: int, reach: int) -> Tensor:
-    """Return for each pixel the one whose value it gets, when one after another takes that of a neighbor.
+    """Return the source of each pixel after all, from the last to the first, have taken a neighbor's value.
 
-    The last pixel comes first. Where the neighbor came earlier, its new value is taken; so pixels point at
-    others, and pointers are followed twice as far each time until all have arrived.
+    A neighbor that was changed earlier gives its new value. So pixels point at other pixels; each step of
+    pointer doubling follows the pointers twice as far, until they point at sources.
     """
     count, device = height * width, moves.device
     lead = moves.shape[:-3]
