@@ -68,6 +68,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _needs_pixels = False
     #: Whether the transform refuses an image without annotations.
     _needs_annotations = False
+    #: Whether a converted transform refuses inputs of unknown classes, which torchvision's return unchanged.
+    _only_images = False
     #: Whether the transform takes packed images in the place of an image.
     takes_packed = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.

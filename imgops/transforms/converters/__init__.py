@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from imgops.transforms import conversion
+from torch import nn
+
 from imgops.transforms.albumentations import from_albumentations
 from imgops.transforms.albumentations.convert import is_of_albumentations
 from imgops.transforms.albumentations.rules import report
@@ -14,7 +15,8 @@ from imgops.transforms.converters import _timm as _timm
 from imgops.transforms.converters import _timm_mixup as _timm_mixup
 from imgops.transforms.converters import _timm_policies as _timm_policies
 from imgops.transforms.converters import _torchvision as _torchvision
-from imgops.transforms.converters._reader import Converted, Reader
+from imgops.transforms.converters._origin import package_of
+from imgops.transforms.converters._reader import WAY_OUT, Reader
 
 __all__ = ["convert"]
 
@@ -60,17 +62,26 @@ def convert(pipeline: Any) -> Any:
           ToDtype(dtype=torch.float32, scale=True)
     )
     """
-    library = type(pipeline).__module__.partition(".")[0]
+    reader = Reader()
+    made = _converted(pipeline, reader)
+    report("convert", reader.unmapped, reader.near, WAY_OUT)
+    return made
+
+
+def _converted(pipeline: Any, reader: Reader) -> Any:
+    """Return the counterpart of a pipeline, or those of a tuple or a list of pipelines."""
+    if isinstance(pipeline, tuple | list) and pipeline:
+        each = [_converted(one, reader) for one in pipeline]
+        return each if isinstance(pipeline, list) else tuple(each)
     if is_of_albumentations(pipeline):
         return from_albumentations(pipeline)
-    if library == "imgops":
+    package = package_of(pipeline)
+    if package == "imgops":
         return pipeline
-    if not callable(pipeline) or library in ("builtins", "numpy", "torch", "PIL"):
+    is_other = package in ("builtins", "numpy", "torch", "PIL") and type(pipeline) is not nn.Sequential
+    if is_other or not callable(pipeline):
         must = (
             "convert: pipeline must be a transform of torchvision, timm, open_clip, lightly or albumentations"
         )
         raise TypeError(f"{must}, got {type(pipeline).__name__}")
-    reader = Reader()
-    made = reader.read(pipeline)
-    report("convert", reader.unmapped, reader.near)
-    return Converted(made or [conversion.Identity()])
+    return reader.read_pipeline(pipeline)

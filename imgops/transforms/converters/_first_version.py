@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+import PIL.Image
 from torch import Tensor
 from torchvision import transforms as v1
 
-from imgops.transforms import containers, geometry, policy
+from imgops._torch_private import raise_error
+from imgops.transforms import containers, conversion, dropout, geometry, policy
 from imgops.transforms._core import programs, seeding, torchvision_private
 from imgops.transforms._core.base import like
 from imgops.transforms._core.parameters import Shape
@@ -76,6 +79,36 @@ class _RandomCrop(geometry.RandomCrop):
         padded = like(1, 1, height + top + bottom, width + left + right)
         top, left, _, _ = v1.RandomCrop.get_params(padded, self.size)
         return {"top": top, "left": left}
+
+
+class _RandomErasing(dropout.RandomErasing):
+    """An erasing of tensors alone, where the second version returns PIL images unchanged."""
+
+    def _get_name(self) -> str:
+        return "RandomErasing"
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        for inpt in flat_inputs:
+            _require_tensor(self, inpt)
+
+
+class _ConvertImageDtype(conversion._DivideBy255):
+    """A conversion of tensors alone."""
+
+    _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
+
+    def _get_name(self) -> str:
+        return "ConvertImageDtype"
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        _require_tensor(self, inpt)
+        return super().transform(inpt, params)
+
+
+def _require_tensor(owner: Any, inpt: Any) -> None:
+    if not isinstance(inpt, Tensor):
+        got = type(inpt).__name__
+        raise_error(TypeError, f"{owner._get_name()}: image must be a Tensor, got {got}")
 
 
 class _PythonChoice(containers._Choice):
