@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 from pathlib import Path
 
 import pytest
 import torch
-from torchvision import transforms as v1
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -78,8 +76,6 @@ def test_functions() -> None:
     )
     assert list(torchvision_private.pad_sides([1, 2])) == [1, 1, 2, 2]
     assert list(torchvision_private.crop_size(3)) == [3, 3]
-    with pytest.raises(ValueError, match="scale"):
-        torchvision_private.affine_arguments(0.0, [0, 0], 0.0, [0.0, 0.0], None)
     fills = v2.Pad(1, fill={tv_tensors.Mask: 3, "others": 5})
     assert (
         torchvision_private.fill_of(fills, tv_tensors.Mask) == 3
@@ -105,15 +101,37 @@ def test_dispatch() -> None:
     assert not torchvision_private.is_users_kernel(v2.functional.horizontal_flip, tv_tensors.Image)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
 def test_scripting() -> None:
-    """``torch.jit.script`` compiles the function that a wrapper names."""
+    """``torch.jit.script`` compiles the function that ``__prepare_scriptable__`` names, nested ones too."""
+    image = torch.arange(2.0).reshape(1, 1, 2)
 
-    @functools.wraps(v1.functional.hflip)
-    def call(image: torch.Tensor) -> torch.Tensor:
-        raise AssertionError
+    def nested(image: torch.Tensor) -> torch.Tensor:
+        return ours.functional.horizontal_flip(image)
 
-    scripted = torch.jit.script(torchvision_private.script_as(call, v1.functional.hflip))
-    assert scripted(torch.arange(2.0).reshape(1, 1, 2)).flatten().tolist() == [1, 0]
+    for function in (ours.functional.horizontal_flip, nested):
+        torch.jit._state._clear_class_state()
+        with pytest.warns(UserWarning, match=r"horizontal_flip: .* compiles torchvision's code instead"):
+            scripted = torch.jit.script(function)
+        assert scripted(image).flatten().tolist() == [1, 0]
+    with pytest.warns(UserWarning, match=r"RandomCrop: .* compiles torchvision's code instead"):
+        torch.jit.script(ours.RandomCrop(1))
+
+
+def test_registered_functionals() -> None:
+    """torchvision's ``_call_kernel`` finds kernels of imgops, of torchvision and of users, in this order."""
+
+    class Depth(tv_tensors.TVTensor):
+        pass
+
+    called = v2.Transform()._call_kernel
+    flip = ours.functional.vertical_flip
+    boxes = tv_tensors.BoundingBoxes([[0, 1, 2, 4]], format="XYXY", canvas_size=(9, 9))
+    assert called(flip, boxes).tolist() == [[0, 5, 2, 8]]
+    v2.functional.register_kernel(v2.functional.vertical_flip, Depth)(lambda depth: depth + 1)
+    assert called(flip, torch.zeros(1, 1, 1).as_subclass(Depth)).item() == 1
+    with pytest.raises(ValueError, match="No kernel registered"):
+        called(lambda x: x, boxes)
 
 
 def test_policies() -> None:

@@ -6,8 +6,11 @@ of ``imgops.transforms`` uses a private name of torchvision.
 
 from __future__ import annotations
 
+import warnings
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -82,11 +85,6 @@ def size_after_rotation(angle: float, center: Any, height: int, width: int) -> t
     matrix = v2_geometry._get_inverse_affine_matrix(offset, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     wide, high = v2_geometry._compute_affine_output_size(matrix, width, height)
     return high, wide
-
-
-def affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> tuple[Any, ...]:
-    """Check the arguments of ``affine`` as torchvision does; return angle, translation, shears and center."""
-    return v2_geometry._affine_parse_args(angle, translate, scale, shear, InterpolationMode.NEAREST, center)
 
 
 def two_shears(shear: Any) -> Sequence[Any]:
@@ -169,11 +167,27 @@ def is_users_kernel(functional: Callable[..., Any], kind: type) -> bool:
     return False
 
 
-def script_as(function: Any, theirs: Callable[..., Any]) -> Any:
-    """Let ``torch.jit.script(function)`` script torchvision's function: TorchScript cannot call Python."""
-    function.__script_if_tracing_wrapper = True
-    function.__original_fn = theirs
-    return function
+def add_functional(
+    function: Any, theirs: Callable[..., Any], kernels: dict[type, Callable[..., Any]]
+) -> None:
+    """Let torchvision's code call ``function`` as one of its functionals.
+
+    ``Transform._call_kernel`` looks its kernels up in torchvision's registry: those of ``kernels`` first,
+    then torchvision's and the users' own, those that are registered later included.
+    """
+    dispatch._KERNEL_REGISTRY[function] = ChainMap(kernels, dispatch._KERNEL_REGISTRY[theirs])
+    function.__prepare_scriptable__ = partial(_script_torchvisions, theirs)
+
+
+def _script_torchvisions(theirs: Callable[..., Any]) -> Any:
+    """Return the function that ``torch.jit.script`` compiles, because TorchScript cannot call Python."""
+    _warn_of_scripting(theirs.__name__)
+    return torch.jit.script_if_tracing(theirs)  # which torch.jit.script unwraps, and resolves its names
+
+
+def _warn_of_scripting(name: str) -> None:
+    why = "TorchScript cannot call imgops' operators"
+    warnings.warn(f"{name}: {why}; torch.jit.script compiles torchvision's code instead", stacklevel=5)
 
 
 class Hooks:
@@ -196,6 +210,11 @@ class Hooks:
 
     def _call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
         return self.call_kernel(functional, inpt, *args, **keywords)
+
+    def __prepare_scriptable__(self) -> Any:
+        theirs = super().__prepare_scriptable__()  # type: ignore[misc]
+        _warn_of_scripting(type(self).__name__)
+        return theirs
 
     def _extract_params_for_v1_transform(self) -> dict[str, Any]:
         known = super()._extract_params_for_v1_transform()  # type: ignore[misc]

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torchvision.transforms.v2 import functional as reference
 
 import imgops
 from imgops._packed import PackedImages
@@ -18,21 +19,79 @@ from imgops._torch_private import raise_error
 
 
 def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tensor:
+    """Multiply the values by a factor.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+    brightness_factor : float or Tensor
+        Factor of at least 0; 0 gives black, 1 the same image; a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_one_or_three("adjust_brightness", image)
     return imgops.adjust_brightness(image, require_not_negative("brightness_factor", brightness_factor))
 
 
 def adjust_contrast(image: Tensor, contrast_factor: float | Tensor) -> Tensor:
+    """Blend the image with the mean of its gray.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+    contrast_factor : float or Tensor
+        Factor of at least 0; 0 gives the gray mean, 1 the same image; a tensor has one number, or one
+        per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_one_or_three("adjust_contrast", image)
     return imgops.adjust_contrast(image, require_not_negative("contrast_factor", contrast_factor))
 
 
 def adjust_saturation(image: Tensor, saturation_factor: float | Tensor) -> Tensor:
+    """Blend the image with its gray.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+    saturation_factor : float or Tensor
+        Factor of at least 0; 0 gives gray, 1 the same image; a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_one_or_three("adjust_saturation", image)
     return imgops.adjust_saturation(image, require_not_negative("saturation_factor", saturation_factor))
 
 
 def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
+    """Blend the image with its smoothed form.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+    sharpness_factor : float or Tensor
+        Factor of at least 0; 0 gives the smoothed image, 1 the same, 2 a sharper one; a tensor has one
+        number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_one_or_three("adjust_sharpness", image)
     return imgops.adjust_sharpness(image, require_not_negative("sharpness_factor", sharpness_factor))
 
@@ -50,6 +109,20 @@ def require_one_or_three(op: str, image: Tensor | PackedImages) -> None:
 
 
 def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
+    """Shift the hue.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+    hue_factor : float or Tensor
+        Shift in turns of the color circle, in [-0.5, 0.5]; a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     if not isinstance(hue_factor, Tensor) and not -0.5 <= hue_factor <= 0.5:
         raise_error(ValueError, f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     require_one_or_three("adjust_hue", image)
@@ -57,10 +130,40 @@ def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
 
 
 def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1) -> Tensor:
+    """Raise the values to a power, and multiply them by a factor.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+    gamma : float or Tensor
+        Exponent of at least 0; a tensor has one number, or one per sample.
+    gain : float or Tensor
+        Factor; a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     return imgops.adjust_gamma(image, require_not_negative("gamma", gamma), gain)
 
 
 def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
+    """Convert an image to gray.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+    num_output_channels : int
+        Number of channels of the output, 1 or 3, all equal.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Gray image ``(..., num_output_channels, H, W)``.
+    """
     if num_output_channels not in (1, 3):
         must = "rgb_to_grayscale: num_output_channels must be 1 or 3"
         raise_error(ValueError, f"{must}, got {num_output_channels}")
@@ -68,10 +171,36 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
 
 
 def grayscale_to_rgb(image: Tensor) -> Tensor:
+    """Convert a gray image to three equal channels; other images stay as they are.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of at least 3 channels.
+    """
     return image if image.shape[-3] >= 3 else imgops.grayscale(image, 3)
 
 
 def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tensor:
+    """Reorder the channels.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, of any dtype.
+    permutation : sequence of int or Tensor
+        Index of the channel that each channel of the output takes.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     if len(permutation) != image.shape[-3]:
         must = f"permutation must have {image.shape[-3]} numbers, one for each channel"
         raise_error(ValueError, f"permute_channels: {must}, got {len(permutation)}")
@@ -80,10 +209,36 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
 
 
 def invert(image: Tensor) -> Tensor:
+    """Subtract the values from white.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     return imgops.invert(image)
 
 
 def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
+    """Keep the highest bits of each value.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+    bits : int or Tensor
+        Number of bits, in [0, 8]; a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_bits(bits)
     return imgops.posterize(image, bits)
 
@@ -94,6 +249,20 @@ def require_bits(bits: int | Tensor) -> None:
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
+    """Invert the values at and above a threshold.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+    threshold : float or Tensor
+        Threshold, at most white (255 or 1.0); a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_threshold(image, threshold)
     return imgops.solarize(image, threshold)
 
@@ -110,15 +279,56 @@ def require_threshold(image: Tensor | PackedImages, threshold: float | Tensor) -
 
 
 def autocontrast(image: Tensor) -> Tensor:
+    """Stretch each channel to the whole range of values.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     require_one_or_three("autocontrast", image)
     return imgops.autocontrast(image)
 
 
 def equalize(image: Tensor) -> Tensor:
+    """Equalize the histogram of each channel.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     return imgops.equalize(image)
 
 
 def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = None) -> Tensor:
+    """Blur an image by a Gaussian kernel, with reflected borders.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+    kernel_size : int or sequence of int
+        Odd width and height of the kernel; one number is both.
+    sigma : float, sequence of float or Tensor, optional
+        Standard deviations along x and y, above 0; by default 0.3 ((size - 1) / 2 - 1) + 0.8. A tensor has
+        one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     sizes = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
     if isinstance(sigma, (list, tuple)) and len(sigma) == 1:
         sigma = sigma[0]
@@ -136,13 +346,90 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
 
 
 def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
+    """Replace a rectangle by values.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, of any dtype.
+    i, j : int
+        Row and column of the upper left corner.
+    h, w : int
+        Size of the rectangle.
+    v : Tensor
+        Values that broadcast to ``(..., C, h, w)``.
+    inplace : bool
+        Whether the input is overwritten.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     value = v if isinstance(v, Tensor) else torch.as_tensor(v, device=image.device)
     source = value.to(image.dtype).expand(*image.shape[:-2], h, w)
     return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
 
 
 def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
+    """Encode an image as JPEG, and decode it.
+
+    Parameters
+    ----------
+    image : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8.
+    quality : int or Tensor
+        Quality of the encoder, in [1, 100]; a tensor has one number, or one per sample.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
     return imgops.jpeg(image, quality)
+
+
+def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = False) -> Tensor:
+    """Convert the input to a dtype, in torchvision's arithmetic.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, or any other tensor.
+    dtype : torch.dtype
+        Dtype of the output.
+    scale : bool
+        Whether the values of images and videos are scaled to the range of the new dtype, as from [0, 255] to
+        [0, 1].
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Input of the new dtype.
+    """
+    return reference.to_dtype_image(image, dtype, scale)
+
+
+def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
+    """Subtract a mean from each channel, and divide it by a standard deviation, in torchvision's arithmetic.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, floating point.
+    mean : sequence of float
+        Mean of each channel.
+    std : sequence of float
+        Standard deviation of each channel, not 0.
+    inplace : bool
+        Whether the input is overwritten.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Image of the same shape and dtype.
+    """
+    return reference.normalize_image(image, list(mean), list(std), inplace)
 
 
 #: The functionals that only copy pixels, and so accept any dtype.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import torch
@@ -49,9 +48,6 @@ KERNELS: dict[str, Function] = {
     and not name.startswith("_")
     and hasattr(reference, name)
 }
-#: torchvision's own functions of a tensor, whose arithmetic needs no replacement.
-KERNELS |= {"to_dtype": reference.to_dtype_image, "normalize": reference.normalize_image}
-
 #: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
 _ARITHMETIC = ("to_dtype", "normalize", "uniform_temporal_subsample")
@@ -70,31 +66,29 @@ def is_image(value: Any) -> bool:
     )
 
 
-def has_users_kernel(kind: type, functional: Function | None = None) -> bool:
+def has_users_kernel(kind: type) -> bool:
     """Return whether a class of tensors that is not torchvision's own has kernels of its own."""
     if kind in _BUILTIN or not issubclass(kind, tv_tensors.TVTensor):
         return False
-    names = [getattr(reference, n) for n in KERNELS] if functional is None else [functional]
-    return any(torchvision_private.is_users_kernel(f, kind) for f in names)
+    return any(torchvision_private.is_users_kernel(getattr(reference, n), kind) for n in KERNELS)
 
 
 def own_kernel(functional: Function, kind: type) -> Function | None:
-    """Return imgops' kernel for a class of inputs; None if torchvision's or a user's is to be used."""
-    name = functional.__name__
-    if name not in KERNELS:
+    """Return imgops' kernel for a class of inputs; None if torchvision's or a user's is to be used.
+
+    ``functional`` is imgops' or torchvision's.
+    """
+    name = _NAMES.get(functional)
+    if name is None:
         return None
-    if kind is Tensor:
-        return _OF_IMAGES[name]
-    if has_users_kernel(kind, functional):
+    is_users = issubclass(kind, tv_tensors.TVTensor) and kind not in _BUILTIN
+    if is_users and torchvision_private.is_users_kernel(getattr(reference, name), kind):
         return None
-    if issubclass(kind, _IMAGES):
-        if name in (_NOT_OF_VIDEOS if issubclass(kind, tv_tensors.Video) else _NOT_OF_IMAGES):
+    for cls in kind.__mro__:  # such as that of nn.Parameter and DTensor, which leads to Tensor
+        if cls in _OWN[name]:
+            return _OWN[name][cls]
+        if cls is tv_tensors.TVTensor:
             return None
-        return _OF_IMAGES[name]
-    if issubclass(kind, tv_tensors.Mask) and name in _OF_MASKS_TOO:
-        return _OF_MASKS[name]
-    if issubclass(kind, Tensor) and not issubclass(kind, tv_tensors.TVTensor):
-        return _OF_IMAGES[name]  # such as nn.Parameter and DTensor
     return None
 
 
@@ -164,8 +158,20 @@ def _masks(name: str) -> Function:
     return call
 
 
-_OF_IMAGES = {name: _images(name) for name in KERNELS}
-_OF_MASKS = {name: _masks(name) for name in _OF_MASKS_TOO}
+def _own_kernels(name: str) -> dict[type, Function]:
+    """Return imgops' kernels of a functional by the class of their input."""
+    of_images = _images(name)
+    kernels: dict[type, Function] = {Tensor: of_images}
+    if name not in _NOT_OF_IMAGES:
+        kernels[tv_tensors.Image] = of_images
+    if name not in _NOT_OF_VIDEOS:
+        kernels[tv_tensors.Video] = of_images
+    if name in _OF_MASKS_TOO:
+        kernels[tv_tensors.Mask] = _masks(name)
+    return kernels
+
+
+_OWN = {name: _own_kernels(name) for name in KERNELS}
 
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
@@ -195,16 +201,25 @@ def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> 
 
 
 def _functional(name: str) -> Function:
-    theirs = getattr(reference, name)
+    theirs, work, kernels = getattr(reference, name), KERNELS[name], _OWN[name]
 
-    @wraps(theirs)
     def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
-        return (own_kernel(theirs, type(inpt)) or theirs)(inpt, *args, **keywords)
+        kernel = kernels[Tensor] if type(inpt) is Tensor else own_kernel(call, type(inpt))
+        return (kernel or theirs)(inpt, *args, **keywords)
 
-    return torchvision_private.script_as(call, theirs)
+    first, *others = inspect.signature(work, eval_str=True).parameters.values()
+    own_name = next(iter(inspect.signature(theirs).parameters))
+    parameters = [first.replace(name=own_name, annotation=Any), *others]
+    call.__signature__ = inspect.Signature(parameters, return_annotation=Any)  # type: ignore[attr-defined]
+    call.__name__ = call.__qualname__ = name
+    call.__module__, call.__doc__ = __package__, work.__doc__
+    torchvision_private.add_functional(call, theirs, kernels)
+    return call
 
 
-FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS if hasattr(reference, name)}
+FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS}
+#: The name of each functional, imgops' and torchvision's.
+_NAMES = {f: name for name in KERNELS for f in (FUNCTIONALS[name], getattr(reference, name))}
 FUNCTIONALS |= {a: FUNCTIONALS[name] for a, name in _ALIASES.items() if hasattr(reference, a)}
 
 
@@ -213,4 +228,5 @@ def register_kernel(functional: Function | str, tv_tensor_cls: type) -> Callable
 
     See :func:`torchvision.transforms.v2.functional.register_kernel`.
     """
-    return reference.register_kernel(getattr(functional, "__wrapped__", functional), tv_tensor_cls)
+    name = functional if isinstance(functional, str) else _NAMES.get(functional)
+    return reference.register_kernel(functional if name is None else name, tv_tensor_cls)

@@ -68,6 +68,27 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Tensor:
+    """Resize the input to a size.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    size : int, sequence of int or None
+        Output height and width. An int, or a sequence of one, is the length of the shorter side. None takes
+        the size from ``max_size``.
+    interpolation : InterpolationMode, str or int
+        Method of the interpolation, bilinear by default; masks always take the nearest pixel.
+    max_size : int, optional
+        Greatest length of the longer side, if ``size`` is an int or None.
+    antialias : bool
+        Whether images are smoothed before they shrink: True gives PIL's pixels, False OpenCV's.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Input of the new size, in its class and dtype.
+    """
     height, width = image.shape[-2:]
     require_antialias(interpolation, antialias)
     size = torchvision_private.size_after_resize((height, width), size, max_size)
@@ -149,10 +170,40 @@ def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
 
 
 def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
+    """Crop a rectangle; pixels outside of the image are 0.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    top, left : int
+        Row and column of the upper left corner, which may be negative.
+    height, width : int
+        Size of the rectangle.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Rectangle ``(..., C, height, width)``.
+    """
     return imgops.crop(image, (left, top, left + width, top + height))
 
 
 def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
+    """Crop the center of the input; a side that is too short is padded with 0.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    output_size : int or sequence of int
+        Output height and width; one number is both.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Center of the input.
+    """
     height, width = _size_of_crop(output_size)
     left, top = center_offset(image.shape[-1], width), center_offset(image.shape[-2], height)
     return imgops.crop(image, (left, top, left + width, top + height))
@@ -186,6 +237,20 @@ def center_offset(size: int, wanted: int) -> int:
 
 
 def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
+    """Crop the four corners and the center of an image.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, of any dtype.
+    size : int or sequence of int
+        Height and width of the crops; one number is both.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Crops: top left, top right, bottom left, bottom right, center.
+    """
     high, wide = torchvision_private.crop_size(size)
     height, width = image.shape[-2:]
     if wide > width or high > height:
@@ -195,6 +260,22 @@ def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
 
 
 def ten_crop(image: Tensor, size: Sequence[int] | int, vertical_flip: bool = False) -> tuple[Tensor, ...]:
+    """Crop the four corners and the center of an image and of its mirror image.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, of any dtype.
+    size : int or sequence of int
+        Height and width of the crops; one number is both.
+    vertical_flip : bool
+        Whether the image is mirrored upside down instead of left to right.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Crops of the image as ``five_crop`` orders them, then those of the mirror image.
+    """
     return five_crop(image, size) + five_crop(image.flip(-2 if vertical_flip else -1), size)
 
 
@@ -208,6 +289,28 @@ def resized_crop(
     interpolation: Interpolation = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
 ) -> Tensor:
+    """Crop a rectangle and resize it.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    top, left : int
+        Row and column of the upper left corner of the rectangle.
+    height, width : int
+        Size of the rectangle.
+    size : sequence of int
+        Output height and width.
+    interpolation : InterpolationMode, str or int
+        Method of the interpolation, bilinear by default; masks always take the nearest pixel.
+    antialias : bool
+        Whether images are smoothed before they shrink: True gives PIL's pixels, False OpenCV's.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Rectangle of the new size.
+    """
     box = left, top, left + width, top + height
     if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
@@ -253,6 +356,24 @@ def crop_boxes(
 def pad(
     image: Tensor, padding: Sequence[int] | int, fill: Fill = None, padding_mode: str = "constant"
 ) -> Tensor:
+    """Pad the sides of the input; negative padding crops.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    padding : int or sequence of int
+        One number for all sides, two (left and right, top and bottom), or four (left, top, right, bottom).
+    fill : number, sequence of numbers or Tensor, optional
+        Value of the border, if ``padding_mode`` is constant, one number or one per channel; 0 by default.
+    padding_mode : str
+        "constant", "edge", "reflect" or "symmetric".
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Padded input.
+    """
     left, right, top, bottom = torchvision_private.pad_sides(padding)
     sides = (left, top, right, bottom)
     color = color_of(fill)
@@ -266,10 +387,34 @@ def pad(
 
 
 def horizontal_flip(image: Tensor) -> Tensor:
+    """Mirror the input left to right.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Mirrored input.
+    """
     return image.flip(-1)
 
 
 def vertical_flip(image: Tensor) -> Tensor:
+    """Mirror the input upside down.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Mirrored input.
+    """
     return image.flip(-2)
 
 
@@ -283,16 +428,53 @@ def affine(
     fill: Fill = None,
     center: Sequence[float] | None = None,
 ) -> Tensor:
-    parameters = (angle, *_as_sequence(translate), scale, *_as_sequence(shear))
-    if not any(isinstance(p, Tensor) for p in parameters):
-        torchvision_private.affine_arguments(angle, translate, scale, shear, center)
+    """Rotate, scale, shear and shift the input about its center.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    angle : float or Tensor
+        Clockwise angle in degrees; a tensor has one number, or one per sample.
+    translate : sequence of 2 numbers or Tensors
+        Shift to the right and down, in pixels.
+    scale : float or Tensor
+        Factor of the size, above 0.
+    shear : number, or sequence of 1 or 2 numbers or Tensors
+        Shears along x and y, in degrees.
+    interpolation : InterpolationMode, str or int
+        Nearest by default, bilinear or bicubic; masks always take the nearest pixel.
+    fill : number, sequence of numbers or Tensor, optional
+        Value of the pixels without a source, one number or one per channel; 0 by default.
+    center : sequence of 2 numbers, optional
+        Center of the rotation as x and y, in pixels from the upper left corner; the middle by default.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Warped input of the same size.
+    """
+    _require_affine(angle, translate, scale, shear, center)
     shear = torchvision_private.two_shears(shear)
     matrix = _matrices.affine(angle, translate, scale, shear, center, *image.shape[-2:])
     return warp(image, matrix, interpolation, fill)
 
 
-def _as_sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else (value,)
+def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> None:
+    """Raise for arguments that torchvision refuses; its own code for that cannot be traced."""
+    number, sequence = (int, float, torch.SymInt, torch.SymFloat, Tensor), (list, tuple)
+    pairs = ((translate, (2,)), (shear, (1, 2)), (center, (2,)))
+    is_pair = [isinstance(value, sequence) and len(value) in lengths for value, lengths in pairs]
+    for argument, value, must, is_right in (
+        ("angle", angle, "a number", isinstance(angle, number)),
+        ("translate", translate, "a sequence of 2 numbers", is_pair[0]),
+        ("scale", scale, "a number above 0", isinstance(scale, Tensor) or scale > 0),
+        ("shear", shear, "a number or a sequence of 1 or 2", isinstance(shear, number) or is_pair[1]),
+        ("center", center, "a sequence of 2 numbers", center is None or is_pair[2]),
+    ):
+        if not is_right:
+            kind = ValueError if isinstance(value, (*number, *sequence)) else TypeError
+            raise_error(kind, f"affine: {argument} must be {must}, got {value}")
 
 
 def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
@@ -309,13 +491,35 @@ def rotate(
     center: Sequence[float] | None = None,
     fill: Fill = None,
 ) -> Tensor:
+    """Rotate the input.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    angle : float or Tensor
+        Counterclockwise angle in degrees; a tensor has one number, or one per sample.
+    interpolation : InterpolationMode, str or int
+        Nearest by default, bilinear or bicubic; masks always take the nearest pixel.
+    expand : bool
+        Whether the output grows to show the whole rotated image; the angle must then be one number.
+    center : sequence of 2 numbers, optional
+        Center of the rotation as x and y, in pixels from the upper left corner; the middle by default.
+    fill : number, sequence of numbers or Tensor, optional
+        Value of the pixels without a source, one number or one per channel; 0 by default.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Rotated input.
+    """
     height, width = image.shape[-2:]
     if not isinstance(angle, Tensor) and center is None and angle % 90 == 0:
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
     size = torchvision_private.size_after_rotation(float(angle), center, height, width) if expand else None
-    return turn(image, torch.as_tensor(angle, dtype=torch.float64), interpolation, center, fill, size)
+    return turn(image, _check.real("rotate", "angle", angle), interpolation, center, fill, size)
 
 
 def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
@@ -347,6 +551,28 @@ def perspective(
     fill: Fill = None,
     coefficients: Sequence[float] | None = None,
 ) -> Tensor:
+    """Warp the input so that four points come to lie on four others.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    startpoints : sequence of 4 points, optional
+        Points ``[x, y]`` of the input: upper left, upper right, lower right and lower left.
+    endpoints : sequence of 4 points or Tensor, optional
+        Places of these points in the output; a tensor ``(..., 4, 2)`` has four points per sample.
+    interpolation : InterpolationMode, str or int
+        Nearest, bilinear (the default) or bicubic; masks always take the nearest pixel.
+    fill : number, sequence of numbers or Tensor, optional
+        Value of the pixels without a source, one number or one per channel; 0 by default.
+    coefficients : sequence of 8 numbers, optional
+        Coefficients of the inverse map, in place of the points.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Warped input of the same size.
+    """
     return warp_corners(
         image, _matrices.perspective(startpoints, endpoints, coefficients), interpolation, fill
     )
@@ -366,6 +592,25 @@ def elastic(
     interpolation: Interpolation = InterpolationMode.BILINEAR,
     fill: Fill = None,
 ) -> Tensor:
+    """Move each pixel by a displacement of its own.
+
+    Parameters
+    ----------
+    inpt : Tensor, tv_tensor or PIL image
+        Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
+    displacement : Tensor
+        Shifts along x and y ``(1, H, W, 2)``, or one map per sample, in units of half of the width and
+        height.
+    interpolation : InterpolationMode, str or int
+        Nearest, bilinear (the default) or bicubic; masks always take the nearest pixel.
+    fill : number, sequence of numbers or Tensor, optional
+        Value of the pixels without a source, one number or one per channel; 0 by default.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Warped input of the same size.
+    """
     if not isinstance(displacement, Tensor):
         raise_error(TypeError, f"elastic: displacement must be a Tensor, got {type(displacement).__name__}")
     height, width = image.shape[-2:]
@@ -388,6 +633,20 @@ def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:
 
 
 def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
+    """Take evenly spaced frames of a video.
+
+    Parameters
+    ----------
+    inpt : Tensor or Video
+        Video ``(..., T, C, H, W)`` of at least one frame.
+    num_samples : int
+        Number of frames, the first and the last included.
+
+    Returns
+    -------
+    Tensor, tv_tensor or PIL image
+        Video ``(..., num_samples, C, H, W)``.
+    """
     """Take evenly spaced frames, in whole numbers; torchvision's rounded steps end a frame early."""
     name = "uniform_temporal_subsample"
     one_number(name, "num_samples", num_samples, 0, whole=True)

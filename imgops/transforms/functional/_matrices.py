@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from imgops import _check
+from imgops._registry import operator
 
 
 def affine(
@@ -23,34 +26,59 @@ def affine(
 
     The angle and the shears are in degrees, the translation in pixels; the scale is a factor.
     """
-    values = (angle, *translate, scale, *shear)
-    tensors = any(isinstance(v, Tensor) for v in values)
-    m: Any = torch if tensors else math
-    if tensors:
-        values = tuple(torch.as_tensor(v, dtype=torch.float64) for v in values)
+    values: tuple[Any, ...] = (angle, *translate, scale, *shear)
+    middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
+    if any(isinstance(v, Tensor) for v in values):
+        rows = _affine_rows(torch, (torch.as_tensor(v, dtype=torch.float64) for v in values), *middle)
+        return _stack_rows(rows)
+    if torch.compiler.is_compiling():  # the numbers may be symbols there, from which no guard may be made
+        return _affine_of_numbers(_check.graph_tensor((*values, *middle)))
+    return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
+
+
+def _affine_rows(m: Any, values: Iterable[Any], x: Any, y: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return the two rows of the matrix by the functions of ``m``: of numbers, or of tensors."""
     degrees, move_x, move_y, factor, shear_x, shear_y = values
     turn, sx, sy = (v * (math.pi / 180) for v in (degrees, shear_x, shear_y))
     a = m.cos(turn - sy) / m.cos(sy) * factor
     b = (-m.cos(turn - sy) * m.tan(sx) / m.cos(sy) - m.sin(turn)) * factor
     c = m.sin(turn - sy) / m.cos(sy) * factor
     d = (-m.sin(turn - sy) * m.tan(sx) / m.cos(sy) + m.cos(turn)) * factor
-    x, y = (width - 1) / 2, (height - 1) / 2
-    if center is not None:
-        x, y = center[0] - 0.5, center[1] - 0.5
-    rows = ((a, b, x - a * x - b * y + move_x), (c, d, y - c * x - d * y + move_y))
-    if not tensors:
-        return torch.tensor(rows, dtype=torch.float64, device="cpu")
+    return (a, b, x - a * x - b * y + move_x), (c, d, y - c * x - d * y + move_y)
+
+
+def _stack_rows(rows: Sequence[Sequence[Tensor]]) -> Tensor:
     whole = torch.broadcast_tensors(*rows[0], *rows[1])  # it may be that only the shift is per sample
     return torch.stack(whole, -1).unflatten(-1, (2, 3))
 
 
+def _affine_kernel(out: Tensor, numbers: Tensor) -> None:
+    *values, x, y = numbers.tolist()
+    out.copy_(torch.tensor(_affine_rows(math, values, x, y), dtype=torch.float64, device="cpu"))
+
+
+def _affine_fake(numbers: Tensor) -> Tensor:
+    return numbers.new_empty(2, 3)
+
+
+def _affine_formula(numbers: Tensor) -> Tensor:
+    *values, x, y = numbers.unbind()
+    return _stack_rows(_affine_rows(torch, values, x, y))
+
+
+@operator(
+    "imgops_transforms::affine_matrix",
+    kernel=_affine_kernel,
+    fake=_affine_fake,
+    decomposition=_affine_formula,
+)
+def _affine_of_numbers(numbers: Tensor) -> Tensor:
+    """Return the matrix of 8 numbers, by the arithmetic of eager mode."""
+
+
 def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
     """Return a ``(..., 2, 3)`` matrix followed by a shift in pixels."""
-    return torch.cat([matrix[..., :2], matrix[..., 2:] + shift(x, y)[:, None]], -1)
-
-
-def shift(x: float, y: float) -> Tensor:
-    return torch.stack([torch.full((), v, dtype=torch.float64, device="cpu") for v in (x, y)])
+    return torch.cat([matrix[..., :2], matrix[..., 2:] + _check.real("rotate", "shift", (x, y))[:, None]], -1)
 
 
 def displacement_map(displacement: Tensor, height: int, width: int) -> Tensor:
@@ -74,7 +102,8 @@ def perspective(
             )
         if len(coefficients) != 8:
             raise ValueError("Argument coefficients should have 8 float values")
-        return _forward(list(coefficients))
+        in_graph = torch.compiler.is_compiling()  # where the numbers may be symbols
+        return _forward(_check.graph_tensor(list(coefficients)).unbind() if in_graph else list(coefficients))
     if startpoints is None or endpoints is None:
         raise ValueError("Either the startpoints/endpoints or the coefficients must have non `None` values.")
     return _forward(_through_corners(endpoints, startpoints).unbind(-1))

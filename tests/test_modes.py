@@ -1,0 +1,613 @@
+"""Every public name in every mode: one result, whichever way it is called.
+
+The names are those of ``__all__``; a name without a call, and a mode that a name does not have, is listed with its
+reason. The calls of a group are compiled as one graph, because compilation is what takes time; if that fails, they are
+compiled one by one, so that the error names the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from added_cases import ROWS
+from checks import bits_equal
+from test_transforms_names import STILL
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+from transform_cases import CASES, containers, picture, seeded
+
+import imgops
+from imgops import transforms as ours
+from imgops._torch_private import CountingBackend
+from imgops.transforms import functional as F
+from tests.specs import SPECS
+from tests.specs._maker import Maker
+from tests.tiers import nightly
+
+TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
+REAL = torch.float32
+
+Call = Callable[[Tensor], Any]
+
+
+def of_reals(call: Call) -> Call:
+    """Return a call on the image as floats in [0, 1]."""
+    return lambda x: call(x.to(REAL) / 255 if x.dtype == torch.uint8 else x)
+
+
+#: The arguments of each functional after the image: one call or more.
+ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
+    "adjust_brightness": [(1.3,)],
+    "adjust_contrast": [(0.6,)],
+    "adjust_gamma": [(0.7, 1.1)],
+    "adjust_hue": [(0.2,)],
+    "adjust_saturation": [(1.7,)],
+    "adjust_sharpness": [(1.6,)],
+    "affine": [
+        (20.0, [2, -3], 1.2, [5.0, -4.0]),
+        (20.0, [2, -3], 0.9, [5.0, -4.0], "bilinear", [3.0], [4.0, 9.0]),
+    ],
+    "autocontrast": [()],
+    "center_crop": [(20,), ([50, 12],)],
+    "crop": [(2, -3, 20, 30)],
+    "elastic": [(torch.linspace(-0.1, 0.1, 40 * 52 * 2).reshape(1, 40, 52, 2),)],
+    "equalize": [()],
+    "erase": [(3, 4, 5, 6, torch.ones(3, 1, 1))],
+    "five_crop": [(9,)],
+    "gaussian_blur": [(5,), ([3, 7], [0.6, 1.2])],
+    "grayscale_to_rgb": [()],
+    "horizontal_flip": [()],
+    "invert": [()],
+    "jpeg": [(50,)],
+    "normalize": [([0.4, 0.5, 0.6], [0.2, 0.3, 0.25])],
+    "pad": [(3,), ([1, 2, 3, 4], None, "reflect"), ([2, -3], 7.0)],
+    "permute_channels": [([2, 0, 1],)],
+    "perspective": [
+        ([[0, 0], [51, 0], [51, 39], [0, 39]], [[2, 1], [48, 3], [50, 37], [1, 36]]),
+        (None, None, "nearest", None, [1.1, 0.1, -2.0, 0.05, 0.9, 1.0, 1e-3, -1e-3]),
+    ],
+    "posterize": [(3,)],
+    "resize": [
+        ([30, 31],),
+        (25,),
+        ([70, 33], "bicubic"),
+        ([20, 22], "nearest"),
+        ([20, 64], "bilinear", None, False),
+    ],
+    "resized_crop": [(3, 4, 20, 30, [15, 16])],
+    "rgb_to_grayscale": [(), (3,)],
+    "rotate": [
+        (30.0,),
+        (30.0, "bilinear", True),
+        (90.0, "nearest", True),
+        (12.0, "bicubic", False, [3, 4], [5.0]),
+    ],
+    "solarize": [(0.6,)],
+    "ten_crop": [([9, 10], True)],
+    "to_dtype": [(REAL, True), (torch.uint8, True)],
+    "uniform_temporal_subsample": [(2,)],
+    "vertical_flip": [()],
+}
+#: Those whose image must be floats, or levels; the others get both.
+NEED_REALS, NEED_LEVELS = ("normalize",), ("jpeg",)
+
+
+def arguments_of(name: str, args: tuple[Any, ...], levels: bool) -> tuple[Any, ...]:
+    return (args[0] * 255,) if name == "solarize" and levels else args
+
+
+def functional_calls(levels: bool, module: Any = F) -> dict[str, Call]:
+    """Return calls of a module's functionals, by name."""
+    calls = {}
+    for name, every in ARGUMENTS.items():
+        if not hasattr(module, name) or name in (NEED_REALS if levels else NEED_LEVELS):
+            continue
+        for i, args in enumerate(every):
+            known = arguments_of(name, args, levels)
+            calls[f"{name}-{i}"] = _call(getattr(module, name), known)
+    return calls
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Call:
+    return lambda x: function(x, *args)
+
+
+def test_every_functional_has_a_call() -> None:
+    assert set(F.OURS) == set(ARGUMENTS)
+    others = set(F.__all__) - {
+        *F.OURS,
+        "register_kernel",
+        "hflip",
+        "vflip",
+        "to_grayscale",
+        "elastic_transform",
+    }
+    assert all(getattr(F, n) is getattr(v2.functional, n) for n in others)  # torchvision's, in every mode
+    assert set(dir(F)) == set(F.__all__) == {n for n in dir(v2.functional) if not n.startswith("_")}
+
+
+def together(calls: Mapping[str, Call]) -> Callable[[Tensor], dict[str, Any]]:
+    """Return one function of the results of all calls, by name."""
+    return lambda x: {name: call(x) for name, call in calls.items()}
+
+
+def same(found: Any, wanted: Any, name: str, tolerance: float = 0.0) -> None:
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        assert type(a) is type(b), name
+        if isinstance(b, Tensor):
+            assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype, a.shape, b.shape)
+            plain = [x.as_subclass(Tensor) for x in (a, b)]
+            if tolerance and b.dtype.is_floating_point:
+                torch.testing.assert_close(*plain, rtol=tolerance, atol=tolerance, msg=name)
+            else:
+                assert bits_equal(*plain), (name, (plain[0].double() - plain[1].double()).abs().max())
+        elif isinstance(b, PIL.Image.Image):
+            assert np.array_equal(np.asarray(a), np.asarray(b)), name
+        else:
+            assert a == b, name
+
+
+def check(
+    run: Callable[[Callable[[Any], Any]], Callable[[Any], Any]], calls: Mapping[str, Call], image: Any
+) -> None:
+    """Compare a mode with eager mode: all calls at once, or one by one to name the call that fails."""
+    try:
+        found = run(together(calls))(image)
+    except Exception:
+        for name, call in calls.items():
+            torch.compiler.reset()
+            try:
+                run(call)(image)
+            except Exception as error:
+                raise AssertionError(name) from error
+        raise
+    for name, call in calls.items():
+        same(found[name], call(image), name, 1e-6)
+
+
+def compiled(backend: str, dynamic: bool | None) -> Callable[[Any], Any]:
+    return lambda f: torch.compile(f, fullgraph=True, backend=backend, dynamic=dynamic)
+
+
+class ByTransform(v2.Transform):
+    """A transform of a user, which calls a function of its own."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self.call = call
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self.call(inpt)
+
+
+class ByKernel(v2.Transform):
+    """A transform of a user, which calls a functional as torchvision's own classes do."""
+
+    def __init__(self, module: Any, name: str, args: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.module, self.name, self.args = module, name, args
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._call_kernel(getattr(self.module, self.name), inpt, *self.args)
+
+
+def by_kernels(module: Any, levels: bool) -> dict[str, Call]:
+    """Return the calls of ``functional_calls``, each by the ``_call_kernel`` of a transform."""
+    return {
+        f"{name}-{i}": ByKernel(module, name, arguments_of(name, args, levels))
+        for name, every in ARGUMENTS.items()
+        if hasattr(module, name) and name not in (NEED_REALS if levels else NEED_LEVELS)
+        for i, args in enumerate(every)
+    }
+
+
+def exported(strict: bool) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    class Whole(nn.Module):
+        def __init__(self, call: Callable[[Any], Any]) -> None:
+            super().__init__()
+            self.call = call
+
+        def forward(self, x: Tensor) -> Any:
+            return self.call(x)
+
+    def run(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def of(x: Tensor) -> Any:
+            program = torch.export.export(Whole(call), (x,), strict=strict)
+            names = {str(n.target) for n in program.graph.nodes if n.op == "call_function"}
+            assert not [n for n in names if "upsample" in n or "grid_sampl" in n or "conv2d" in n], names
+            return program.module()(x)
+
+        return of
+
+    return run
+
+
+#: Mode -> what makes a function of a call's function.
+MODES: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
+    "graph": compiled("aot_eager", False),
+    "dynamic graph": compiled("aot_eager", True),
+    "Lambda": lambda f: ours.Lambda(f),
+    "Lambda in a graph": lambda f: compiled("aot_eager", None)(ours.Lambda(f)),
+    "transform": ByTransform,
+    "transform in a graph": lambda f: compiled("aot_eager", None)(ByTransform(f)),
+    "strict export": exported(True),
+    "export": exported(False),
+}
+
+
+DTYPES = [pytest.param(True, id="uint8"), pytest.param(False, id="float32", marks=nightly)]
+
+
+@pytest.mark.parametrize("levels", DTYPES)
+@pytest.mark.parametrize("mode", MODES)
+def test_functionals(mode: str, levels: bool) -> None:
+    image = picture() if levels else picture(REAL)
+    calls = functional_calls(levels)
+    del calls["uniform_temporal_subsample-0"]  # of videos: the next test
+    check(MODES[mode], calls, image)
+
+
+@pytest.mark.parametrize("mode", ["graph", "strict export"])
+def test_functionals_of_videos(mode: str) -> None:
+    video = torch.stack([picture(seed=s) for s in range(3)])
+    calls = functional_calls(True)
+    check(MODES[mode], {n: calls[n] for n in ("uniform_temporal_subsample-0", "resize-0", "rotate-0")}, video)
+
+
+@pytest.mark.parametrize("levels", DTYPES)
+@pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
+def test_functionals_by_call_kernel(graph: bool, levels: bool) -> None:
+    image = picture() if levels else picture(REAL)
+    calls, wanted = by_kernels(F, levels), functional_calls(levels)
+    del calls["uniform_temporal_subsample-0"]  # torchvision's _call_kernel passes images through
+    found = (compiled("aot_eager", None)(together(calls)) if graph else together(calls))(image)
+    for name, value in found.items():
+        same(value, wanted[name](image), name, 1e-6)
+
+
+def everything() -> dict[str, Any]:
+    """Return a value of each class of inputs."""
+    frame = picture()
+    canvas = {"canvas_size": (40, 52)}
+    return {
+        "Image": tv_tensors.Image(frame),
+        "Video": tv_tensors.Video(torch.stack([frame, frame.flip(-1)])),
+        "Mask": tv_tensors.Mask(frame[:1] // 60),
+        "BoundingBoxes": tv_tensors.BoundingBoxes([[3.0, 4, 20, 30]], format="XYXY", **canvas),
+        "KeyPoints": tv_tensors.KeyPoints([[3.0, 4.0]], **canvas),
+        "Parameter": nn.Parameter(frame, requires_grad=False),
+        "PIL image": PIL.Image.fromarray(frame.permute(1, 2, 0).numpy()),
+    }
+
+
+def attempt(call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return type(error)
+
+
+#: The calls that torchvision refuses: a bicubic rotation.
+OURS_ALONE = ("rotate-3",)
+#: The functionals whose kernels for masks have no interpolation in torchvision, so that its arguments move up.
+INTERPOLATE = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
+
+
+@pytest.mark.filterwarnings("ignore:Anti-alias option is always applied")
+@pytest.mark.parametrize("kind", everything())
+def test_functionals_of_every_class(kind: str) -> None:
+    """The class of a result is that of torchvision's; images have a tensor's pixels, other inputs torchvision's."""
+    inpt = everything()[kind]
+    shows = kind in ("Image", "Video", "Parameter")
+    mine, theirs = functional_calls(True), functional_calls(True, v2.functional)
+    by_kernel, by_their_kernel = by_kernels(F, True), by_kernels(v2.functional, True)
+    for name, their in theirs.items():
+        if name in OURS_ALONE or (kind == "Mask" and name.partition("-")[0] in INTERPOLATE):
+            continue
+        for call, by_theirs in ((mine[name], their), (by_kernel[name], by_their_kernel[name])):
+            found, wanted = (attempt(lambda c=c: c(inpt)) for c in (call, by_theirs))
+            if not isinstance(wanted, (Tensor, tuple)) or wanted is inpt or not (shows or kind == "Mask"):
+                same(found, wanted, name)
+                continue
+            assert [type(x) for x in tree_leaves(found)] == [type(x) for x in tree_leaves(wanted)], name
+            if shows:  # the labels of masks have a test of their own
+                plain = mine[name](inpt.as_subclass(Tensor))
+                same([x.as_subclass(Tensor) for x in tree_leaves(found)], tree_leaves(plain), name)
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize("kind", ["Image", "Video", "Mask"])
+def test_functionals_of_tv_tensors_in_a_graph(kind: str) -> None:
+    inpt = everything()[kind]
+    calls = functional_calls(True)
+    known = {n: c for n, c in calls.items() if isinstance(attempt(lambda c=c: c(inpt)), (Tensor, tuple))}
+    assert len(known) > 15
+    check(MODES["graph"], known, inpt)
+
+
+# -- parameters as tensors -------------------------------------------------------------------------
+
+#: Functional -> its arguments as a function of a tensor of parameters, one row for each of two images, in range.
+TENSORS: dict[str, tuple[list[list[float]], Callable[[Tensor], tuple[Any, ...]]]] = {
+    "adjust_brightness": ([[0.7], [1.4]], lambda t: (t[:, 0],)),
+    "adjust_contrast": ([[0.7], [1.4]], lambda t: (t[:, 0],)),
+    "adjust_gamma": ([[0.7, 1.0], [1.4, 0.9]], lambda t: (t[:, 0], t[:, 1])),
+    "adjust_hue": ([[0.1], [-0.2]], lambda t: (t[:, 0],)),
+    "adjust_saturation": ([[0.7], [1.4]], lambda t: (t[:, 0],)),
+    "adjust_sharpness": ([[0.7], [1.4]], lambda t: (t[:, 0],)),
+    "affine": (
+        [[10.0, 1, 2, 1.1, 3, 4], [-20.0, 2, 0, 0.9, 0, 1]],
+        lambda t: (t[:, 0], (t[:, 1], t[:, 2]), t[:, 3], (t[:, 4], t[:, 5]), "bilinear"),
+    ),
+    "elastic": ([[0.02], [0.05]], lambda t: (t.reshape(2, 1, 1, 1).expand(2, 40, 52, 2),)),
+    "gaussian_blur": ([[0.7], [1.4]], lambda t: (5, t[:, 0])),
+    "perspective": (
+        [[2.0, 1, 48, 3, 50, 37, 1, 36], [1.0, 2, 47, 1, 49, 36, 3, 38]],
+        lambda t: ([[0, 0], [51, 0], [51, 39], [0, 39]], t.reshape(2, 4, 2)),
+    ),
+    "posterize": ([[3], [5]], lambda t: (t[:, 0].detach().long(),)),
+    "rotate": ([[10.0], [-30.0]], lambda t: (t[:, 0], "bilinear")),
+    "solarize": ([[0.3], [0.8]], lambda t: (t[:, 0],)),
+}
+#: Those that have no gradient for their parameters: steps, and thresholds.
+NO_GRADIENT = ("posterize", "solarize")
+
+
+def test_every_functional_with_numbers_takes_tensors() -> None:
+    import inspect
+
+    def takes(name: str) -> bool:
+        annotations = [
+            p.annotation for p in list(inspect.signature(getattr(F, name)).parameters.values())[1:]
+        ]
+        return any("Tensor" in str(a) and ("float" in str(a) or "int" in str(a)) for a in annotations)
+
+    by_fill = {"pad", "elastic"} | {
+        "jpeg",
+        "permute_channels",
+    }  # a fill; integers that are no parameters of a graph
+    assert {n for n in F.OURS if takes(n)} - by_fill <= set(TENSORS)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_tensor_parameters_in_a_graph(backend: str) -> None:
+    """Values and gradients are those of eager mode, and of one call for each sample."""
+    images = torch.stack([picture(REAL, seed=s) for s in (1, 2)])
+    rows = {n: torch.tensor(v, dtype=torch.float64) for n, (v, _) in TENSORS.items()}
+
+    def call(images: Tensor, rows: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {n: getattr(F, n)(images, *TENSORS[n][1](rows[n])) for n in TENSORS}
+
+    def run(function: Callable[..., Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        leaves = {n: v.clone().requires_grad_(n not in NO_GRADIENT) for n, v in rows.items()}
+        out = function(images, leaves)
+        sum(out[n].double().square().sum() for n in TENSORS if n not in NO_GRADIENT).backward()
+        return out, {n: v.grad for n, v in leaves.items() if v.grad is not None}
+
+    wanted, gradients = run(call)
+    assert set(gradients) == set(TENSORS) - set(NO_GRADIENT)
+    found, in_graph = run(torch.compile(call, fullgraph=True, backend=backend))
+    for name, value in found.items():
+        same(value, wanted[name], name, 1e-5)
+    for name, value in gradients.items():
+        torch.testing.assert_close(in_graph[name], value, rtol=1e-4, atol=1e-4, msg=name)
+
+
+#: Functional -> its arguments as a function of a number, all numbers.
+NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
+    **dict.fromkeys(
+        ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_sharpness"), lambda v: (v,)
+    ),
+    "adjust_gamma": lambda v: (v, v / 2),
+    "adjust_hue": lambda v: (v / 4,),
+    "affine": lambda v: (v * 10, [v, -v], v, [v, v / 2], "bilinear", None, [v * 9, v * 8]),
+    "gaussian_blur": lambda v: (5, [v, v / 2]),
+    "perspective": lambda v: (None, None, "bilinear", None, [v, 0.1, -v, 0.05, v, 1.0, 1e-3, v / 500]),
+    "rotate": lambda v: (v * 10, "bilinear"),
+    "solarize": lambda v: (v / 2,),
+}
+
+
+def test_numbers_that_change_do_not_recompile() -> None:
+    def call(x: Tensor, value: float) -> dict[str, Tensor]:
+        return {name: getattr(F, name)(x, *arguments(value)) for name, arguments in NUMBERS.items()}
+
+    counting, image = CountingBackend("aot_eager"), picture(REAL)
+    graph = torch.compile(call, fullgraph=True, backend=counting)
+    for value in (0.7, 0.9, 1.15, 1.3):
+        found, wanted = graph(image, value), call(image, value)
+        for name in NUMBERS:
+            same(found[name], wanted[name], name, 1e-6)
+    assert counting.count <= 2
+
+
+def test_functionals_by_inductor() -> None:
+    check(
+        compiled("inductor", None),
+        {n: c for n, c in functional_calls(True).items() if "temporal" not in n},
+        picture(),
+    )
+
+
+# -- the operators' functions ------------------------------------------------------------------------
+
+#: Public names without a call of an image: their own tests have them.
+NOT_OF_IMAGES = {
+    *("ConnectedComponents", "EncodedImage", "EncodedImages", "PackedImages", "SlowPathWarning"),  # classes
+    *("adjoint", "inverse"),  # of operators: test_inverse.py
+    *("decompositions", "show_config"),  # about imgops
+    *("decode_image", "decode_images", "encode_image"),  # of files: test_codec.py
+}
+#: Calls of the functions whose specs have no samples: their first tensor, and the other arguments.
+OTHERS: dict[str, tuple[Tensor, tuple[Any, ...]]] = {
+    "connected_components": ((picture()[:1] > 128).to(torch.uint8), (4, True)),
+    "elastic_map": (torch.linspace(-1, 1, 2 * 12 * 15).reshape(2, 12, 15), (3.0, 1.5)),
+    "flip": (picture(REAL), ("vertical",)),
+    "flow_map": (torch.linspace(-2, 2, 2 * 6 * 7).reshape(2, 6, 7), ()),
+    "grid_distortion_map": (torch.tensor([0.5, 1.5, 1.0]), ([1.0, 1.0], (7, 9))),
+    "optical_distortion_map": (torch.tensor([0.3]), ((7, 9),)),
+    "polar_map": (torch.tensor([4.0, 3.0]), (4.0, (7, 9))),
+    "rotate90": (picture(REAL), (3,)),
+    "thin_plate_spline_map": (
+        torch.tensor([[0.0, 0], [8, 0], [0, 6]]),
+        (torch.tensor([[1.0, 0], [8, 1], [0, 6]]), (7, 9)),
+    ),
+}
+#: Functions that write to a tensor, which an exported program returns in the place of the given one.
+WRITES = {n for n in imgops.__all__ if n.endswith(("_", "_out")) or n == "accumulate"}
+
+
+def public_calls() -> tuple[dict[str, Callable[[Any], Any]], dict[str, Tensor]]:
+    """Return the first sample of each public function as a function of its first tensor, and these tensors."""
+    calls, inputs = {}, {}
+    for name in imgops.__all__:
+        if name in NOT_OF_IMAGES:
+            continue
+        if name in OTHERS:
+            inputs[name], args = OTHERS[name]
+            calls[name] = _call_with(getattr(imgops, name), args, {})
+            continue
+        spec = SPECS[name]
+        sample = next((s for s in spec.samples if not s.edge), spec.samples[0])
+        function, args, keywords = sample.call(Maker(REAL if REAL in spec.dtypes else spec.dtypes[0]))
+        if args and isinstance(args[0], Tensor):
+            calls[name], inputs[name] = _call_with(function, args[1:], keywords), args[0]
+    return calls, inputs
+
+
+def _call_with(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
+    def call(x: Tensor) -> Any:
+        known = {n: v.clone() if isinstance(v, Tensor) else v for n, v in keywords.items()}
+        return function(x.clone(), *args, **known)
+
+    return call
+
+
+def all_public(calls: Mapping[str, Call]) -> Callable[[dict[str, Tensor]], dict[str, Any]]:
+    return lambda inputs: {name: call(inputs[name]) for name, call in calls.items()}
+
+
+@pytest.mark.parametrize("mode", [pytest.param("graph", marks=nightly), "dynamic graph", "strict export"])
+def test_public_functions(mode: str) -> None:
+    calls, inputs = public_calls()
+    if mode == "strict export":
+        calls = {n: c for n, c in calls.items() if n not in WRITES}
+    try:
+        found = MODES[mode](all_public(calls))(inputs)
+    except Exception:
+        for name, call in calls.items():
+            torch.compiler.reset()
+            try:
+                MODES[mode](call)(inputs[name])
+            except Exception as error:
+                raise AssertionError(name) from error
+        raise
+    for name, call in calls.items():
+        same(found[name], call(inputs[name]), name, 1e-6)
+
+
+@pytest.mark.parametrize("mode", ["Lambda", "transform"])
+def test_public_functions_in_transforms(mode: str) -> None:
+    calls, inputs = public_calls()
+    for name, call in calls.items():
+        same(MODES[mode](call)(inputs[name]), call(inputs[name]), name)
+
+
+def test_public_functions_of_images() -> None:
+    """A tv_tensor gives the pixels of a tensor, and an Image where the result shows the image."""
+    calls, inputs = public_calls()
+    for name, call in calls.items():
+        if inputs[name].ndim < 3:  # such as a matrix, which is no image
+            continue
+        found, wanted = (tree_leaves(call(x)) for x in (tv_tensors.Image(inputs[name]), inputs[name]))
+        same([x.as_subclass(Tensor) if isinstance(x, Tensor) else x for x in found], wanted, name)
+
+
+# -- transforms --------------------------------------------------------------------------------------
+
+#: Classes that are compiled and exported by tests of their own, and why.
+NOT_ALONE = {
+    **dict.fromkeys(("MixUp", "CutMix", "Mosaic", "CopyPaste"), "they take labels, masks or boxes"),
+    **dict.fromkeys(("RandomIoUCrop", "ConvertBoundingBoxFormat", "SetClampingMode"), "they take boxes"),
+    **dict.fromkeys(("ClampBoundingBoxes", "SanitizeBoundingBoxes"), "they take boxes"),
+    **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints"), "they take keypoints"),
+    **dict.fromkeys(("ToPILImage", "ToTensor", "PILToTensor"), "they take or return no tensor"),
+    "UniformTemporalSubsample": "it takes videos",
+    "LinearTransformation": "it takes images of a few pixels",
+    "JPEG": "it takes levels",
+}
+
+
+def every_transform() -> dict[str, Any]:
+    """Return one transform of each class, and containers of some."""
+    cases = {case.name: case.make(ours) for case in reversed(CASES)}
+    rows = {row.name: row.make() for row in reversed(ROWS)}
+    still = {
+        name: getattr(ours, name)(**options) for name, (options, _) in STILL.items() if hasattr(v2, name)
+    }
+    made = {**still, **rows, **cases, "Compose": ours.Compose([ours.RandomCrop(30), ours.RandomInvert()])}
+    made |= {n: c for n, c in containers(ours).items() if n != "Nested"}
+    return {n: t for n, t in made.items() if n not in NOT_ALONE}
+
+
+def test_every_transform_is_here() -> None:
+    assert {*every_transform(), *NOT_ALONE} == {*ours.OURS, *ours.ADDED}
+
+
+#: Wrapper -> what torchvision itself makes of a transform, and what imgops makes of it.
+WRAPPERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "Lambda": (lambda t: t, ours.Lambda),
+    "own transform": (lambda t: t, ByTransform),
+    "torchvision's Compose": (lambda t: t, lambda t: v2.Compose([t])),
+    "Sequential": (lambda t: t, nn.Sequential),
+    "Compose": (lambda t: t, lambda t: ours.Compose([t])),
+    "RandomApply": (lambda t: v2.RandomApply([t], p=1.0), lambda t: ours.RandomApply([t], p=1.0)),
+    "RandomChoice": (lambda t: v2.RandomChoice([t]), lambda t: ours.RandomChoice([t])),
+    "RandomOrder": (lambda t: v2.RandomOrder([t]), lambda t: ours.RandomOrder([t])),
+}
+
+
+@pytest.mark.parametrize("levels", [True, False], ids=["uint8", "float32"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_transforms_in_wrappers(wrapper: str, levels: bool) -> None:
+    reference, wrap = WRAPPERS[wrapper]
+    image = picture(torch.uint8 if levels else REAL, 40, 40)
+    for name, transform in every_transform().items():
+        if name == "Normalize" and levels:
+            continue
+        wanted = attempt(lambda t=transform: seeded(3, reference(t), image))
+        found = attempt(lambda t=transform: seeded(3, wrap(t), image))
+        same(found, wanted, name)
+
+
+@pytest.mark.parametrize("mode", ["graph", "strict export"])
+def test_transforms(mode: str) -> None:
+    """Equal seeds give equal results, all transforms of a program after each other."""
+    image = picture(REAL, 40, 40)
+    transforms = every_transform()
+
+    def call(x: Tensor) -> dict[str, Any]:
+        return {name: transform(x) for name, transform in transforms.items()}
+
+    wanted = seeded(5, call, image)
+    if mode == "strict export":
+        wanted["ToImage"] = wanted["ToImage"].as_subclass(Tensor)  # a program returns tensors
+    try:
+        found = seeded(5, MODES[mode](call), image)
+    except Exception:
+        for name, transform in transforms.items():
+            torch.compiler.reset()
+            try:
+                MODES[mode](transform)(image)
+            except Exception as error:
+                raise AssertionError(name) from error
+        raise
+    for name, value in wanted.items():
+        same(found[name], value, name, 1e-5)
