@@ -27,6 +27,7 @@ from imgops.transforms.converters import _origin
 from imgops.transforms.converters._first_version import share_of_white
 from imgops.transforms.converters._reader import MAKERS
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import CASES, Case
 
 pytestmark = pytest.mark.filterwarnings("ignore:convert. these come near", "ignore:The transform `ToTensor")
 
@@ -1310,6 +1311,50 @@ def test_inputs_of_every_kind(library: str, kind: str) -> None:
             if isinstance(given, v2.RandomErasing) and given.value is None and isinstance(found, Image.Image):
                 continue  # noise below 0 has no defined level
             assert kind == "tensors" or levels_apart(found, wanted) <= near, what
+
+
+def memory(out: Any) -> list[Tensor]:
+    return [x for x in out if isinstance(x, Tensor)] if isinstance(out, (tuple, list)) else [out]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_memory_is_planar_where_torchvisions_is(dtype: torch.dtype) -> None:
+    """One interleaved image, as ToImage makes it of a PIL image: by each class, and by converted ones."""
+    image = v2.functional.to_dtype(v2.functional.pil_to_tensor(photo(50, 40)), dtype, scale=True)
+    assert not image.is_contiguous()
+    large = [Case("CenterCrop", {"size": (60, 50)}), Case("ColorJitter", {"brightness": 0.3})]
+    for case in (*CASES, *large):
+        if not hasattr(v2, case.name) or case.boxes:
+            continue
+        calls: list[tuple[Any, Any]] = [(case.make(v2), case.make(ours)), (case.make(v2), None)]
+        if hasattr(v1, case.name) and case.name not in ("AugMix", "ElasticTransform"):
+            calls.append((getattr(v1, case.name)(**case.options), None))
+        for given, found in calls:
+            found = ours.convert(given) if found is None else found
+            for inpt in (image, tv_tensors.Image(image)):
+                wanted = attempt(given, inpt, 1)
+                if not isinstance(wanted, Exception):
+                    pairs = zip(memory(wanted), memory(attempt(found, inpt, 1)), strict=True)
+                    assert all(b.is_contiguous() for a, b in pairs if a.is_contiguous()), case
+
+
+@pytest.mark.parametrize("i", range(7))
+def test_memory_of_converted_pipelines(i: int) -> None:
+    timm = pytest.importorskip("timm")
+    to_tensor, normalize = v1.ToTensor(), v1.Normalize([0.5] * 3, [0.5] * 3)
+    given = (
+        v1.Compose([v1.Resize(40), v1.CenterCrop(32), to_tensor, normalize]),
+        v1.Compose([v1.RandomCrop(32, 4), v1.RandomHorizontalFlip(), to_tensor]),
+        v1.Compose([to_tensor, v1.RandomHorizontalFlip(1.0), v1.RandomErasing(1.0)]),
+        v1.Compose([v1.PILToTensor(), v1.ConvertImageDtype(torch.float32), v1.Resize(20), normalize]),
+        v2.Compose([v2.ToImage(), v2.Pad(2), v2.ToDtype(torch.float32, scale=True)]),
+        timm.data.create_transform((3, 32, 32), is_training=True),
+        timm.data.create_transform((3, 32, 32), is_training=False),
+    )[i]
+    seed(0)
+    wanted = given(photo())
+    seed(0)
+    assert ours.convert(given)(photo()).stride() == wanted.stride()
 
 
 @pytest.mark.parametrize("mode", ["I;16", "I;16B"])

@@ -22,7 +22,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import encoded, pil_images, programs
+from imgops.transforms._core import encoded, operators, pil_images, programs
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of, has_batches
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -157,7 +157,7 @@ class _Container(RandomTransform):
         if type(after) is ToImage and not _is_hooked(after):
             return tv_tensors.Image(image), at + 1
         if type(after) is _ImageToTensor and not _is_hooked(after):
-            return image.contiguous(), at + 1
+            return operators.as_planar(image), at + 1
         return pil_images.to_pil(image), at
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:

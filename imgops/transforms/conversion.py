@@ -16,6 +16,7 @@ from torchvision.transforms import v2
 from imgops import _subclass
 from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
+from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
@@ -272,8 +273,7 @@ def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:
         pixels = np.array(image, np.uint8) * np.uint8(255)
     else:
         pixels = np.array(image, np.uint8)
-    planes = np.atleast_3d(pixels).transpose(2, 0, 1)
-    return torch.from_numpy(planes.copy())
+    return operators.planar(torch.from_numpy(np.atleast_3d(pixels).transpose(2, 0, 1)))
 
 
 class ToPILImage(OperatorTransform, v2.ToPILImage):

@@ -147,6 +147,12 @@ def resampling(interpolation: Any) -> InterpolationMode:
     return InterpolationMode.NEAREST_EXACT if mode == InterpolationMode.NEAREST else mode
 
 
+def _resize(size: Any, interpolation: Any, max_size: int | None = None) -> Any:
+    made = transforms.Resize(size, resampling(interpolation), max_size, True)
+    made._makes_planar = True  # the second version's result has the memory format of the image
+    return made
+
+
 def _random_crop(given: Any, reader: Reader) -> list[Any]:
     """Return a crop; one that pads for two reasons pads twice, which matters where a border is mirrored."""
     fill, mode = _fill(given), given.padding_mode
@@ -168,7 +174,7 @@ _FIRST: dict[str, Any] = {
     "ConvertImageDtype": lambda t, _: first._ConvertImageDtype(t.dtype, scale=True),
     "ToPILImage": lambda t, _: _ToPILImage(t.mode),
     "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
-    "Resize": lambda t, _: transforms.Resize(t.size, resampling(t.interpolation), t.max_size, True),
+    "Resize": lambda t, _: _resize(t.size, t.interpolation, t.max_size),
     "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
     "Pad": lambda t, _: transforms.Pad(t.padding, _fill(t), t.padding_mode),
     "Lambda": lambda t, _: _Whole(t.lambd),
@@ -253,7 +259,7 @@ class _Video(OperatorTransform, v2.Transform):
 
 
 def _classification(given: Any, reader: Reader) -> list[Any]:
-    resize = transforms.Resize(given.resize_size, resampling(given.interpolation))
+    resize = _resize(given.resize_size, given.interpolation)
     return [
         resize,
         transforms.CenterCrop(given.crop_size),
@@ -266,7 +272,7 @@ def _segmentation(given: Any, reader: Reader) -> list[Any]:
     steps = [*_levels_to_floats(), normalize(given.mean, given.std)]
     if given.resize_size is None:
         return steps
-    return [transforms.Resize(given.resize_size, resampling(given.interpolation)), *steps]
+    return [_resize(given.resize_size, given.interpolation), *steps]
 
 
 def _video_classification(given: Any, reader: Reader) -> list[Any]:

@@ -21,6 +21,7 @@ __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
 
 
 class _Warp(RandomTransform):
+    _makes_planar = True
     _needs_pixels = True
     _moves = True
 
@@ -141,6 +142,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
     _least = (1, 1, 1, 1)
