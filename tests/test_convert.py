@@ -1124,6 +1124,18 @@ def test_sequential(version: Any, nested: bool) -> None:
     assert levels_apart(ours.convert(given)(image), wanted) == 0
     own = torch.nn.Sequential(version.RandomCrop(40), torch.nn.Identity(), torch.nn.Dropout(0.5).eval())
     assert ours.convert(own).transforms[1:] == list(own)[1:]
+    noisy = torch.nn.Sequential(version.RandomCrop(40), OfFloats())
+    converted = ours.convert(noisy)
+    assert not converted.eval().transforms[1].training and converted.train().transforms[1].training
+    assert not ours.convert(version.Compose([noisy[0].eval()])).transforms[0].training
+
+
+@pytest.mark.parametrize("draw", [0.0, 0.49, 0.5, 0.51])
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+def test_a_draw_that_is_the_probability(version: Any, draw: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "rand", lambda *_, **__: torch.tensor([draw]))
+    given = version.RandomApply([version.RandomInvert(1.0)], 0.5)
+    assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0
 
 
 @pytest.mark.parametrize("how", [{}, {"auto_augment": "augmix-m5-w4-d2"}])
@@ -1149,6 +1161,66 @@ def test_what_comes_near_is_said_once() -> None:
     (warning,) = caught
     assert str(warning.message).count("GaussianBlur") == 1 and "RandomRotation" in str(warning.message)
     assert warning.filename == __file__
+
+
+#: Arguments with which pixels differ on tensors or on PIL images, and those with which they do not.
+WARNED: list[tuple[str, dict[str, Any], bool]] = [
+    ("ColorJitter", {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4}, False),
+    ("ColorJitter", {"hue": 0.1}, True),
+    ("RandomRotation", {"degrees": 20}, True),
+    ("RandomRotation", {"degrees": (0, 0)}, False),
+    ("RandomRotation", {"degrees": (180, 180)}, False),
+    ("RandomAffine", {"degrees": 0, "translate": (0.2, 0.3)}, False),
+    ("RandomAffine", {"degrees": 0, "scale": (0.8, 1.1), "interpolation": BILINEAR}, True),
+    ("RandomAffine", {"degrees": 0, "shear": 10, "interpolation": BILINEAR}, True),
+    ("RandomPerspective", {"p": 1.0}, True),
+    ("RandomPerspective", {"p": 0.0}, False),
+    ("RandomPerspective", {"p": 1.0, "distortion_scale": 0.0}, True),
+    ("GaussianBlur", {"kernel_size": 9}, True),
+    ("GaussianBlur", {"kernel_size": 1}, False),
+    ("ElasticTransform", {}, True),
+    ("AutoAugment", {}, True),
+    ("RandAugment", {}, True),
+    ("RandAugment", {"magnitude": 0}, False),
+    ("RandAugment", {"num_ops": 0}, False),
+    ("TrivialAugmentWide", {}, True),
+    ("Resize", {"size": 20}, False),
+    ("RandomResizedCrop", {"size": 20}, False),
+]
+
+
+def warned(given: Any) -> str:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ours.convert(given)
+    return "; ".join(str(w.message) for w in caught if "come near" in str(w.message))
+
+
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+@pytest.mark.parametrize(("name", "arguments", "differs"), WARNED)
+def test_warnings_where_pixels_differ(
+    name: str, arguments: dict[str, Any], differs: bool, version: Any
+) -> None:
+    given = getattr(version, name)(**arguments)
+    assert (name in warned(given)) is differs
+    assert warned(version.RandomApply([given], p=0.0)) == ""
+    converted, image, apart = ours.convert(given), photo(90, 80), []
+    for number in range(24):
+        seed(number)
+        wanted = given(image)
+        for form in (image, v1.functional.pil_to_tensor(image)):
+            seed(number)
+            found = converted(form)
+            apart.append(levels_apart(found.permute(1, 2, 0) if form is not image else found, wanted))
+    assert (max(apart) > 0) is differs
+
+
+def test_warnings_of_timms_recipes() -> None:
+    timm = pytest.importorskip("timm")
+    assert warned(timm.data.create_transform(224, is_training=True)) == ""
+    assert "ColorJitter" in warned(
+        timm.data.create_transform(224, is_training=True, color_jitter=(0.4, 0.4, 0.4, 0.1))
+    )
 
 
 def test_inputs_that_are_refused() -> None:

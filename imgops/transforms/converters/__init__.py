@@ -26,30 +26,33 @@ def convert(pipeline: Any) -> Any:
 
     Parameters
     ----------
-    pipeline : callable
-        A transform, or a ``Compose``, of torchvision (both versions, and what ``weights.transforms()``
-        returns), timm, open_clip, lightly or albumentations (see :func:`from_albumentations`).
+    pipeline : callable, or a tuple or list of these
+        A transform, or a ``Compose`` or ``nn.Sequential``, of torchvision (both versions, and what
+        ``weights.transforms()`` returns), timm, open_clip, lightly or albumentations (see
+        :func:`from_albumentations`). Classes and functions of a user inside stay as they are, and get what
+        they get in the given pipeline.
 
     Returns
     -------
-    Compose
-        The pipeline takes PIL images, and what imgops' transforms take. Under equal seeds it draws what the
-        given one draws, by the same generators: timm and others draw by ``random`` and NumPy. On PIL images
-        and on tensors of their levels the pixels are those that the given one has on PIL images; they are
-        PIL's, too, where the given one makes a tensor first and lets torchvision's kernels resize it.
+    Compose, or a tuple or list of these
+        The pipeline takes what the given one takes, and what imgops' transforms take. Under equal seeds it
+        draws what the given one draws, by the same generators: timm and others draw by ``random`` and NumPy.
+        On PIL images and on tensors of their levels the pixels are those that the given one has on PIL
+        images; they are PIL's, too, where the given one makes a tensor first and lets torchvision's kernels
+        resize it.
 
     Raises
     ------
     TypeError
         If ``pipeline`` is no transform of these libraries; or, when the result is called, if an input is
-        neither a PIL image nor a tensor, or a PIL image of more than 8 bits.
+        nothing that the given pipeline takes.
     ValueError
-        If transforms have no counterpart: the message names all of them.
+        If transforms have no counterpart, or the pipeline itself is a user's class: the message names all.
 
     Warns
     -----
     UserWarning
-        If the pixels of some counterparts differ; the warning says how.
+        If the pixels of some counterparts differ with their arguments; the warning says how.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
+import torch
 from torch import Tensor
 from torchvision import transforms as v1
 
@@ -111,6 +112,20 @@ def _require_tensor(owner: Any, inpt: Any) -> None:
         raise_error(TypeError, f"{owner._get_name()}: image must be a Tensor, got {got}")
 
 
+class _FirstChance(containers._Chance):
+    """The sampling of the first version's RandomApply, which applies where the draw is the probability."""
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        return [0.0 if self.p < torch.rand(1) else 1.0]
+
+
+class _RandomApply(_FirstChance, containers.RandomApply):
+    _description_name = "_FirstChance"
+
+    def _get_name(self) -> str:
+        return "RandomApply"
+
+
 class _PythonChoice(containers._Choice):
     """The sampling of the first version's RandomChoice."""
 
@@ -151,4 +166,4 @@ class _RandomOrder(_PythonOrder, containers.RandomOrder):
         return "RandomOrder"
 
 
-programs.CLASSES.update(_PythonChoice=_PythonChoice, _PythonOrder=_PythonOrder)
+programs.CLASSES.update(_FirstChance=_FirstChance, _PythonChoice=_PythonChoice, _PythonOrder=_PythonOrder)

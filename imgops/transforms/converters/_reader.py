@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from imgops import EncodedImage
@@ -61,7 +61,7 @@ class Reader:
         steps = self.read_all([given])
         if len(steps) == 1 and steps[0] is given:
             self.unmapped.append(_origin.name_of(given))
-        return Converted(steps or [conversion.Identity()])
+        return Converted(steps or [conversion.Identity()], isinstance(given, nn.Sequential))
 
     def read(self, given: Any) -> Steps:
         """Return the counterparts of a transform; the transform itself if it runs a user's code."""
@@ -84,6 +84,8 @@ class Reader:
         if isinstance(made, Steps):
             return made
         steps = Steps(made if isinstance(made, list) else [made])
+        for step in steps:
+            step.training = getattr(given, "training", True)
         is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(steps[0], _CONTAINERS)
         if (
             not is_lenient
@@ -146,9 +148,16 @@ class RequireImages(OperatorTransform, v2.Transform):
 class Converted(containers.Compose):
     """A converted pipeline, which refuses what its transforms would hand back untouched."""
 
-    def __init__(self, transforms: list[Any]) -> None:
+    def __init__(self, transforms: list[Any], is_sequential: bool) -> None:
         super().__init__(transforms)
         self._only_images = _only_takes_images(transforms[0])
+        self._is_sequential = is_sequential
+
+    def train(self, mode: bool = True) -> Converted:
+        """Set the mode of the modules inside, too, if the given pipeline does."""
+        for step in self.transforms if self._is_sequential else ():
+            step.train(mode)
+        return super().train(mode)
 
     def _get_name(self) -> str:
         return "Compose"

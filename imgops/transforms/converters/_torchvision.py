@@ -49,11 +49,11 @@ def _is_shift(given: Any) -> bool:
 _DIFFERENT: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "RandomRotation": (WARPS, lambda t: not _is_quarter(t.degrees)),
     "RandomAffine": (WARPS, lambda t: not _is_shift(t)),
-    "RandomPerspective": (WARPS, lambda t: bool(t.p and t.distortion_scale)),
+    "RandomPerspective": (WARPS, lambda t: t.p > 0),
     "ElasticTransform": (_A_LEVEL, lambda t: any(t.alpha)),
     "GaussianBlur": (_A_LEVEL, lambda t: set(t.kernel_size) != {1}),
     "ColorJitter": (_HUES, lambda t: t.hue is not None),
-    "RandomPhotometricDistort": (_HUES, lambda t: bool(t.p and t.hue is not None)),
+    "RandomPhotometricDistort": (_HUES, lambda t: bool(t.p and any(t.hue))),
     "AutoAugment": (WARPS, lambda t: True),
     "RandAugment": (WARPS, lambda t: bool(t.num_ops and t.magnitude)),
     "TrivialAugmentWide": (WARPS, lambda t: t.num_magnitude_bins > 1),
@@ -69,7 +69,6 @@ def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
     """Return a transform of imgops' class of the same name, with the same attributes."""
     made = cls.__new__(cls)
     nn.Module.__init__(made)
-    made.training = given.training
     for name, value in vars(given).items():
         if name not in vars(made):  # what a module has anyway; lookup tables follow from an attribute
             setattr(made, name, value)
@@ -90,12 +89,12 @@ def _compose(given: Any, reader: Reader) -> Any:
     return reader.read_all(given.transforms)
 
 
-def _apply(given: Any, reader: Reader) -> Any:
+def _apply(cls: Any, given: Any, reader: Reader) -> Any:
     near = dict(reader.near)
     steps = reader.read_all(given.transforms)
     if given.p <= 0:
         reader.near = near  # what is never applied changes no pixels
-    return transforms.RandomApply(steps, given.p)
+    return cls(steps, given.p)
 
 
 def _fill(given: Any) -> Any:
@@ -178,7 +177,7 @@ _FIRST: dict[str, Any] = {
     "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
     "Pad": lambda t, _: transforms.Pad(t.padding, _fill(t), t.padding_mode),
     "Lambda": lambda t, _: _Whole(t.lambd),
-    "RandomApply": _apply,
+    "RandomApply": partial(_apply, first._RandomApply),
     "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: first._RandomOrder([r.read_one(x) for x in t.transforms]),
     "RandomCrop": _random_crop,
@@ -314,7 +313,7 @@ for _name in vars(transforms)["OURS"]:
 for _name, _maker in {
     "Compose": _compose,
     "ToTensor": maybe_to_tensor,
-    "RandomApply": _apply,
+    "RandomApply": partial(_apply, transforms.RandomApply),
     "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
 }.items():
