@@ -58,6 +58,7 @@ def test_base_class() -> None:
     assert issubclass(v2.RandomHorizontalFlip, torchvision_private.WithProbability)
     assert not issubclass(v2.RandomCrop, torchvision_private.WithProbability)
     assert torch.Tensor in torchvision_private.DEFAULT_TYPES
+    assert torchvision_private.types_of(v2.Resize(3)) == torchvision_private.DEFAULT_TYPES
     for name in ("_call_kernel", "_extract_params_for_v1_transform", "_needs_transform_list"):
         assert callable(getattr(v2.Transform, name))
     for name in ("_apply_image_or_video_transform", "_flatten_and_extract_image_or_video"):

@@ -22,11 +22,19 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import annotation_kinds, encoded, pil_images, programs
+from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs
 from imgops.transforms._core.base import WHERE, OperatorTransform, RandomTransform, batch_of, has_batches
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms.conversion import Normalize, ToDtype, ToImage, _DivideBy255
+from imgops.transforms.conversion import (
+    Normalize,
+    ToDtype,
+    ToImage,
+    _DivideBy255,
+    _ImageToTensor,
+    _LevelsToFloat,
+    _NormalizeByChannel,
+)
 from imgops.transforms.functional import _dispatch
 
 __all__ = ["Compose", "RandomApply", "RandomChoice", "RandomOrder"]
@@ -148,6 +156,8 @@ class _Container(RandomTransform):
         after = transforms[at] if at < len(transforms) else None
         if type(after) is ToImage and not _is_hooked(after):
             return tv_tensors.Image(image), at + 1
+        if type(after) is _ImageToTensor and not _is_hooked(after):
+            return operators.as_planar(image), at + 1
         return pil_images.to_pil(image), at
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
@@ -215,7 +225,7 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
     """Return the lookup table of ToDtype and Normalize for the 256 levels, if they come next, else None."""
     if type(image) is not Tensor or image.dtype != torch.uint8 or len(pair) < 2:
         return None
-    if type(pair[0]) not in _TO_FLOAT or type(pair[1]) is not Normalize:
+    if type(pair[0]) not in _TO_FLOAT or type(pair[1]) not in _NORMALIZE:
         return None
     first, second = pair
     if first.dtype != torch.float32 or not first.scale or _is_hooked(first) or _is_hooked(second):
@@ -225,7 +235,8 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
     return second.levels(image.shape[-3], image.device, type(first) is not ToDtype)
 
 
-_TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255)
+_TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255, _LevelsToFloat)
+_NORMALIZE: tuple[type, ...] = (Normalize, _NormalizeByChannel)
 
 
 def _is_hooked(module: Any) -> bool:

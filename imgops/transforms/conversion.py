@@ -5,14 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
+from torchvision.transforms import functional as v1_functional
 from torchvision.transforms import v2
 
 from imgops import _subclass
 from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
+from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
@@ -62,21 +66,44 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 class _DivideBy255(ToDtype):
     """ToDtype in the arithmetic of torchvision's first version: a quotient, and no product by 1 / 255."""
 
-    def _divides(self, image: Tensor) -> bool:
-        return image.dtype == torch.uint8 and self.dtype.is_floating_point
+    def _convert(self, image: Tensor) -> Tensor:
+        if image.dtype == torch.uint8 and self.dtype.is_floating_point:
+            return image.to(self.dtype).div_(255)
+        return v1_functional.convert_image_dtype(image, self.dtype)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if isinstance(image, PackedImages) or not self._divides(image):
-            return super()._image(image, params, kind)
-        return image.to(self.dtype).div_(255)
+        if isinstance(image, PackedImages):
+            return image.like(self._convert(image.data))
+        return self._convert(image)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if not _dispatch.is_image(inpt) or not self._divides(inpt):
+        if not _dispatch.is_image(inpt):
             return super().transform(inpt, params)
-        return _dispatch.wrap_like(_subclass.plain(inpt).to(self.dtype).div_(255), inpt)
+        return _dispatch.wrap_like(self._convert(_subclass.plain(inpt)), inpt)
 
     def _get_name(self) -> str:
         return "ToDtype"
+
+
+class _LevelsToFloat(_DivideBy255):
+    """The second half of the first version's ToTensor: levels become floats, and other dtypes stay."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.float32, scale=True)
+
+    @property
+    def dtype(self) -> torch.dtype:  # type: ignore[override]
+        return torch.get_default_dtype()
+
+    @dtype.setter
+    def dtype(self, value: Any) -> None:
+        """Take the constructor's value, which changes nothing."""
+
+    def extra_repr(self) -> str:
+        return f"dtype={self.dtype}, scale=True"
+
+    def _convert(self, image: Tensor) -> Tensor:
+        return super()._convert(image) if image.dtype == torch.uint8 else image
 
 
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
@@ -137,6 +164,19 @@ class Normalize(OperatorTransform, v2.Normalize):
         return None if table is None or table.shape[0] != channels else table
 
 
+class _NormalizeByChannel(Normalize):
+    """A Normalize that refuses an image of another number of channels, as the first version does."""
+
+    def _get_name(self) -> str:
+        return "Normalize"
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if image.ndim > 2 and len(self.mean) not in (1, image.shape[-3]):
+            must = f"Normalize: image must have {len(self.mean)} channels, one for each mean"
+            raise_error(ValueError, f"{must}, got {image.shape[-3]}")
+        return super()._image(image, params, kind)
+
+
 def _levels_of(mean: Any, std: Any, device: str, divides: bool) -> Tensor | None:
     if not (isinstance(mean, (list, tuple)) and isinstance(std, (list, tuple))):
         return None
@@ -188,6 +228,55 @@ class PILToTensor(OperatorTransform, v2.PILToTensor):
     """
 
 
+class _ImageToTensor(PILToTensor):
+    """The first half of the first version's ToTensor: PIL images and arrays become planar tensors.
+
+    Tensors of levels stay, as the pixels of a PIL image would be read; so do tensors of floats, and with
+    ``takes_tensors`` all others.
+    """
+
+    _transformed_types = (PIL.Image.Image, np.ndarray, Tensor)
+
+    def __init__(self, takes_tensors: bool = False) -> None:
+        super().__init__()
+        self._takes_tensors = takes_tensors
+
+    def _get_name(self) -> str:
+        return "PILToTensor"
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        is_known = image.dtype == torch.uint8 or image.is_floating_point()
+        if not self._takes_tensors and not is_known and not isinstance(image, PackedImages):
+            must = "ToTensor: image must be a PIL image, an array, or a Tensor of levels (uint8) or floats"
+            raise_error(TypeError, f"{must}, got a Tensor of {image.dtype}")
+        return image
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if isinstance(inpt, Tensor):
+            return self._image(inpt, params, type(inpt))  # type: ignore[arg-type]
+        return planar_pixels(inpt)
+
+
+def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:
+    """Return what the first version's ToTensor makes floats of: planar memory ``(C, H, W)`` of its own.
+
+    The numbers of 16 bits are not negative, as those of torchvision are before its version that has uint16.
+    """
+    if isinstance(image, np.ndarray):
+        if image.ndim not in (2, 3):
+            raise ValueError(f"ToTensor: array must have 2 or 3 dimensions, got {image.ndim}")
+        pixels = image
+    elif image.mode.startswith("I;16"):
+        pixels = np.array(image).astype(np.uint16)
+    elif image.mode in ("I", "F"):
+        pixels = np.array(image)
+    elif image.mode == "1":
+        pixels = np.array(image, np.uint8) * np.uint8(255)
+    else:
+        pixels = np.array(image, np.uint8)
+    return operators.planar(torch.from_numpy(np.atleast_3d(pixels).transpose(2, 0, 1)))
+
+
 class ToPILImage(OperatorTransform, v2.ToPILImage):
     """Convert a tensor or an array to a PIL image, as torchvision's ToPILImage does.
 
@@ -209,8 +298,14 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
 class ToTensor(OperatorTransform, v2.ToTensor):
     """Convert a PIL image or an array to a tensor and scale its values, as torchvision's ToTensor does.
 
-    The transform is deprecated, as in torchvision: ToImage and ToDtype do the same.
+    Only levels (uint8) are scaled. PIL images of 16 bits become uint16, so that no value is negative. The
+    transform is deprecated, as in torchvision: ToImage and ToDtype do the same.
     """
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if isinstance(inpt, PIL.Image.Image) and inpt.mode.startswith("I;16"):
+            return planar_pixels(inpt)
+        return super().transform(inpt, params)
 
 
 class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2.Transform):

@@ -36,6 +36,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     A step is a warp, perhaps the identity, and a change of color, perhaps none.
     """
 
+    _makes_planar = True
     _dtypes = _dispatch.COMPUTED
     _channels = (1, 3)
     _needs_pixels = True
@@ -314,6 +315,7 @@ class AugMix(_Policy, v2.AugMix):
     """
 
     _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")
+    _makes_planar = False
     _weights: list[Tensor] | None = None
 
     def _depth(self) -> int:

@@ -75,8 +75,12 @@ class OperatorTransform(torchvision_private.Hooks):
     _channels: tuple[int, ...] | None = None
     #: Whether images without pixels are left to torchvision.
     _needs_pixels = False
+    #: Whether torchvision's result for one interleaved image is planar, so that imgops' is planar, too.
+    _makes_planar = False
     #: Whether the transform refuses an image without annotations.
     _needs_annotations = False
+    #: Whether a converted transform refuses inputs of unknown classes, which torchvision's return unchanged.
+    _only_images = False
     #: Whether the transform takes packed images in the place of an image.
     takes_packed = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
@@ -131,7 +135,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
-            return self._image(inputs[0], NOTHING, Tensor)
+            return self._changed(inputs[0], NOTHING, Tensor)
         if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self.decodes_regions:
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
@@ -185,7 +189,11 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
-            return kernel(inpt, *args, **keywords)
+            out = kernel(inpt, *args, **keywords)
+            if self._makes_planar and _dispatch.is_image(inpt):
+                planar = self._in_torchvisions_format(_subclass.plain(out), _subclass.plain(inpt))
+                return _dispatch.wrap_like(planar, inpt)
+            return out
         return self.torchvision_kernel(functional, inpt, *args, **keywords)
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
@@ -207,6 +215,16 @@ class OperatorTransform(torchvision_private.Hooks):
     def _image(self, image: Any, params: Params, kind: type) -> Any:
         """Transform an image ``(..., C, H, W)``; ``kind`` is its class, which decides the fill."""
         raise NotImplementedError
+
+    def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
+        """Transform an image, in the memory format that torchvision's result has for one image."""
+        out = self._image(image, params, kind)
+        return self._in_torchvisions_format(out, image) if self._makes_planar else out
+
+    def _in_torchvisions_format(self, out: Any, image: Tensor) -> Any:
+        if out is image or image.ndim != 3:
+            return out
+        return operators.as_planar(out)
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         """Decode what the transform keeps of an image, and transform it."""
@@ -282,7 +300,7 @@ class RandomTransform(OperatorTransform):
             numbers = self.draw(inputs)
             if numbers is None:
                 return image
-            return self._image(image, Params(image.shape[-2:], numbers, self), Tensor)
+            return self._changed(image, Params(image.shape[-2:], numbers, self), Tensor)
         if has_batches(inputs):
             return self._of_packed(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
@@ -596,7 +614,7 @@ class RandomTransform(OperatorTransform):
             if _dispatch.is_image(inpt):
                 image = _subclass.plain(inpt)
                 if self._computes(image):
-                    return _dispatch.wrap_like(self._image(image, params, type(inpt)), inpt)
+                    return _dispatch.wrap_like(self._changed(image, params, type(inpt)), inpt)
                 if not params.is_known:
                     numbers = params.beside(image)
                     how = (*params.canvas, *params.canvas, self._description, "image")

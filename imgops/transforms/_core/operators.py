@@ -250,6 +250,14 @@ def planar(image: Tensor) -> Tensor:
     """Copy an interleaved image into the planar memory format."""
 
 
+def as_planar(image: Tensor) -> Tensor:
+    """Return the image in the planar memory format: itself if it is planar."""
+    if image.is_contiguous():
+        return image
+    is_small = not torch.compiler.is_compiling() and image.numel() < SMALL
+    return image.contiguous() if is_small else planar(image)
+
+
 # -- labels --------------------------------------------------------------------------------------
 
 

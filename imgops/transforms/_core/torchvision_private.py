@@ -108,6 +108,11 @@ def needs_transform(transform: Any, flat: list[Any]) -> list[bool]:
     return transform._needs_transform_list(flat)
 
 
+def types_of(transform: Any) -> tuple[Any, ...]:
+    """Return the classes of inputs that a transform works on, and functions that tell them."""
+    return transform._transformed_types
+
+
 def labels_of(transform: Any, inputs: Any) -> Any:
     return transform._labels_getter(inputs)
 

@@ -22,10 +22,10 @@ class Unmapped(Exception):
     """The reason why a transform, or one of its arguments, has no counterpart."""
 
 
-def report(op: str, unmapped: Sequence[str], near: Mapping[str, str]) -> None:
+def report(op: str, unmapped: Sequence[str], near: Mapping[str, str], way_out: str = "") -> None:
     """Raise for transforms without a counterpart, and warn the caller's caller of those that come near."""
     if unmapped:
-        raise ValueError(f"{op}: transforms must have a counterpart, got {', '.join(unmapped)}")
+        raise ValueError(f"{op}: transforms must have a counterpart, got {', '.join(unmapped)}{way_out}")
     if near:
         listed = "; ".join(f"{name}: {differs}" for name, differs in near.items())
         warnings.warn(f"{op}: these come near, but differ: {listed}", stacklevel=3)

@@ -62,6 +62,10 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
     def _changes(self) -> bool:
         return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
 
+    @property
+    def _makes_planar(self) -> bool:  # type: ignore[override]
+        return self.hue is not None
+
     def is_pils(self) -> bool:
         return self.hue is None  # PIL rotates hues in 8 bits
 
@@ -100,6 +104,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
     _channels = (1, 3)

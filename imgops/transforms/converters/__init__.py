@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from imgops.transforms import conversion
+from torch import nn
+
 from imgops.transforms.albumentations import from_albumentations
 from imgops.transforms.albumentations.convert import is_of_albumentations
 from imgops.transforms.albumentations.rules import report
@@ -14,7 +15,8 @@ from imgops.transforms.converters import _timm as _timm
 from imgops.transforms.converters import _timm_mixup as _timm_mixup
 from imgops.transforms.converters import _timm_policies as _timm_policies
 from imgops.transforms.converters import _torchvision as _torchvision
-from imgops.transforms.converters._reader import Converted, Reader
+from imgops.transforms.converters._origin import package_of
+from imgops.transforms.converters._reader import WAY_OUT, Reader
 
 __all__ = ["convert"]
 
@@ -24,30 +26,33 @@ def convert(pipeline: Any) -> Any:
 
     Parameters
     ----------
-    pipeline : callable
-        A transform, or a ``Compose``, of torchvision (both versions, and what ``weights.transforms()``
-        returns), timm, open_clip, lightly or albumentations (see :func:`from_albumentations`).
+    pipeline : callable, or a tuple or list of these
+        A transform, or a ``Compose`` or ``nn.Sequential``, of torchvision (both versions, and what
+        ``weights.transforms()`` returns), timm, open_clip, lightly or albumentations (see
+        :func:`from_albumentations`). Classes and functions of a user inside stay as they are, and get what
+        they get in the given pipeline.
 
     Returns
     -------
-    Compose
-        The pipeline takes PIL images, and what imgops' transforms take. Under equal seeds it draws what the
-        given one draws, by the same generators: timm and others draw by ``random`` and NumPy. On PIL images
-        and on tensors of their levels the pixels are those that the given one has on PIL images; they are
-        PIL's, too, where the given one makes a tensor first and lets torchvision's kernels resize it.
+    Compose, or a tuple or list of these
+        The pipeline takes what the given one takes, and what imgops' transforms take. Under equal seeds it
+        draws what the given one draws, by the same generators: timm and others draw by ``random`` and NumPy.
+        On PIL images and on tensors of their levels the pixels are those that the given one has on PIL
+        images; they are PIL's, too, where the given one makes a tensor first and lets torchvision's kernels
+        resize it.
 
     Raises
     ------
     TypeError
         If ``pipeline`` is no transform of these libraries; or, when the result is called, if an input is
-        neither a PIL image nor a tensor, or a PIL image of more than 8 bits.
+        nothing that the given pipeline takes.
     ValueError
-        If transforms have no counterpart: the message names all of them.
+        If transforms have no counterpart, or the pipeline itself is a user's class: the message names all.
 
     Warns
     -----
     UserWarning
-        If the pixels of some counterparts differ; the warning says how.
+        If the pixels of some counterparts differ with their arguments; the warning says how.
 
     Examples
     --------
@@ -60,17 +65,26 @@ def convert(pipeline: Any) -> Any:
           ToDtype(dtype=torch.float32, scale=True)
     )
     """
-    library = type(pipeline).__module__.partition(".")[0]
+    reader = Reader()
+    made = _converted(pipeline, reader)
+    report("convert", reader.unmapped, reader.near, WAY_OUT)
+    return made
+
+
+def _converted(pipeline: Any, reader: Reader) -> Any:
+    """Return the counterpart of a pipeline, or those of a tuple or a list of pipelines."""
+    if isinstance(pipeline, tuple | list) and pipeline:
+        each = [_converted(one, reader) for one in pipeline]
+        return each if isinstance(pipeline, list) else tuple(each)
     if is_of_albumentations(pipeline):
         return from_albumentations(pipeline)
-    if library == "imgops":
+    package = package_of(pipeline)
+    if package == "imgops":
         return pipeline
-    if not callable(pipeline) or library in ("builtins", "numpy", "torch", "PIL"):
+    is_other = package in ("builtins", "numpy", "torch", "PIL") and type(pipeline) is not nn.Sequential
+    if is_other or not callable(pipeline):
         must = (
             "convert: pipeline must be a transform of torchvision, timm, open_clip, lightly or albumentations"
         )
         raise TypeError(f"{must}, got {type(pipeline).__name__}")
-    reader = Reader()
-    made = reader.read(pipeline)
-    report("convert", reader.unmapped, reader.near)
-    return Converted(made or [conversion.Identity()])
+    return reader.read_pipeline(pipeline)

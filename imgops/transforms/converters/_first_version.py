@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+import PIL.Image
+import torch
 from torch import Tensor
 from torchvision import transforms as v1
 
-from imgops.transforms import containers, geometry, policy
+from imgops._torch_private import raise_error
+from imgops.transforms import containers, conversion, dropout, geometry, policy
 from imgops.transforms._core import programs, seeding, torchvision_private
 from imgops.transforms._core.base import like
 from imgops.transforms._core.parameters import Shape
@@ -78,6 +82,50 @@ class _RandomCrop(geometry.RandomCrop):
         return {"top": top, "left": left}
 
 
+class _RandomErasing(dropout.RandomErasing):
+    """An erasing of tensors alone, where the second version returns PIL images unchanged."""
+
+    def _get_name(self) -> str:
+        return "RandomErasing"
+
+    def check_inputs(self, flat_inputs: list[Any]) -> None:
+        for inpt in flat_inputs:
+            _require_tensor(self, inpt)
+
+
+class _ConvertImageDtype(conversion._DivideBy255):
+    """A conversion of tensors alone."""
+
+    _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
+
+    def _get_name(self) -> str:
+        return "ConvertImageDtype"
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        _require_tensor(self, inpt)
+        return super().transform(inpt, params)
+
+
+def _require_tensor(owner: Any, inpt: Any) -> None:
+    if not isinstance(inpt, Tensor):
+        got = type(inpt).__name__
+        raise_error(TypeError, f"{owner._get_name()}: image must be a Tensor, got {got}")
+
+
+class _FirstChance(containers._Chance):
+    """The sampling of the first version's RandomApply, which applies where the draw is the probability."""
+
+    def draw_row(self, shape: Shape) -> list[float]:
+        return [0.0 if self.p < torch.rand(1) else 1.0]
+
+
+class _RandomApply(_FirstChance, containers.RandomApply):
+    _description_name = "_FirstChance"
+
+    def _get_name(self) -> str:
+        return "RandomApply"
+
+
 class _PythonChoice(containers._Choice):
     """The sampling of the first version's RandomChoice."""
 
@@ -118,4 +166,4 @@ class _RandomOrder(_PythonOrder, containers.RandomOrder):
         return "RandomOrder"
 
 
-programs.CLASSES.update(_PythonChoice=_PythonChoice, _PythonOrder=_PythonOrder)
+programs.CLASSES.update(_FirstChance=_FirstChance, _PythonChoice=_PythonChoice, _PythonOrder=_PythonOrder)

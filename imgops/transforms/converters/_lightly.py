@@ -20,6 +20,7 @@ from imgops.transforms._core.sizes import FixedTransform
 from imgops.transforms.converters._lightly_spectra import SPECTRA
 from imgops.transforms.converters._lightly_views import VIEWS, one_view, views
 from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, add_makers
+from imgops.transforms.converters._torchvision import WARPS
 
 
 class _NumpyChance(containers._Chance):
@@ -115,9 +116,9 @@ def _inner(given: Any, reader: Reader) -> Any:
 
 
 def _rotate(given: Any, reader: Reader) -> Any:
-    if given.angle % 90:
-        reader.near["RandomRotate"] = NEAR["torchvision.transforms.transforms.RandomRotation"]
-    return _NumpyApply([_FixedRotation(given.angle)], given.prob)
+    rotation = _FixedRotation(given.angle)
+    rotation._only_images = True
+    return _NumpyApply([rotation], given.prob)
 
 
 #: Modules of lightly -> their classes of several views, of one view, and of a list of one view.
@@ -176,6 +177,7 @@ for _maker, _modules in _CLASSES:
             MAKERS[f"lightly.transforms.{_module}.{_name}"] = _maker
 add_makers("lightly.transforms", {**VIEWS, **SPECTRA})
 MAKERS["lightly.transforms.rotation.RandomRotate"] = _rotate
+NEAR["lightly.transforms.rotation.RandomRotate"] = lambda t: WARPS if t.prob and t.angle % 90 else None
 MAKERS["lightly.transforms.gaussian_blur.GaussianBlur"] = lambda t, _: _LightlyGaussianBlur(t.prob, t.sigmas)
 MAKERS["lightly.transforms.solarize.RandomSolarization"] = lambda t, _: _LightlySolarization(
     t.prob, t.threshold

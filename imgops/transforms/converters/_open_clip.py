@@ -12,7 +12,8 @@ from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
 from imgops.transforms.converters._reader import Reader, Unmapped, add_makers
 from imgops.transforms.converters._timm import CenterCropOrPad, ResizeKeepRatio
-from imgops.transforms.converters._torchvision import resampling, to_tensor
+from imgops.transforms.converters._to_tensor import maybe_to_tensor
+from imgops.transforms.converters._torchvision import resampling
 
 
 class _OpenClipResizeKeepRatio(ResizeKeepRatio):
@@ -63,7 +64,7 @@ _TRANSFORMS: dict[str, Any] = {
     "CenterCropOrPad": lambda t, _: CenterCropOrPad(t.size, t.fill, "constant"),
     "MaybeConvertMode": _rgb,
     "_convert_to_rgb": _rgb,
-    "MaybeToTensor": to_tensor,
+    "MaybeToTensor": maybe_to_tensor,
     "color_jitter": _apply,
     "gray_scale": _apply,
 }

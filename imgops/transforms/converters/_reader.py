@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType
 from typing import Any
 
+import numpy as np
 import PIL.Image
-from torch import Tensor
+from torch import Tensor, nn
+from torchvision.transforms import v2
 
 from imgops import EncodedImage
 from imgops._torch_private import raise_error, tree_flatten
 from imgops.transforms import containers, conversion
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.albumentations.rules import Unmapped as Unmapped
+from imgops.transforms.converters import _origin, _to_tensor
+from imgops.transforms.converters._origin import UsersCode as UsersCode
 
 #: The counterparts of a transform, in their order.
 Maker = Callable[[Any, "Reader"], Any]
+#: How the pixels of a counterpart differ for the arguments of a transform; None if they do not.
+Difference = Callable[[Any], str | None]
 
 #: Module and name of a class or function -> what makes its counterpart, a transform or a list of them.
 MAKERS: dict[str, Maker] = {}
 #: The same names -> how the pixels of the counterpart differ.
-NEAR: dict[str, str] = {}
+NEAR: dict[str, Difference] = {}
 
-#: The modes of PIL images with 8 bits a value, whose tensors hold levels.
-_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "F")
+#: The transforms that apply others.
+_CONTAINERS = containers._Container
+
+#: What to do about a transform that has no counterpart.
+WAY_OUT = (
+    "; leave them out and apply them yourself, or build the pipeline of `from imgops import transforms`, "
+    "whose Compose takes any callable"
+)
 
 
 def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
@@ -32,10 +45,8 @@ def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
     MAKERS.update({f"{module}.{name}": make for name, make in makers.items()})
 
 
-def name_of(given: Any) -> str:
-    """Return the name by which a transform is known: its class's, or its own if it is a function."""
-    kind = given if isinstance(given, (FunctionType, type)) else type(given)
-    return f"{kind.__module__}.{kind.__qualname__}"
+class Steps(list[Any]):
+    """Transforms that a reader has read."""
 
 
 class Reader:
@@ -45,46 +56,113 @@ class Reader:
         self.unmapped: list[str] = []
         self.near: dict[str, str] = {}
 
-    def read(self, given: Any) -> list[Any]:
-        """Return the counterparts of a transform; something in its place if it has none."""
-        if type(given).__module__.startswith("imgops."):
-            return [given]
-        name = name_of(given)
-        short = name.rpartition(".")[2]
+    def read_pipeline(self, given: Any) -> Converted:
+        """Return the counterpart of a whole pipeline, which must not be a user's own class."""
+        steps = self.read_all([given])
+        if len(steps) == 1 and steps[0] is given:
+            self.unmapped.append(_origin.name_of(given))
+        return Converted(steps or [conversion.Identity()], isinstance(given, nn.Sequential))
+
+    def read(self, given: Any) -> Steps:
+        """Return the counterparts of a transform; the transform itself if it runs a user's code."""
+        if _origin.package_of(given) == "imgops":
+            return Steps([given])
+        name = ""
         try:
-            if name not in MAKERS:
-                raise Unmapped
+            name = _origin.known_name(given, MAKERS)
             if getattr(given, "_forward_hooks", None) or getattr(given, "_forward_pre_hooks", None):
                 raise Unmapped("forward hooks")
             made = MAKERS[name](given, self)
+        except UsersCode:
+            return Steps([given])
         except Unmapped as why:
-            self.unmapped.append(f"{short}({why})" if str(why) else name)
-            return [conversion.Identity()]
-        if name in NEAR:
-            self.near[short] = NEAR[name]
-        return list(made) if isinstance(made, list) else [made]
+            self.unmapped.append(f"{name.rpartition('.')[2]}({why})")
+            return Steps([conversion.Identity()])
+        differs = NEAR[name](given) if name in NEAR else None
+        if differs:
+            self.near[name.rpartition(".")[2]] = differs
+        if isinstance(made, Steps):
+            return made
+        steps = Steps(made if isinstance(made, list) else [made])
+        for step in steps:
+            step.training = getattr(given, "training", True)
+        is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(steps[0], _CONTAINERS)
+        if (
+            not is_lenient
+            and not _is_users(steps[0])
+            and np.ndarray not in torchvision_private.types_of(steps[0])
+        ):
+            steps[0]._only_images = True
+        return steps
 
-    def read_all(self, given: Iterable[Any]) -> list[Any]:
-        return [made for each in given for made in self.read(each)]
+    def read_all(self, given: Iterable[Any]) -> Steps:
+        """Return the counterparts of transforms that are applied one after the other."""
+        steps = Steps()
+        for made in (made for each in given for made in self.read(each)):
+            if steps and _only_takes_images(made) and _is_users(steps[-1]):
+                steps.append(RequireImages())
+            steps.append(made)
+        return Steps(_to_tensor.before_normalize(steps))
 
     def read_one(self, given: Any) -> Any:
         """Return one transform for a transform, for the containers that choose among them."""
-        made = self.read(given)
+        made = self.read_all([given])
         return made[0] if len(made) == 1 else containers.Compose(made)
+
+
+# -- inputs that a library refuses -----------------------------------------------------------------------
+
+# torchvision's second version returns inputs of unknown classes unchanged. The other libraries refuse them,
+# so that the counterparts of their transforms have the attribute ``_only_images``.
+
+
+def _is_users(step: Any) -> bool:
+    """Return whether a step may return anything, as a function of a user does."""
+    return not isinstance(step, OperatorTransform)
+
+
+def _only_takes_images(step: Any) -> bool:
+    """Return whether a transform, or one that a container may apply first, refuses what is not an image."""
+    if isinstance(step, _CONTAINERS):
+        inside = step.transforms[:1] if isinstance(step, v2.Compose | v2.RandomApply) else step.transforms
+        return any(map(_only_takes_images, inside))
+    return getattr(step, "_only_images", False)
+
+
+def _require_images(inputs: tuple[Any, ...]) -> None:
+    """Raise if there is no image among the inputs."""
+    flat, _ = tree_flatten(inputs)
+    if not any(isinstance(x, PIL.Image.Image | Tensor | EncodedImage) or type(x) in BATCHES for x in flat):
+        got = type(flat[0]).__name__ if flat else "nothing"
+        raise_error(TypeError, f"convert: image must be a PIL image or a Tensor, got {got}")
+
+
+class RequireImages(OperatorTransform, v2.Transform):
+    """Return the output of a user's function, and raise if the next transform would not take it."""
+
+    def forward(self, *inputs: Any) -> Any:
+        _require_images(inputs)
+        return inputs if len(inputs) > 1 else inputs[0]
 
 
 class Converted(containers.Compose):
     """A converted pipeline, which refuses what its transforms would hand back untouched."""
 
+    def __init__(self, transforms: list[Any], is_sequential: bool) -> None:
+        super().__init__(transforms)
+        self._only_images = _only_takes_images(transforms[0])
+        self._is_sequential = is_sequential
+
+    def train(self, mode: bool = True) -> Converted:
+        """Set the mode of the modules inside, too, if the given pipeline does."""
+        for step in self.transforms if self._is_sequential else ():
+            step.train(mode)
+        return super().train(mode)
+
     def _get_name(self) -> str:
         return "Compose"
 
     def forward(self, *inputs: Any) -> Any:
-        flat, _ = tree_flatten(inputs)
-        if not any(isinstance(x, (PIL.Image.Image, Tensor, EncodedImage, *BATCHES)) for x in flat):
-            got = type(flat[0]).__name__ if flat else "nothing"
-            raise_error(TypeError, f"convert: image must be a PIL image or a Tensor, got {got}")
-        for x in flat:
-            if isinstance(x, PIL.Image.Image) and x.mode not in _MODES:
-                raise TypeError(f"convert: image must have 8 bits for each value, got mode {x.mode}")
+        if self._only_images:
+            _require_images(inputs)
         return super().forward(*inputs)

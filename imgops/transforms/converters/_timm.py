@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
@@ -32,7 +33,7 @@ from imgops.transforms.converters._timm_sizes import (
     of_size,
     size_of,
 )
-from imgops.transforms.converters._torchvision import to_tensor
+from imgops.transforms.converters._to_tensor import maybe_to_tensor
 from imgops.transforms.functional import _geometry
 
 
@@ -205,11 +206,13 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
 class _TimmToNumpy(OperatorTransform, v2.Transform):
     """Convert an image to an array ``(C, H, W)`` of levels, as timm's loaders take them."""
 
+    _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
+
     def _get_name(self) -> str:
         return "ToNumpy"
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if isinstance(inpt, Tensor):
+        if isinstance(inpt, Tensor) and inpt.dtype == torch.uint8:
             return inpt.numpy()
         levels = np.array(inpt, dtype=np.uint8)
         return np.rollaxis(levels if levels.ndim > 2 else levels[..., None], 2)
@@ -259,7 +262,7 @@ _OF_BATCHES: dict[str, Maker] = {
     ),
 }
 _TRANSFORMS: dict[str, Any] = {
-    "transforms.MaybeToTensor": to_tensor,
+    "transforms.MaybeToTensor": maybe_to_tensor,
     "transforms.MaybePILToTensor": lambda t, _: transforms.PILToTensor(),
     "transforms.ToTensor": lambda t, _: [transforms.PILToTensor(), transforms.ToDtype(t.dtype)],
     "transforms.ToNumpy": lambda t, _: _TimmToNumpy(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
@@ -176,6 +178,8 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
 
 class _TimmPatchify(OperatorTransform, v2.Transform):
     """Cut an image into patches: a dict of patches, of their coordinates, and of which are valid."""
+
+    _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
 
     def __init__(self, patch_size: Any, flatten_patches: bool, channels_last: bool) -> None:
         v2.Transform.__init__(self)

@@ -14,11 +14,15 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 import imgops
+from imgops import _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
-from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped
+from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.converters._origin import is_code_of, known_name
+from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped, UsersCode
+from imgops.transforms.converters._settings import RandomWithSettings
 from imgops.transforms.converters._timm_sizes import as_tuple
 
 #: A step: the place of its name in ``_KINDS``, six numbers, and PIL's number of an interpolation.
@@ -53,8 +57,23 @@ class _Canvas:
         return self
 
 
-class _DrawnByTimm(ProbabilisticTransform):
-    """A transform whose probability is a matter of timm's code, so that PyTorch draws nothing for it."""
+class _TimmPolicy(ProbabilisticTransform):
+    """A policy of timm: steps that are drawn beforehand, and applied as numbers.
+
+    Its probability is a matter of timm's code, so that PyTorch draws nothing for it.
+    """
+
+    random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
+    _known = ("steps",)
+    #: The color that comes in from outside of an image.
+    fill: Any
+    #: timm's own transform, for PIL images whose pixels no tensor of levels holds.
+    _given: Any = None
+
+    def of(self, given: Any) -> Any:
+        """Return this transform with timm's own one."""
+        self._given = given
+        return self
 
     def __init__(self, p: float = 1.0, **given: Any) -> None:
         super().__init__(p, False, None, **given)
@@ -65,14 +84,11 @@ class _DrawnByTimm(ProbabilisticTransform):
     def _draw(self, inputs: Any) -> Numbers | None:
         return self.pack(self.make_params(inputs), 0, 0)
 
-
-class _TimmPolicy(_DrawnByTimm):
-    """A policy of timm: steps that are drawn beforehand, and applied as numbers."""
-
-    random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
-    _known = ("steps",)
-    #: The color that comes in from outside of an image.
-    fill: Any
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        if isinstance(inputs[0], PIL.Image.Image) and not pil_images.is_known(inputs[0]):
+            with seeding.own_generators():
+                return self._given(*inputs)
+        return super()._run(inputs, sampler)
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         for inpt in flat_inputs:  # a step moves pixels, which they would not follow
@@ -174,7 +190,10 @@ def _noting(op: Any, note: Callable[[list[float]], None]) -> Any:
 
 
 def _written(op: Any) -> list[Any]:
-    """Return an operation as text can hold it."""
+    """Return an operation as text can hold it; its functions must be timm's own."""
+    known_name(op, MAKERS)
+    if not all(is_code_of(("timm",), f) for f in (op.aug_fn, op.level_fn) if f is not None):
+        raise UsersCode
     hparams = {n: int(v) if n == "interpolation" and isinstance(v, int) else v for n, v in op.hparams.items()}
     resample = op.kwargs.get("resample")
     modes = [int(m) for m in resample] if isinstance(resample, (list, tuple)) else int(resample)
@@ -260,83 +279,131 @@ def _fill_of(ops: Sequence[Any]) -> Any:
 def _rand_augment(given: Any, reader: Reader) -> Any:
     weights = None if given.choice_weights is None else [float(w) for w in given.choice_weights]
     ops = [_written(op) for op in given.ops]
-    return _TimmRandAugment(
+    made = _TimmRandAugment(
         ops=ops, num_layers=given.num_layers, choice_weights=weights, fill=_fill_of(given.ops)
     )
+    return made.of(given)
 
 
 def _auto_augment(given: Any, reader: Reader) -> Any:
     policy = [[_written(op) for op in part] for part in given.policy]
-    return _TimmAutoAugment(policy=policy, fill=_fill_of([op for part in given.policy for op in part]))
+    fill = _fill_of([op for part in given.policy for op in part])
+    return _TimmAutoAugment(policy=policy, fill=fill).of(given)
 
 
 def _augmix(given: Any, reader: Reader) -> Any:
     how = {name: getattr(given, name) for name in ("alpha", "width", "depth", "blended")}
-    return _TimmAugMixAugment(ops=[_written(op) for op in given.ops], fill=_fill_of(given.ops), **how)
+    ops = [_written(op) for op in given.ops]
+    return _TimmAugMixAugment(ops=ops, fill=_fill_of(given.ops), **how).of(given)
+
+
+def _augment_op(given: Any, reader: Reader) -> Any:
+    return _TimmAugmentOp(op=_written(given), fill=_fill_of([given])).of(given)
 
 
 # -- erasing ---------------------------------------------------------------------------------------------
 
 
-class _Erased:
-    """A stand-in for an image, with which timm's RandomErasing is run for its draws alone."""
+class _Blocks(list[tuple[slice, slice, Tensor]]):
+    """The blocks that timm's RandomErasing writes to an image: rows, columns and values."""
 
-    def __init__(self) -> None:
-        self.blocks: list[tuple[slice, slice, Tensor]] = []
-
-    def __setitem__(self, place: tuple[slice, slice, slice], values: Tensor) -> None:
-        self.blocks.append((place[1], place[2], values))
+    def __setitem__(self, place: Any, values: Any) -> None:
+        self.append((*place[1:], values))
 
 
-class _TimmRandomErasing(_DrawnByTimm):
-    """Erase blocks that timm draws; their values are 0, one for each channel, or one for each pixel."""
+class _TimmRandomErasing(RandomWithSettings):
+    """Erase blocks that timm draws; their values are 0, one for each channel, or one for each pixel.
 
-    _known = ("blocks",)
-    random_parameters = (IS_APPLIED, Parameter("blocks", lambda t, shape: t._length(shape), kind=float))
+    The numbers of an image are the edges of its blocks, and their colors or the pixels of a whole image.
+    """
 
-    def _length(self, shape: Any) -> int:
-        """Return the length of the numbers: corners and values of each block, and those of all pixels."""
+    random_parameters = (Parameter("blocks", lambda t, shape: shape[0] * t.count_for_image(shape)),)
+    _config = (
+        *("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count", "mode"),
+    )
+
+    def _get_name(self) -> str:
+        return "RandomErasing"
+
+    def count_for_image(self, shape: Any) -> int:
         _, channels, height, width = shape
-        return self.max_count * (4 + channels) + (channels * height * width if self.mode == "pixel" else 0)
+        values = {"rand": self.max_count * channels, "pixel": channels * height * width}
+        return 4 * self.max_count + values.get(self.mode, 0)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+    def _draw_blocks(self, shape: Any, dtype: torch.dtype) -> list[_Blocks]:
+        """Run timm's method for each image of a shape."""
         from timm.data.random_erasing import RandomErasing
 
         given = RandomErasing.__new__(RandomErasing)
-        settings = {name: getattr(self, name) for name in self._config}
-        given.__dict__.update(
-            settings, rand_color=self.mode == "rand", per_pixel=self.mode == "pixel", device="cpu"
-        )
-        shape = self.shape_of(flat_inputs)
-        _, channels, height, width = shape
-        image = _Erased()
+        given.__dict__.update({name: getattr(self, name) for name in self._config}, device="cpu")
+        given.rand_color, given.per_pixel = self.mode == "rand", self.mode == "pixel"
+        found = [_Blocks() for _ in range(shape[0])]
         with seeding.own_generators():
-            given._erase(image, channels, height, width, torch.float32)
-        numbers: list[float] = []
-        pixels = torch.zeros(channels, height, width)
-        for rows, columns, values in image.blocks:
-            corner = [rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start]
-            pixels[:, rows, columns] = values
-            numbers += [*map(float, corner), *values[:, 0, 0].double().tolist()]
-        numbers += [0.0] * (self.max_count * (4 + channels) - len(numbers))
-        if self.mode == "pixel":
-            numbers += pixels.flatten().double().tolist()
-        return {"blocks": numbers}
+            for blocks in found:
+                given._erase(blocks, *shape[1:], dtype)
+        return found
 
-    def change_image(self, image: Tensor, blocks: list[float]) -> Tensor:
-        out, channels = image.clone(), image.shape[-3]
-        size = 4 + channels
-        if self.mode == "pixel":
-            pixels = torch.tensor(blocks[self.max_count * size :]).reshape(image.shape[-3:]).to(out)
-        for i in range(self.max_count):
-            block = blocks[size * i : size * (i + 1)]
-            top, left, high, wide = map(int, block[:4])
-            where = ..., slice(top, top + high), slice(left, left + wide)
-            if self.mode == "pixel":
-                out[where] = pixels[where]
-            else:
-                out[where] = torch.tensor(block[4:]).to(out)[:, None, None]
+    def forward(self, *inputs: Any) -> Any:
+        if not self._is_direct(inputs) or inputs[0].ndim > 4:
+            return super().forward(*inputs)
+        (image,) = inputs
+        found = self._draw_blocks(self.shape_of(inputs), image.dtype)
+        if not any(found):
+            return image
+        out = image.clone()
+        for sample, blocks in zip(out if out.ndim == 4 else [out], found, strict=True):
+            for rows, columns, values in blocks:
+                sample[:, rows, columns] = values
         return out
+
+    def _draw(self, inputs: Any) -> Tensor:
+        shape = self.shape_of(inputs)
+        dtype = inputs[0].dtype if isinstance(inputs[0], Tensor) else torch.float32
+        found = self._draw_blocks(shape, dtype)
+        return torch.cat([self._numbers_of(blocks, shape) for blocks in found])
+
+    def _numbers_of(self, blocks: _Blocks, shape: Any) -> Tensor:
+        _, channels, height, width = shape
+        numbers = torch.zeros(self.count_for_image(shape), dtype=torch.float64)
+        edges, rest = numbers[: 4 * self.max_count].view(-1, 4), numbers[4 * self.max_count :]
+        for i, (rows, columns, values) in enumerate(blocks):
+            edges[i] = torch.tensor([rows.start, columns.start, rows.stop, columns.stop])
+            if self.mode == "rand":
+                rest.view(-1, channels)[i] = values[:, 0, 0]
+            elif self.mode == "pixel":
+                rest.view(channels, height, width)[:, rows, columns] = values
+        return numbers
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if self.mode in ("rand", "pixel") and image.dtype != torch.float32 and self._is_drawn_ahead(params):
+            must = "RandomErasing: image must be torch.float32 in a graph and with per_sample=True"
+            raise_error(TypeError, f"{must}, because timm draws in the dtype of the image, got {image.dtype}")
+        channels, height, width = image.shape[-3:]
+        numbers = params.tensor().to(image.device)
+        if numbers.ndim == 1 and image.ndim == 4:
+            numbers = numbers.unflatten(0, (image.shape[0], -1))
+        numbers = numbers.reshape(*numbers.shape[:-1], *(1,) * (image.ndim - 3 - numbers.ndim + 1), -1)
+        edges = numbers[..., : 4 * self.max_count].unflatten(-1, (-1, 4))[..., None, None, None]
+        rest = numbers[..., 4 * self.max_count :].to(image.dtype)
+        rows = torch.arange(height, device=image.device)[:, None]
+        columns = torch.arange(width, device=image.device)
+        for i in range(self.max_count):
+            top, left, bottom, right = edges[..., i, :, :, :, :].unbind(-4)
+            inside = (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
+            values: Any = 0
+            if self.mode == "rand":
+                values = rest[..., channels * i : channels * (i + 1), None, None]
+            elif self.mode == "pixel":
+                values = rest.unflatten(-1, (channels, height, width))
+            image = torch.where(inside, values, image)
+        return image
+
+    def _is_drawn_ahead(self, params: Params) -> bool:
+        """Return whether the numbers were drawn before the dtype of the image was known."""
+        return params.each or _subclass.in_graph()
+
+    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        raise_error(TypeError, f"RandomErasing: image must be a Tensor, got {type(inpt).__name__}")
 
 
 def _erasing(given: Any, reader: Reader) -> Any:
@@ -346,7 +413,7 @@ def _erasing(given: Any, reader: Reader) -> Any:
     return _TimmRandomErasing(**{name: getattr(given, name) for name in names})
 
 
-MAKERS["timm.data.auto_augment.AugmentOp"] = lambda t, _: _TimmAugmentOp(op=_written(t), fill=_fill_of([t]))
+MAKERS["timm.data.auto_augment.AugmentOp"] = _augment_op
 MAKERS["timm.data.auto_augment.RandAugment"] = _rand_augment
 MAKERS["timm.data.auto_augment.AutoAugment"] = _auto_augment
 MAKERS["timm.data.auto_augment.AugMixAugment"] = _augmix

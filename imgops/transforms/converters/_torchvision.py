@@ -2,40 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor, nn
+from torchvision import transforms as v1
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import _subclass, transforms
 from imgops.transforms import conversion
+from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.converters import _first_version as first
-from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, add_makers
+from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, UsersCode, add_makers
+from imgops.transforms.converters._to_tensor import maybe_to_tensor, to_tensor
 from imgops.transforms.functional import _dispatch
 
-_WARPS = (
+WARPS = (
     "on tensors the pixels are OpenCV's, which differ from PIL's where an edge moves by a part of a pixel; "
     "on PIL images they are PIL's"
 )
+_A_LEVEL = "a level in a few values"
 _HUES = "on tensors a new hue is that of torchvision's tensors, some levels from PIL's"
-#: How the counterparts of both versions differ.
-_DIFFERENT = {
-    "RandomRotation": _WARPS,
-    "RandomAffine": _WARPS,
-    "RandomPerspective": _WARPS,
-    "ElasticTransform": "a level in a few values",
-    "GaussianBlur": "a level in a few values",
-    "ColorJitter": _HUES,
-    "RandomPhotometricDistort": _HUES,
-    "AutoAugment": _WARPS,
-    "RandAugment": _WARPS,
-    "TrivialAugmentWide": _WARPS,
-    "AugMix": "steps that move pixels are OpenCV's, and torchvision interpolates tensors",
+_STEPS = "steps that move pixels are OpenCV's, and torchvision interpolates tensors"
+
+
+def _is_quarter(degrees: Any) -> bool:
+    return degrees[0] == degrees[1] and degrees[0] % 90 == 0
+
+
+def _is_shift(given: Any) -> bool:
+    """Return whether an affine map moves whole pixels."""
+    return (
+        _is_quarter(given.degrees)
+        and not any(given.shear or ())
+        and (given.scale is None or set(given.scale) == {1})
+    )
+
+
+#: How the counterparts of both versions differ, and for which arguments they do.
+_DIFFERENT: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "RandomRotation": (WARPS, lambda t: not _is_quarter(t.degrees)),
+    "RandomAffine": (WARPS, lambda t: not _is_shift(t)),
+    "RandomPerspective": (WARPS, lambda t: t.p > 0),
+    "ElasticTransform": (_A_LEVEL, lambda t: any(t.alpha)),
+    "GaussianBlur": (_A_LEVEL, lambda t: set(t.kernel_size) != {1}),
+    "ColorJitter": (_HUES, lambda t: t.hue is not None),
+    "RandomPhotometricDistort": (_HUES, lambda t: bool(t.p and any(t.hue))),
+    "AutoAugment": (WARPS, lambda t: True),
+    "RandAugment": (WARPS, lambda t: bool(t.num_ops and t.magnitude)),
+    "TrivialAugmentWide": (WARPS, lambda t: t.num_magnitude_bins > 1),
+    "AugMix": (_STEPS, lambda t: bool(t.mixture_width and t.severity)),
 }
 
 
@@ -43,15 +65,14 @@ _DIFFERENT = {
 _RESIZES = ("RandomResize", "RandomResizedCrop", "RandomShortestSize", "Resize", "ScaleJitter")
 
 
-def _of_second_version(given: Any, reader: Reader) -> Any:
+def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
     """Return a transform of imgops' class of the same name, with the same attributes."""
-    cls = getattr(transforms, type(given).__name__)
     made = cls.__new__(cls)
     nn.Module.__init__(made)
     for name, value in vars(given).items():
         if name not in vars(made):  # what a module has anyway; lookup tables follow from an attribute
             setattr(made, name, value)
-    if type(given).__name__ in _RESIZES:
+    if cls.__name__ in _RESIZES:
         made.interpolation, made.antialias = resampling(made.interpolation), True
     if isinstance(made, RandomTransform):
         made._start(False, None)
@@ -60,12 +81,20 @@ def _of_second_version(given: Any, reader: Reader) -> Any:
     return made
 
 
+def _difference(text: str, differs: Callable[[Any], bool], given: Any) -> str | None:
+    return text if differs(given) else None
+
+
 def _compose(given: Any, reader: Reader) -> Any:
     return reader.read_all(given.transforms)
 
 
-def _apply(given: Any, reader: Reader) -> Any:
-    return transforms.RandomApply(reader.read_all(given.transforms), given.p)
+def _apply(cls: Any, given: Any, reader: Reader) -> Any:
+    near = dict(reader.near)
+    steps = reader.read_all(given.transforms)
+    if given.p <= 0:
+        reader.near = near  # what is never applied changes no pixels
+    return cls(steps, given.p)
 
 
 def _fill(given: Any) -> Any:
@@ -88,28 +117,39 @@ class _Whole(nn.Module):
         return "Lambda"
 
 
-class _ImageToTensor(conversion.PILToTensor):
-    """A conversion of PIL images, and of arrays that a function made of them."""
+class _PILToTensor(conversion.PILToTensor):
+    """A conversion that leaves it to torchvision to refuse arrays."""
 
     _transformed_types = (PIL.Image.Image, np.ndarray)
 
     def _get_name(self) -> str:
         return "PILToTensor"
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if not isinstance(inpt, np.ndarray):
-            return super().transform(inpt, params)
-        return torch.from_numpy(np.atleast_3d(inpt).transpose(2, 0, 1).copy())
+
+class _ToPILImage(conversion.ToPILImage):
+    """A conversion that leaves it to torchvision to refuse PIL images."""
+
+    _transformed_types = (*torchvision_private.types_of(v2.ToPILImage), PIL.Image.Image)
+
+    def _get_name(self) -> str:
+        return "ToPILImage"
 
 
-def to_tensor(given: Any = None, reader: Any = None) -> list[Any]:
-    return [_ImageToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
+def _levels_to_floats() -> list[Any]:
+    """Return what torchvision's weights do before they normalize."""
+    return [_PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
 
 
 def resampling(interpolation: Any) -> InterpolationMode:
     """Return the interpolation with PIL's pixels, whose nearest pixel is torchvision's exact one."""
     mode = InterpolationMode(interpolation)
     return InterpolationMode.NEAREST_EXACT if mode == InterpolationMode.NEAREST else mode
+
+
+def _resize(size: Any, interpolation: Any, max_size: int | None = None) -> Any:
+    made = transforms.Resize(size, resampling(interpolation), max_size, True)
+    made._makes_planar = True  # the second version's result has the memory format of the image
+    return made
 
 
 def _random_crop(given: Any, reader: Reader) -> list[Any]:
@@ -122,22 +162,22 @@ def _random_crop(given: Any, reader: Reader) -> list[Any]:
 
 def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
     mean, std = (x.tolist() if isinstance(x, Tensor) else list(x) for x in (mean, std))
-    return transforms.Normalize(mean, std, inplace)
+    return conversion._NormalizeByChannel(mean, std, inplace)
 
 
 #: The first version's classes: transforms of the second version's classes that draw in the same way.
 _FIRST: dict[str, Any] = {
     "Compose": _compose,
     "ToTensor": to_tensor,
-    "PILToTensor": lambda t, _: transforms.PILToTensor(),
-    "ConvertImageDtype": lambda t, _: conversion._DivideBy255(t.dtype, scale=True),
-    "ToPILImage": lambda t, _: transforms.ToPILImage(t.mode),
+    "PILToTensor": lambda t, _: _PILToTensor(),
+    "ConvertImageDtype": lambda t, _: first._ConvertImageDtype(t.dtype, scale=True),
+    "ToPILImage": lambda t, _: _ToPILImage(t.mode),
     "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
-    "Resize": lambda t, _: transforms.Resize(t.size, resampling(t.interpolation), t.max_size, True),
+    "Resize": lambda t, _: _resize(t.size, t.interpolation, t.max_size),
     "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
     "Pad": lambda t, _: transforms.Pad(t.padding, _fill(t), t.padding_mode),
     "Lambda": lambda t, _: _Whole(t.lambd),
-    "RandomApply": _apply,
+    "RandomApply": partial(_apply, first._RandomApply),
     "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: first._RandomOrder([r.read_one(x) for x in t.transforms]),
     "RandomCrop": _random_crop,
@@ -163,7 +203,7 @@ _FIRST: dict[str, Any] = {
     "RandomPerspective": lambda t, _: transforms.RandomPerspective(
         t.distortion_scale, t.p, t.interpolation, _fill(t)
     ),
-    "RandomErasing": lambda t, _: transforms.RandomErasing(t.p, t.scale, t.ratio, t.value, t.inplace),
+    "RandomErasing": lambda t, _: first._RandomErasing(t.p, t.scale, t.ratio, t.value, t.inplace),
     "GaussianBlur": lambda t, _: transforms.GaussianBlur(t.kernel_size, t.sigma),
     "RandomInvert": lambda t, _: transforms.RandomInvert(t.p),
     "RandomPosterize": lambda t, _: transforms.RandomPosterize(t.bits, t.p),
@@ -174,7 +214,7 @@ _FIRST: dict[str, Any] = {
     "ElasticTransform": lambda t, _: transforms.ElasticTransform(t.alpha, t.sigma, t.interpolation, _fill(t)),
 }
 _FIRST_POLICIES: dict[str, Any] = {
-    "AutoAugment": lambda t, _: first._AutoAugment(t.policy, t.interpolation, _fill(t)),
+    "AutoAugment": lambda t, _: _auto_augment(t),
     "RandAugment": lambda t, _: first._RandAugment(
         t.num_ops, t.magnitude, t.num_magnitude_bins, t.interpolation, _fill(t)
     ),
@@ -185,6 +225,12 @@ _FIRST_POLICIES: dict[str, Any] = {
         t.severity, t.mixture_width, t.chain_depth, t.alpha, t.all_ops, t.interpolation, _fill(t)
     ),
 }
+
+
+def _auto_augment(given: Any) -> Any:
+    if given.policies != v1.AutoAugment(given.policy).policies:
+        raise UsersCode
+    return first._AutoAugment(given.policy, given.interpolation, _fill(given))
 
 
 def _jitter(given: Any) -> Any:
@@ -212,15 +258,20 @@ class _Video(OperatorTransform, v2.Transform):
 
 
 def _classification(given: Any, reader: Reader) -> list[Any]:
-    resize = transforms.Resize(given.resize_size, resampling(given.interpolation))
-    return [resize, transforms.CenterCrop(given.crop_size), *to_tensor(), normalize(given.mean, given.std)]
+    resize = _resize(given.resize_size, given.interpolation)
+    return [
+        resize,
+        transforms.CenterCrop(given.crop_size),
+        *_levels_to_floats(),
+        normalize(given.mean, given.std),
+    ]
 
 
 def _segmentation(given: Any, reader: Reader) -> list[Any]:
-    steps = [*to_tensor(), normalize(given.mean, given.std)]
+    steps = [*_levels_to_floats(), normalize(given.mean, given.std)]
     if given.resize_size is None:
         return steps
-    return [transforms.Resize(given.resize_size, resampling(given.interpolation)), *steps]
+    return [_resize(given.resize_size, given.interpolation), *steps]
 
 
 def _video_classification(given: Any, reader: Reader) -> list[Any]:
@@ -243,29 +294,30 @@ def _optical_flow(given: Any, reader: Reader) -> list[Any]:
 
 
 _PRESETS = {
-    "ObjectDetection": to_tensor,
+    "ObjectDetection": lambda t, _: _levels_to_floats(),
     "ImageClassification": _classification,
     "SemanticSegmentation": _segmentation,
     "VideoClassification": _video_classification,
     "OpticalFlow": _optical_flow,
 }
 
+MAKERS["torch.nn.modules.container.Sequential"] = lambda t, r: r.read_all(t)
 add_makers("torchvision.transforms.transforms", _FIRST)
 add_makers("torchvision.transforms.autoaugment", _FIRST_POLICIES)
 add_makers("torchvision.transforms._presets", _PRESETS)
-NEAR["torchvision.transforms._presets.VideoClassification"] = "a level in a few values"
+NEAR["torchvision.transforms._presets.VideoClassification"] = lambda given: _A_LEVEL
 for _name in vars(transforms)["OURS"]:
     _theirs = getattr(v2, _name, None)
     if _theirs is not None:
-        MAKERS[f"{_theirs.__module__}.{_name}"] = _of_second_version
+        MAKERS[f"{_theirs.__module__}.{_name}"] = partial(_of_second_version, getattr(transforms, _name))
 for _name, _maker in {
     "Compose": _compose,
-    "ToTensor": to_tensor,
-    "RandomApply": _apply,
+    "ToTensor": maybe_to_tensor,
+    "RandomApply": partial(_apply, transforms.RandomApply),
     "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
 }.items():
     MAKERS[f"{getattr(v2, _name).__module__}.{_name}"] = _maker
-for _name, _text in _DIFFERENT.items():
+for _name, (_text, _differs) in _DIFFERENT.items():
     for _known in [n for n in MAKERS if n.startswith("torchvision.") and n.endswith(f".{_name}")]:
-        NEAR[_known] = _text
+        NEAR[_known] = partial(_difference, _text, _differs)

@@ -39,6 +39,7 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
     random_parameters = (Parameter("sigma", 2),)

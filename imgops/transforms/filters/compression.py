@@ -36,6 +36,7 @@ class JPEG(RandomTransform, v2.JPEG):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _config = ("quality",)
     _channels = (1, 3)
 

@@ -349,10 +349,7 @@ def crop_boxes(
     boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
     out = restore_dtype(out, image)
-    if not planar or out.is_contiguous():
-        return out
-    is_small = not _subclass.in_graph() and out.numel() < operators.SMALL
-    return out.contiguous() if is_small else operators.planar(out)
+    return operators.as_planar(out) if planar else out
 
 
 def pad(

@@ -51,13 +51,18 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     """
 
     _config = ("size",)
-
+    _makes_planar = True
     takes_packed = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if type(image) in BATCHES:
             return self._middles(image)
         return _geometry.center_crop(image, self.size)
+
+    def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
+        """Return a planar result where the crop reaches beyond the image on all sides, and so only pads."""
+        sides = zip(out.shape[-2:], image.shape[-2:], strict=True)
+        return super()._in_torchvisions_format(out, image) if all(a >= b for a, b in sides) else out
 
     def _middles(self, images: Any) -> Tensor:
         """Crop the middle of images of different sizes, which must all be as large as the crop."""

@@ -63,6 +63,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _config = ("sigma",)
     _moves = True
     random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)

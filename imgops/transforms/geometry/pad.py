@@ -32,6 +32,7 @@ class Pad(OperatorTransform, v2.Pad):
         The border mode.
     """
 
+    _makes_planar = True
     _config = ("padding", "padding_mode")
     _moves = True
 
@@ -63,6 +64,7 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _config = ("side_range", "p")
     _least = (0, 0, 0, 0)
     random_parameters = (Parameter("padding", 4, kind=int),)

@@ -20,6 +20,7 @@ __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
 
 
 class _Warp(RandomTransform):
+    _makes_planar = True
     _needs_pixels = True
     _moves = True
 
@@ -140,6 +141,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         Draw from this generator instead of PyTorch's global one.
     """
 
+    _makes_planar = True
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
     random_parameters = (Parameter("angle"),)
