@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,8 @@ from transformers import (  # noqa: E402
     CLIPProcessor,
     DetrImageProcessor,
     LlavaOnevisionVideoProcessor,
+    MobileViTImageProcessor,
+    NougatImageProcessor,
     Qwen2VLImageProcessor,
     SiglipImageProcessor,
 )
@@ -38,7 +41,7 @@ from transformers.video_processing_utils import BaseVideoProcessor  # noqa: E402
 
 from imgops.integrations.transformers import _pixels, _registration, exact, register  # noqa: E402
 from tests import processors  # noqa: E402
-from tests.image_forms import FORMS  # noqa: E402
+from tests.image_forms import FORMS, LAYOUTS  # noqa: E402
 from tests.processors import KINDS, difference, distinction, photo, result  # noqa: E402
 from tests.tiers import nightly, nightly_unless  # noqa: E402
 
@@ -513,3 +516,62 @@ def test_errors_of_calls() -> None:
         processor(image, image_mean=[0.5])
     by_name = processor(image, resample="bilinear", return_tensors="pt").pixel_values
     assert torch.equal(by_name, processor(image, resample=2, return_tensors="pt").pixel_values)
+
+
+class OwnNougat(NougatImageProcessor):
+    """A user's class of a model whose methods are replaced."""
+
+
+class OwnMobileViT(MobileViTImageProcessor):
+    """Another one."""
+
+
+@pytest.mark.parametrize("kind", [OwnNougat, OwnMobileViT])
+def test_a_users_class_has_the_replaced_methods(kind: Any) -> None:
+    found, wanted = exact(kind())(photo(121, 160)), exact(kind.__bases__[0]())(photo(121, 160))
+    assert difference(found, wanted) == 0
+
+
+@pytest.mark.parametrize("size", [(20, 400), (700, 50)])
+def test_thumbnails_of_strips(size: tuple[int, int]) -> None:
+    """PIL reduces them first; the strips are made of levels, of floats, and in one call with others."""
+    small = {"size": {"height": 30, "width": 24}}
+    ours, theirs = (
+        exact(NougatImageProcessor(**small)),
+        processors.classes()["NougatImageProcessor"][1](**small),
+    )  # type: ignore[misc]
+    for images in (photo(*size), np.array(photo(*size)) / 255, [photo(*size), photo(30, 24)]):
+        assert distinction(ours(images), theirs(images), TOLERANCE) == ""
+
+
+@pytest.mark.parametrize(
+    "form", ["array uint8, read-only", "array float32, read-only", "PIL RGB", "PIL of a JPEG"]
+)
+def test_no_warning(form: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact(CLIPImageProcessor())(FORMS[form](), return_tensors="pt")
+
+
+@pytest.mark.parametrize("images", [[], [[]], (), np.zeros((0, 9, 9, 3), np.uint8), torch.zeros(0, 3, 9, 9)])
+def test_no_image(images: Any) -> None:
+    for name in ("CLIPImageProcessor", "Qwen2VLImageProcessor", "SegformerImageProcessor"):
+        kind, twin = processors.classes()[name]
+        for tensors in (None, "pt"):
+            try:
+                wanted = twin()(images, return_tensors=tensors)  # type: ignore[misc]
+            except Exception:
+                with pytest.raises(Exception, match="."):
+                    exact(kind())(images, return_tensors=tensors)
+                continue
+            found = exact(kind())(images, return_tensors=tensors)
+            assert distinction(found, wanted, 0) == ""
+
+
+@pytest.mark.parametrize("layout", ["reversed rows", "big-endian", "read-only", "every second"])
+def test_layouts_of_videos(layout: str) -> None:
+    frames = np.stack([np.roll(np.array(photo(60, 80)), 3 * i, 1) for i in range(4)])
+    how: dict[str, Any] = {"do_sample_frames": False, "return_tensors": "pt"}
+    processor = exact(LlavaOnevisionVideoProcessor())
+    wanted = processor(LAYOUTS[layout](frames).astype(np.uint8).copy(), **how)
+    assert difference(processor(LAYOUTS[layout](frames), **how), wanted) == 0

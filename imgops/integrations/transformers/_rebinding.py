@@ -46,9 +46,10 @@ class _Functions:
     def pad(image: Tensor, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Tensor:
         """Pad as NumPy does, which mirrors an image again where it is smaller than its margin."""
         sizes = image.shape[-2:]
-        if padding_mode not in ("reflect", "symmetric") or len(padding) != 4 or min(sizes) > max(padding):
+        each = padding if isinstance(padding, (list, tuple)) else [padding]
+        if padding_mode not in ("reflect", "symmetric") or min(sizes) > max(each):
             return torchvision_functional.pad(image, padding, fill, padding_mode)
-        left, top, right, bottom = padding
+        left, top, right, bottom = [*each] * (4 // len(each))
         rows, columns = (
             torch.from_numpy(np.pad(np.arange(size), margins, mode=padding_mode)).to(image.device)  # type: ignore[call-overload]
             for size, margins in zip(sizes, ((top, bottom), (left, right)), strict=True)
