@@ -126,11 +126,11 @@ def more(name: str, call: Any, images: Any) -> dict[str, Any]:
     return given
 
 
-def result(processor: Any, name: str, images: Any) -> Any:
+def result(processor: Any, name: str, images: Any, return_tensors: str | None = None, **how: Any) -> Any:
     if name in PAIRS:
         images = [images, images] if not isinstance(images, list) else images[:2]
     given = more(name, processor.preprocess, images)
-    return processor(images, return_tensors="pt" if name in TENSORS else None, **given)
+    return processor(images, return_tensors="pt" if name in TENSORS else return_tensors, **given, **how)
 
 
 def difference(found: Any, wanted: Any) -> float:
@@ -189,3 +189,63 @@ def resized_by_pil() -> Iterator[None]:
         yield
     finally:
         tv.resize = real
+
+
+def small(name: str) -> tuple[Any, Any]:
+    """Return a class's processors of both backends with small sizes, or its own where these are refused."""
+    kind, twin = classes()[name]
+    made: Any = twin(**MADE_WITH.get(name, {}))  # type: ignore[misc]
+    sizes = {}
+    for key in ("size", "crop_size", "pad_size"):
+        given = {k: v for k, v in dict(getattr(made, key, None) or {}).items() if v}
+        if given:
+            sizes[key] = {k: min(v, 40 if k == "longest_edge" else 24) for k, v in given.items()}
+    settings = {**sizes, **MADE_WITH.get(name, {})}
+    try:
+        result(twin(**settings), name, photo(21, 27))  # type: ignore[misc]
+        return kind(**settings), twin(**settings)  # type: ignore[misc]
+    except Exception:
+        return kind(**MADE_WITH.get(name, {})), made
+
+
+def _flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each array of a result with its place; a list of arrays of one shape is one array."""
+    if hasattr(value, "keys"):
+        for key in value:
+            yield from _flat(value[key], f"{where}.{key}")
+        return
+    if isinstance(value, (list, tuple)):
+        parts = [dict(_flat(x, str(i))) for i, x in enumerate(value)]
+        arrays = [part.get(str(i)) for i, part in enumerate(parts)]
+        alike = {(x.shape, x.dtype) if isinstance(x, np.ndarray) else None for x in arrays}
+        if len(alike) == 1 and None not in alike:
+            yield where, np.stack(arrays)
+            return
+        yield where, len(value)
+        for i, x in enumerate(value):
+            yield from _flat(x, f"{where}[{i}]")
+        return
+    numbers = isinstance(value, (np.ndarray, torch.Tensor, np.number, int, float))
+    yield where, np.asarray(value) if numbers else value
+
+
+def distinction(found: Any, wanted: Any, tolerance: float) -> str:
+    """Return how two results differ in structure, shape, dtype or values; nothing if they do not."""
+    one, other = dict(_flat(found)), dict(_flat(wanted))
+    if set(one) != set(other):
+        return f"the keys {sorted(set(one) ^ set(other))[:4]}"
+    for key, b in other.items():
+        a = one[key]
+        if isinstance(b, np.ndarray) and b.dtype == np.longdouble:  # PyTorch has none
+            b = b.astype(np.float64)
+        if not isinstance(b, np.ndarray) or b.dtype.kind in "OU":
+            if not np.array_equal(a, b):
+                return f"{key}: {a} is not {b}"
+            continue
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"{key}: {a.dtype} {a.shape} is not {b.dtype} {b.shape}"
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        apart = np.abs(a - b)[~((a == b) | (np.isnan(a) & np.isnan(b)))]
+        if apart.size and not apart.max() <= tolerance:
+            return f"{key}: {apart.max():.3g} apart"
+    return ""

@@ -22,9 +22,7 @@ from transformers.image_utils import (
 )
 
 import imgops
-from imgops.integrations.transformers import _memory
 from imgops.integrations.transformers import _pixels as pixels
-from imgops.kernels.cpu import levels
 
 #: From 5.21 on transformers asks for the form of a converted image.
 _AS_ARRAY: dict[str, Any] = (
@@ -51,19 +49,34 @@ def _new_size(image: Tensor, size: Any) -> tuple[int, int]:
     return int(new[0]), int(new[1])
 
 
+def _has_no_image(images: Any) -> bool:
+    """Return whether a list, an array or each list in a list has no image."""
+    if isinstance(images, (list, tuple)):
+        return all(isinstance(each, (list, tuple)) and not each for each in images)
+    return isinstance(images, (np.ndarray, Tensor)) and images.ndim > 3 and not len(images)
+
+
 class ExactBackend(TorchvisionBackend):
     """transformers' backend on tensors, with the pixels of its backend on PIL images."""
 
-    #: Whether the model has a PIL backend, whose images have 256 levels.
-    has_pil_backend = False
+    #: The model's class of the PIL backend, whose images have 256 levels; None if it has none.
+    pil_backend: Any = None
 
     @property
     def backend(self) -> str:
         return "imgops"
 
-    def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> Any:
-        with _memory.of_a_call(images):
-            return super().preprocess(images, *args, **kwargs)
+    def __call__(self, images: Any, *args: Any, **kwargs: Any) -> BatchFeature:
+        # The backend on tensors asks the first image for its device.
+        if self.pil_backend is not None and _has_no_image(images):
+            twin = self.pil_backend.__new__(self.pil_backend)
+            twin.__dict__.update(self.__dict__)
+            return twin(images, *args, **kwargs)
+        return super().__call__(images, *args, **kwargs)
+
+    def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> BatchFeature:
+        found = super().preprocess(images, *args, **kwargs)
+        return found if torch.compiler.is_compiling() else pixels.with_memory_of_its_own(found, images)
 
     def process_image(
         self,
@@ -74,11 +87,13 @@ class ExactBackend(TorchvisionBackend):
         **kwargs: Any,
     ) -> Tensor:
         if not isinstance(image, PIL.Image.Image):
+            if isinstance(image, np.ndarray):
+                image = pixels.from_array(image)
             return super().process_image(image, do_convert_rgb, input_data_format, device, **kwargs)
         if do_convert_rgb and (image.mode != "RGB" or "transparency" in image.info):
             out = torch.from_numpy(np.array(convert_to_rgb(image, **_AS_ARRAY)))
         else:
-            out = pixels.from_pil(image)
+            out = pixels.from_array(np.asarray(image))
         out = out[None] if out.ndim == 2 else out.permute(2, 0, 1)
         return out if device is None else out.to(device)
 
@@ -89,13 +104,22 @@ class ExactBackend(TorchvisionBackend):
             how = pixels.interpolation(resample)
             images = list(imgops.resize(imgops.PackedImages.of(images), (size.height, size.width), how))
             do_resize = False
-        return super()._preprocess(images, do_resize=do_resize, size=size, resample=resample, **kwargs)
+        usual = super()._preprocess
+
+        def call(images: Any, **other: Any) -> BatchFeature:
+            return usual(images, do_resize=do_resize, size=size, resample=resample, **{**kwargs, **other})
+
+        is_batch = kwargs.get("return_tensors") == "pt" and not kwargs.get("do_pad")
+        if not is_batch or not pixels.are_done_one_by_one(images):
+            return call(images)
+        each = (call([image], return_tensors=None)["pixel_values"][0] for image in images)
+        return BatchFeature(data={"pixel_values": pixels.joined(each, len(images))}, tensor_type="pt")
 
     def resize(
         self, image: Tensor, size: Any, resample: Any = None, antialias: bool = True, **kwargs: Any
     ) -> Tensor:
         new, how = _new_size(image, size), pixels.interpolation(resample)
-        return pixels.resize(image, new, how, antialias, self.has_pil_backend)
+        return pixels.resize(image, new, how, antialias, self.pil_backend is not None)
 
     def convert_to_rgb(self, image: Tensor, input_data_format: Any = None) -> Tensor:
         if image.ndim == 2:
@@ -110,10 +134,19 @@ class ExactBackend(TorchvisionBackend):
             low, high = image.min().item(), image.max().item()
             raise ValueError(f"convert_to_rgb: image must have values in [0, 1], got [{low}, {high}]")
         color, alpha = image.narrow(axis, 0, 3), image.narrow(axis, 3, 1)
-        white = 1.0 if image.is_floating_point() else 255
+        white = 1.0 if image.is_floating_point() or image.dtype == torch.bool else 255
         share = alpha / white if image.is_floating_point() else alpha.double() / white
         mixed = share * color + (1 - share) * white
         return (mixed.round() if white == 255 else mixed).to(image.dtype)
+
+    def rescale(self, image: Tensor, scale: float, **kwargs: Any) -> Tensor:
+        return (image.double() * scale).float()
+
+    def normalize(self, image: Tensor, mean: Any, std: Any, **kwargs: Any) -> Tensor:
+        if not image.is_floating_point():
+            image = image.float()
+        mean, std = (pixels.of_channels(name, x, image) for name, x in (("mean", mean), ("std", std)))
+        return (image - mean) / std
 
     def rescale_and_normalize(
         self,
@@ -124,20 +157,14 @@ class ExactBackend(TorchvisionBackend):
         image_mean: Any,
         image_std: Any,
     ) -> Tensor:
-        if images.dtype != torch.uint8 or not (do_rescale or do_normalize):
-            return super().rescale_and_normalize(
-                images, do_rescale, rescale_factor, do_normalize, image_mean, image_std
-            )
-        key = [rescale_factor if do_rescale else None, do_normalize]
-        key += [tuple(x) if isinstance(x, (list, tuple)) else x for x in (image_mean, image_std)]
-        table = pixels.table(*key, images.shape[-3], images.device)
-        images, memory = images.contiguous(), _memory.current()
-        if memory is not None and images.device.type == "cpu":
-            out = memory.take("rescale_and_normalize", images.shape)
-            if out is not None:
-                levels.lut(out, images, table)
-                return out
-        return imgops.lut(images, table)
+        if images.dtype == torch.uint8 and (do_rescale or do_normalize):
+            key = [rescale_factor if do_rescale else None, do_normalize]
+            key += [tuple(x) if isinstance(x, (list, tuple)) else x for x in (image_mean, image_std)]
+            table = pixels.table(*key, images.shape[-3], images.device)
+            return imgops.lut(images.contiguous(), table)
+        if do_rescale:
+            images = self.rescale(images, rescale_factor)
+        return self.normalize(images, image_mean, image_std) if do_normalize else images
 
     def center_crop(self, image: Tensor, size: Any, **kwargs: Any) -> Tensor:
         if size.height is None or size.width is None:

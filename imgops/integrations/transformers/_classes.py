@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers.image_processing_backends import TorchvisionBackend
 
-from imgops.integrations.transformers import _memory, _models, _rebinding
+from imgops.integrations.transformers import _models, _rebinding
 from imgops.integrations.transformers._backend import ExactBackend
 
 
@@ -25,10 +25,10 @@ def exact_class(original: Any) -> Any:
     if _rebinding.is_of_a_model(original.__module__):
         body |= _rebound(original)
         if original.__module__.startswith("transformers."):  # other classes are as the one below them
-            body["has_pil_backend"] = _rebinding.has_pil_backend(original.__module__)
-        body |= _models.METHODS.get(original.__name__, {})
-    if "preprocess" in vars(original):
-        body["preprocess"] = _in_one_memory(body.get("preprocess", original.preprocess))
+            body["pil_backend"] = _rebinding.pil_backend(original)
+        for name, function in _models.METHODS.get(original.__name__, {}).items():
+            usual = body.get(name) or getattr(original, name)
+            body[name] = functools.partialmethod(_method, function, usual)
     return type(original.__name__, (original, *parents), body)
 
 
@@ -43,16 +43,8 @@ def _rebound(original: Any) -> dict[str, Any]:
     return body
 
 
-def _in_one_memory(preprocess: Any) -> Any:
-    """Return a method ``preprocess`` whose results lie in one memory."""
-
-    @functools.wraps(preprocess)
-    def wrapped(self: Any, *args: Any, **keywords: Any) -> Any:
-        inputs = args[0] if args else next(iter(keywords.values()), None)
-        with _memory.of_a_call(inputs):
-            return preprocess(self, *args, **keywords)
-
-    return wrapped
+def _method(self: Any, function: Any, usual: Any, *args: Any, **keywords: Any) -> Any:
+    return function(self, usual, *args, **keywords)
 
 
 def _reduced(self: Any) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 
@@ -43,6 +45,7 @@ def _smooth_and_zoom(size: int, new: int, device: torch.device) -> Tensor:
 
 def _resize_as_scipy(
     self: Any,
+    usual: Any,
     image: Tensor,
     size: Any,
     anti_aliasing: bool = True,
@@ -50,7 +53,7 @@ def _resize_as_scipy(
     **kwargs: Any,
 ) -> Tensor:
     if not anti_aliasing or anti_aliasing_sigma is not None:
-        return super(type(self), self).resize(image, size, anti_aliasing, anti_aliasing_sigma, **kwargs)
+        return usual(self, image, size, anti_aliasing, anti_aliasing_sigma, **kwargs)
     height, width = image.shape[-2:]
     down = _smooth_and_zoom(height, int(size.height), image.device)
     across = _smooth_and_zoom(width, int(size.width), image.device)
@@ -59,22 +62,58 @@ def _resize_as_scipy(
     return out.clamp(low, high).to(image.dtype)
 
 
-def _reverse_channels(self: Any, images: Tensor) -> Tensor:
+def _reverse_channels(self: Any, usual: Any, images: Tensor) -> Tensor:
     """Reverse all channels, however many there are."""
     return images.flip(-3)
 
 
-def _crop_margin_of_levels(self: Any, image: Tensor, gray_threshold: int = 200) -> Tensor:
-    """Crop the margin of the levels of a float image, which stays levels."""
-    if image.is_floating_point():
-        found = pixels.as_levels(image)
-        image = image if found is None else found[0]
-    return super(type(self), self).crop_margin(image, gray_threshold)
+def _crop_margin_of_levels(self: Any, usual: Any, image: Tensor, gray_threshold: int = 200) -> Tensor:
+    """Crop the margin of the levels of an image, which stays levels."""
+    return usual(self, pixels.as_levels(image)[0], gray_threshold)
 
 
-#: The methods that replace those of a class.
+def _make_thumbnail(self: Any, usual: Any, image: Tensor, size: Any) -> Tensor:
+    """Make a thumbnail by PIL itself where its ``reducing_gap`` counts: from a quarter of the size on."""
+    out: Tensor = usual(self, image, size)
+    height, width = out.shape[-2:]
+    if image.shape[-2] < 4 * height and image.shape[-1] < 4 * width:
+        return out
+    frames = pixels.as_levels(image)[0].movedim(-3, -1).cpu().numpy()
+    how: Any = {"resample": PIL.Image.Resampling.BICUBIC, "reducing_gap": 2.0}
+    small = [
+        np.array(PIL.Image.fromarray(x[..., 0] if x.shape[-1] == 1 else x).resize((width, height), **how))
+        for x in frames.reshape(-1, *frames.shape[-3:])
+    ]
+    levels = torch.from_numpy(np.stack(small)).reshape(*frames.shape[:-3], height, width, -1)
+    return levels.movedim(-1, -3).to(image.device)
+
+
+def _normalize_each(self: Any, usual: Any, image: Tensor, **kwargs: Any) -> Tensor:
+    """Normalize each image by its own mean and standard deviation, which is NumPy's, of all values."""
+    if not image.is_floating_point():
+        image = image.float()
+    each: Any = {"dim": (-3, -2, -1), "keepdim": True}
+    deviation = image.std(correction=0, **each).clamp(min=1 / math.sqrt(image[0].numel()))
+    return (image - image.mean(**each)) / deviation
+
+
+def _resize_as_pytorch(self: Any, usual: Any, image: Tensor, size: Any, **kwargs: Any) -> Tensor:
+    """Resize normalized floats by PyTorch's interpolation, as both backends do."""
+    new = size.height, size.width
+    return torch.nn.functional.interpolate(image.float(), new, mode="bilinear", antialias=True)
+
+
+def _videos_of_arrays(self: Any, usual: Any, videos: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
+    videos = [pixels.from_array(x) if isinstance(x, np.ndarray) else x for x in videos]
+    return usual(self, videos, *args, **kwargs)
+
+
+#: The methods that replace those of a class. After ``self`` they take the method in whose place they are.
 METHODS: dict[str, dict[str, Callable[..., Any]]] = {
+    "BaseVideoProcessor": {"_prepare_input_videos": _videos_of_arrays},
+    "Kosmos2_5ImageProcessor": {"normalize": _normalize_each},
     "MobileViTImageProcessor": {"flip_channel_order": _reverse_channels},
-    "NougatImageProcessor": {"crop_margin": _crop_margin_of_levels},
+    "NougatImageProcessor": {"crop_margin": _crop_margin_of_levels, "thumbnail": _make_thumbnail},
     "Owlv2ImageProcessor": {"resize": _resize_as_scipy},
+    "Pix2StructImageProcessor": {"normalize": _normalize_each, "resize": _resize_as_pytorch},
 }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import PIL.Image
 import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
-from torchvision.transforms.v2 import functional as torchvision_functional
 from transformers.image_utils import pil_torch_interpolation_mapping
 
 import imgops
@@ -30,21 +29,27 @@ def interpolation(resample: Any) -> str:
     return "nearest" if name.startswith("nearest") else name
 
 
-class _OwnLevels:
-    """The levels of an image of PIL as an array that may be written.
+class _Writable:
+    """The memory of an array that may not be written.
 
-    Pillow hands out a copy as bytes, which nobody else holds; NumPy would copy them again.
+    Pillow hands out a copy as bytes, which nobody else holds; NumPy would copy them again, and PyTorch would
+    warn. Processors write to no image.
     """
 
-    def __init__(self, image: PIL.Image.Image) -> None:
-        self._levels = np.asarray(image)
-        described = self._levels.__array_interface__
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+        described = array.__array_interface__
         self.__array_interface__ = {**described, "data": (described["data"][0], False)}
 
 
-def from_pil(image: PIL.Image.Image) -> Tensor:
-    """Return the levels of an image of PIL, ``(H, W)`` or ``(H, W, C)``, in their one copy."""
-    return torch.from_numpy(np.asarray(_OwnLevels(image)))
+def from_array(array: np.ndarray) -> Tensor:
+    """Return an array as a tensor, without a copy where PyTorch can describe its memory."""
+    if array.dtype.char in "gO":  # long doubles and Python's numbers
+        array = array.astype(np.float64)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if any(step < 0 or step % array.itemsize for step in array.strides):
+        array = np.ascontiguousarray(array)
+    return torch.from_numpy(array if array.flags.writeable else np.asarray(_Writable(array)))
 
 
 def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_levels: bool) -> Tensor:
@@ -61,12 +66,9 @@ def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_l
         return torch.stack([resize(x, size, how, antialias, by_levels) for x in image])
     if not by_levels or image.requires_grad or torch.compiler.is_compiling():
         return imgops.resize(image, size, how, antialias=antialias)
-    levels = as_levels(image)
-    if levels is None:
-        mode = InterpolationMode(how)
-        return torchvision_functional.resize(image, list(size), interpolation=mode, antialias=antialias)
-    out = _of_levels(levels[0], size, how, antialias)
-    return (out.double() * (1 / 255)).float() if levels[1] else out
+    levels, are_shares = as_levels(image)
+    out = _of_levels(levels, size, how, antialias)
+    return (out.double() * (1 / 255)).float() if are_shares else out
 
 
 def as_bytes(image: Tensor) -> Tensor:
@@ -93,31 +95,93 @@ def _is_shared(device: torch.device) -> bool:
 
 
 def _of_levels(image: Tensor, size: tuple[int, int], how: str, antialias: bool) -> Tensor:
-    """Resize as PIL does, which weights the colors of RGBA by their opacity."""
-    if image.dtype != torch.uint8 or image.shape[-3] != 4 or how == "nearest":
+    """Resize as PIL does, which weights the colors of LA and RGBA by their opacity."""
+    if image.dtype != torch.uint8 or image.shape[-3] not in (2, 4) or how == "nearest":
         return imgops.resize(image, size, how, antialias=antialias)
-    color, alpha = image[..., :3, :, :].int(), image[..., 3:, :, :].int()
+    color, alpha = image[..., :-1, :, :].int(), image[..., -1:, :, :].int()
     weighted = color * alpha + 128
     weighted = ((weighted >> 8) + weighted) >> 8
     out = imgops.resize(torch.cat([weighted, alpha], -3).to(torch.uint8), size, how, antialias=antialias)
-    color, alpha = out[..., :3, :, :].int(), out[..., 3:, :, :].int()
+    color, alpha = out[..., :-1, :, :].int(), out[..., -1:, :, :].int()
     plain = (alpha == 0) | (alpha == 255)
     shown = torch.where(plain, color, (255 * color // alpha.clamp(min=1)).clamp(max=255))
     return torch.cat([shown, alpha], -3).to(torch.uint8)
 
 
-def as_levels(image: Tensor) -> tuple[Tensor, bool] | None:
-    """Return a float image as the levels that transformers makes of it for PIL, and whether it was in [0, 1].
-
-    Other values are not for PIL, and torchvision resamples them.
-    """
+def as_levels(image: Tensor) -> tuple[Tensor, bool]:
+    """Return an image as the levels that transformers makes of it for PIL, and whether it was in [0, 1]."""
+    if not image.is_floating_point():
+        return as_bytes(image), False
     low, high = image.aminmax()
     is_whole = bool(torch.allclose(image, image.trunc()))
-    if low < 0 or high > (255 if is_whole else 1):
-        return None
+    if not (low >= 0 and high <= (255 if is_whole else 1)):
+        must = "image must have values in [0, 1], or whole numbers from 0 to 255"
+        raise ValueError(f"resize: {must}, got {low:g} to {high:g}")
     if is_whole:
         return image.to(torch.uint8), False
     return (image.double() * 255).float().to(torch.uint8), True
+
+
+def are_done_one_by_one(images: Any) -> bool:
+    """Return whether transformers handles each of several images by itself, without gradients or a graph."""
+    if torch.compiler.is_compiling() or not isinstance(images, list) or len(images) < 2:
+        return False
+    return all(x.device.type == "cpu" and not x.requires_grad for x in images)
+
+
+def joined(images: Iterator[Tensor], count: int) -> Tensor | list[Tensor]:
+    """Write images into one batch as they come, which is where their memory is in the cache.
+
+    Images of several shapes remain a list.
+    """
+    first = next(images)
+    batch = first.new_empty((count, *first.shape))
+    batch[0] = first
+    for i, image in enumerate(images, 1):
+        if image.shape != first.shape or image.dtype != first.dtype:
+            return [*batch[:i], image, *images]
+        batch[i] = image
+    return batch
+
+
+def _bounds(images: Any) -> Iterator[tuple[int, int]]:
+    """Yield the addresses between which each array and tensor of images lies."""
+    if isinstance(images, (list, tuple)):
+        for image in images:
+            yield from _bounds(image)
+    elif isinstance(images, np.ndarray):
+        yield np.lib.array_utils.byte_bounds(images)
+    elif isinstance(images, Tensor):
+        storage = images.untyped_storage()
+        yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+
+def with_memory_of_its_own(result: Any, images: Any) -> Any:
+    """Copy what a processor that changes nothing returns of its images."""
+    bounds = list(_bounds(images))
+
+    def own(value: Any) -> Any:
+        if type(value) in (list, tuple):
+            return type(value)(own(each) for each in value)
+        if not isinstance(value, (Tensor, np.ndarray)):
+            return value
+        at = value.data_ptr() if isinstance(value, Tensor) else value.ctypes.data
+        is_shared = any(low <= at < high for low, high in bounds)
+        return value if not is_shared else value.clone() if isinstance(value, Tensor) else value.copy()
+
+    for key, value in result.items():
+        result[key] = own(value)
+    return result
+
+
+def of_channels(name: str, value: Any, image: Tensor) -> Tensor:
+    """Return a mean or standard deviation for each channel of an image."""
+    value = torch.as_tensor(value, dtype=image.dtype, device=image.device)
+    channels = image.shape[-3]
+    if value.ndim and len(value) != channels:
+        must = f"normalize: {name} must have a value for each of {channels} channels"
+        raise ValueError(f"{must}, got {len(value)}")
+    return value[:, None, None] if value.ndim else value
 
 
 @functools.lru_cache(maxsize=64)

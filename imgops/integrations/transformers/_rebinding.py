@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from types import CellType, FunctionType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as torchvision_functional
@@ -40,6 +42,20 @@ class _Functions:
             return imgops.grayscale(image, num_output_channels)
         return torchvision_functional.rgb_to_grayscale(image, num_output_channels)
 
+    @staticmethod
+    def pad(image: Tensor, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Tensor:
+        """Pad as NumPy does, which mirrors an image again where it is smaller than its margin."""
+        sizes = image.shape[-2:]
+        each = padding if isinstance(padding, (list, tuple)) else [padding]
+        if padding_mode not in ("reflect", "symmetric") or min(sizes) > max(each):
+            return torchvision_functional.pad(image, padding, fill, padding_mode)
+        left, top, right, bottom = [*each] * (4 // len(each))
+        rows, columns = (
+            torch.from_numpy(np.pad(np.arange(size), margins, mode=padding_mode)).to(image.device)  # type: ignore[call-overload]
+            for size, margins in zip(sizes, ((top, bottom), (left, right)), strict=True)
+        )
+        return image[..., rows, :][..., columns]
+
     def __getattr__(self, name: str) -> Any:
         return getattr(torchvision_functional, name)
 
@@ -55,8 +71,18 @@ def is_of_a_model(module: str) -> bool:
 @functools.cache
 def has_pil_backend(module: str) -> bool:
     """Return whether there is a PIL backend beside the module of a model's processor; none is for videos."""
-    twin = module.replace(".image_processing_", ".image_processing_pil_")
-    return twin != module and find_spec(twin) is not None
+    return find_spec(_twin(module)) is not None and _twin(module) != module
+
+
+def _twin(module: str) -> str:
+    return module.replace(".image_processing_", ".image_processing_pil_")
+
+
+def pil_backend(kind: type) -> Any:
+    """Return the class of the PIL backend for one on tensors; None if the model has none."""
+    if not has_pil_backend(kind.__module__):
+        return None
+    return getattr(import_module(_twin(kind.__module__)), f"{kind.__name__}Pil", None)
 
 
 @functools.cache
