@@ -22,7 +22,6 @@ _WARPS = (
     "on tensors the pixels are OpenCV's, which differ from PIL's where an edge moves by a part of a pixel; "
     "on PIL images they are PIL's"
 )
-_HUES = "on tensors a new hue is that of torchvision's tensors, some levels from PIL's"
 #: How the counterparts of both versions differ.
 _DIFFERENT = {
     "RandomRotation": _WARPS,
@@ -30,8 +29,6 @@ _DIFFERENT = {
     "RandomPerspective": _WARPS,
     "ElasticTransform": "a level in a few values",
     "GaussianBlur": "a level in a few values",
-    "ColorJitter": _HUES,
-    "RandomPhotometricDistort": _HUES,
     "AutoAugment": _WARPS,
     "RandAugment": _WARPS,
     "TrivialAugmentWide": _WARPS,
