@@ -309,8 +309,11 @@ def _repeats_memory(x: Tensor) -> bool:
     for stride, n in sorted(sizes):
         if stride <= reach:  # rare: look at every element
             offsets = sum(
-                (s * torch.arange(m).reshape(-1, *(1,) * i) for i, (s, m) in enumerate(reversed(sizes))),
-                torch.zeros((), dtype=torch.int64),
+                (
+                    s * torch.arange(m, dtype=torch.int64, device="cpu").reshape(-1, *(1,) * i)
+                    for i, (s, m) in enumerate(reversed(sizes))
+                ),
+                torch.zeros((), dtype=torch.int64, device="cpu"),
             )
             return offsets.unique().numel() < offsets.numel()
         reach += stride * (n - 1)
@@ -494,3 +497,12 @@ def integer(op: str, must: str, value: Any) -> int:
     if not hasattr(value, "__index__") or is_array:
         fail(TypeError, op, must, type(value).__name__ if is_array else f"{type(value).__name__} {value}")
     return int(value.__index__())
+
+
+def round_half_even(value: Any) -> Any:
+    """Round a positive number half to even, with operations that an exported program can save."""
+    if isinstance(value, float):
+        return round(value)
+    up = torch.sym_int(value + 0.5)
+    is_half = torch.sym_int(up + 1.5 - value) - 1
+    return up - is_half * (up % 2)

@@ -254,16 +254,13 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     It lies within the given size, or with ``larger`` covers it.
     """
     height, width, rows, columns = _sizes(op, image, size)
-    have, want = width / height, columns / rows
-    if have == want:
-        return rows, columns
-    if have <= want if larger else have > want:
-        return _round_half_even(height / width * columns), columns
-    return rows, _round_half_even(width / height * rows)
-
-
-def _round_half_even(value: Any) -> Any:
-    return round(value) if isinstance(value, float) else torch.sym_int(value + 0.5)
+    # Without a branch, because a graph that is exported may serve images of either aspect ratio.
+    choose: Any = torch.sym_max if larger else torch.sym_min
+    high, wide = (
+        _check.round_half_even(height / width * columns),
+        _check.round_half_even(width / height * rows),
+    )
+    return choose(rows, high), choose(columns, wide)
 
 
 def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
