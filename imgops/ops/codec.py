@@ -317,7 +317,9 @@ def _file_of(data: Any) -> Tensor:
         must = "data must be a Tensor, bytes or a path"
         _check.fail(TypeError, "decode_image", must, type(data).__name__)
     data = bytearray(data)  # frombuffer wants memory that can be written to, and not none
-    return torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+    return (
+        torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8, device="cpu")
+    )
 
 
 def decode_images(

@@ -191,11 +191,13 @@ def compilation(call: Call, backend: str = "aot_eager") -> None:
         assert a.stride() == b.stride(), f"strides {a.stride()} compiled by {backend}, {b.stride()} without"
     if not tensors or not any(o.requires_grad for o in eager):
         return
-    cotangents = [torch.sin(torch.arange(o.numel(), dtype=o.dtype)).reshape(o.shape) for o in eager]
+    cotangents = [
+        torch.sin(torch.arange(o.numel(), dtype=o.dtype, device="cpu")).reshape(o.shape) for o in eager
+    ]
     wanted = torch.autograd.grad(eager, tensors, cotangents, allow_unused=True)
     got = torch.autograd.grad(out, tensors, cotangents, allow_unused=True)
     for a, b in zip(got, wanted, strict=True):
-        zero = torch.zeros(())
+        zero = torch.zeros((), dtype=torch.float32, device="cpu")
         torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
 
 
@@ -328,7 +330,9 @@ def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
     """Check <A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
     inputs = tuple(x.detach().clone().requires_grad_() for x in inputs)
     out = forward(*inputs)
-    y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype).to(out.device)
+    y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype, device="cpu").to(
+        out.device
+    )
     back = torch.autograd.grad(out, inputs, y)
     left = (out.detach() * y).sum()
     right = sum((x.detach() * b).sum() for x, b in zip(inputs, back, strict=True))

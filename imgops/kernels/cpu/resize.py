@@ -141,7 +141,10 @@ def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
     """Copy the boxes of a batch if each has the size of the result; return False if nothing was done."""
     rows = boxes.expand(image.shape[0], 4)
     sizes = rows[:, 2:] - rows[:, :2]
-    if boxes.dtype != torch.int64 or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]])).all():
+    if (
+        boxes.dtype != torch.int64
+        or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]], dtype=torch.int64, device="cpu")).all()
+    ):
         return False
     return native.crop_each(out, image, rows[:, :2].contiguous().numpy())
 
@@ -263,7 +266,7 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str, interleaved: bool
     """Run ``cv2.resize`` on each plane of a planar image, or on each HWC frame of an interleaved one."""
     height, width = out.shape[-2:]
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
-        planar = torch.empty(out.shape, dtype=out.dtype)
+        planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         _by_opencv(planar, image.contiguous(), interpolation, False)
         out.copy_(planar)
         return

@@ -105,7 +105,10 @@ def _normalize(given: Any) -> list[Any]:
 
 def _to_float(given: Any) -> list[Any]:
     # albumentations leaves images of float32 as they are.
-    shift, factor = torch.zeros(1), torch.ones(1)
+    shift, factor = (
+        torch.zeros(1, dtype=torch.float32, device="cpu"),
+        torch.ones(1, dtype=torch.float32, device="cpu"),
+    )
     return [_AffineLevels("ToFloat", table=_of_levels(given), shift=shift, factor=factor)]
 
 

@@ -27,7 +27,7 @@ _lock = threading.RLock()
 
 def drawn_seed() -> int:
     """Draw a seed by PyTorch's generator that a number of a transform can hold."""
-    return int(torch.randint(2**53, ()))
+    return int(torch.randint(2**53, (), device="cpu"))
 
 
 class _Generators(threading.local):
@@ -131,7 +131,7 @@ class Source:
         if self.draws_on:
             with self.generators():
                 return self.given.py_random.random() < p
-        return torch.rand(1).item() < p
+        return torch.rand(1, dtype=torch.float32, device="cpu").item() < p
 
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> Any:
         """Return the numbers of the counterpart for an image of a shape, or None if it is not applied."""

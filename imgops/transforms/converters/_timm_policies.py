@@ -138,7 +138,7 @@ _pil, _tensor = pil_images.to_pil, pil_images.to_tensor
 def _looked_up(level: Callable[[int, int], int]) -> Callable[[Tensor, float], Tensor]:
     """Return a step that changes each level by itself."""
     return lambda image, number: imgops.lut(
-        image, torch.tensor([level(i, int(number)) for i in range(256)], dtype=torch.uint8)
+        image, torch.tensor([level(i, int(number)) for i in range(256)], dtype=torch.uint8, device="cpu")
     )
 
 
@@ -313,7 +313,7 @@ class _TimmRandomErasing(_DrawnByTimm):
         with seeding.own_generators():
             given._erase(image, channels, height, width, torch.float32)
         numbers: list[float] = []
-        pixels = torch.zeros(channels, height, width)
+        pixels = torch.zeros(channels, height, width, dtype=torch.float32, device="cpu")
         for rows, columns, values in image.blocks:
             corner = [rows.start, columns.start, rows.stop - rows.start, columns.stop - columns.start]
             pixels[:, rows, columns] = values
@@ -327,7 +327,11 @@ class _TimmRandomErasing(_DrawnByTimm):
         out, channels = image.clone(), image.shape[-3]
         size = 4 + channels
         if self.mode == "pixel":
-            pixels = torch.tensor(blocks[self.max_count * size :]).reshape(image.shape[-3:]).to(out)
+            pixels = (
+                torch.tensor(blocks[self.max_count * size :], dtype=torch.float32, device="cpu")
+                .reshape(image.shape[-3:])
+                .to(out)
+            )
         for i in range(self.max_count):
             block = blocks[size * i : size * (i + 1)]
             top, left, high, wide = map(int, block[:4])
@@ -335,7 +339,7 @@ class _TimmRandomErasing(_DrawnByTimm):
             if self.mode == "pixel":
                 out[where] = pixels[where]
             else:
-                out[where] = torch.tensor(block[4:]).to(out)[:, None, None]
+                out[where] = torch.tensor(block[4:], dtype=torch.float32, device="cpu").to(out)[:, None, None]
         return out
 
 

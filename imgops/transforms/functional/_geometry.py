@@ -101,7 +101,7 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
 
 def round_size(size: Any) -> Any:
     """Round a size to a whole one, halves to even as Python does, at least 1."""
-    return torch.sym_max(round(size), 1)
+    return torch.sym_max(_check.round_half_even(size), 1)
 
 
 def resize_labels(
@@ -212,7 +212,9 @@ def resized_crop(
     if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
     wanted = torchvision_private.size_after_resize((height, width), size, None)
-    return crop_boxes(image, torch.tensor(box), wanted, interpolation, antialias)
+    return crop_boxes(
+        image, torch.tensor(box, dtype=torch.int64, device="cpu"), wanted, interpolation, antialias
+    )
 
 
 def resized_crop_labels(
@@ -315,7 +317,9 @@ def rotate(
         if turns % 2 == 0 or expand or height == width:
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
     size = torchvision_private.size_after_rotation(float(angle), center, height, width) if expand else None
-    return turn(image, torch.as_tensor(angle, dtype=torch.float64), interpolation, center, fill, size)
+    place = None if isinstance(angle, Tensor) else "cpu"
+    turns_by = torch.as_tensor(angle, dtype=torch.float64, device=place)
+    return turn(image, turns_by, interpolation, center, fill, size)
 
 
 def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
@@ -392,7 +396,7 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     name = "uniform_temporal_subsample"
     one_number(name, "num_samples", num_samples, 0, whole=True)
     require_frames(name, video, num_samples)
-    steps = torch.arange(num_samples, device=video.device) * (video.shape[-4] - 1)
+    steps = torch.arange(num_samples, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
     return video.index_select(-4, steps // max(num_samples - 1, 1))
 
 

@@ -27,7 +27,10 @@ def affine(
     tensors = any(isinstance(v, Tensor) for v in values)
     m: Any = torch if tensors else math
     if tensors:
-        values = tuple(torch.as_tensor(v, dtype=torch.float64) for v in values)
+        values = tuple(
+            torch.as_tensor(v, dtype=torch.float64, device=None if isinstance(v, Tensor) else "cpu")
+            for v in values
+        )
     degrees, move_x, move_y, factor, shear_x, shear_y = values
     turn, sx, sy = (v * (math.pi / 180) for v in (degrees, shear_x, shear_y))
     a = m.cos(turn - sy) / m.cos(sy) * factor

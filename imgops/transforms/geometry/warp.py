@@ -153,7 +153,9 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The canvas is that of boxes and keypoints.
         """
         canvas = v2.functional.rotate(
-            tv_tensors.KeyPoints(torch.zeros(1, 2), canvas_size=(height, width)),
+            tv_tensors.KeyPoints(
+                torch.zeros(1, 2, dtype=torch.float32, device="cpu"), canvas_size=(height, width)
+            ),
             numbers[0],
             expand=True,
             center=self.center,
@@ -181,7 +183,9 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
-        angle = torch.as_tensor(params.beside(image), dtype=torch.float64)[..., 0]
+        numbers: Any = params.beside(image)
+        place = numbers.device if isinstance(numbers, Tensor) else "cpu"
+        angle = torch.as_tensor(numbers, dtype=torch.float64, device=place)[..., 0]
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params)[:2])
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:

@@ -92,7 +92,7 @@ class CopyPaste(_Join):
         elif sampler.replays is not None:
             return torch.zeros(count, dtype=torch.bool, device=device)
         else:  # numbers are drawn even if nothing is taken, because a graph cannot know that
-            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
+            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu", dtype=torch.float32))
         if params is None:
             return torch.zeros(count, dtype=torch.bool, device=device)
         if sampler.record is not None:
@@ -217,7 +217,7 @@ def _around_along(masks: Tensor, along: Tensor) -> Tensor:
     height, width = masks.shape[-2:]
     some = masks.to(torch.int32)
     first, last = some.argmax(-1), width - some.flip(-1).argmax(-1)
-    rows = torch.arange(height, device=masks.device).expand(first.shape)
+    rows = torch.arange(height, device=masks.device, dtype=torch.int64).expand(first.shape)
     corners = [torch.stack([x, y], -1) for x in (first, last) for y in (rows, rows + 1)]
     counts = masks.any(-1).repeat(1, 4)
     return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)
