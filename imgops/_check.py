@@ -8,6 +8,7 @@ of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time as
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -364,6 +365,11 @@ def overlap(a: Tensor, b: Tensor) -> bool:
         return np.shares_memory(_Memory(a, base_a), _Memory(b, base_b), max_work=_EFFORT)
     except np.exceptions.TooHardError:
         return True
+
+
+def interpolation(value: Any) -> Any:
+    """Return the name of an interpolation, which may be a member of torchvision's ``InterpolationMode``."""
+    return value.value if isinstance(value, Enum) else value
 
 
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:

@@ -77,7 +77,8 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     tensor([[[2., 2., 8., 8.]]])
     """
     _check.tensor("downscale", "image", image)
-    return _downscale(image, _check.real("downscale", "factor", factor), down, up)
+    names = _check.interpolation(down), _check.interpolation(up)
+    return _downscale(image, _check.real("downscale", "factor", factor), *names)
 
 
 def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
@@ -243,6 +244,7 @@ def _resize(
     op: str, image: Tensor, size: tuple[int, int], interpolation: str, box: Sequence[float] | None = None
 ) -> Tensor:
     """Resize an image after the checks of ``resize``, so that an error has the name of the caller."""
+    interpolation = _check.interpolation(interpolation)
     if not isinstance(image, PackedImages):
         check_resize(op, image, None, *size, interpolation, True)
     return resize(image, size, interpolation, box=box)

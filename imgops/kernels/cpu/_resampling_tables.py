@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from imgops.decomposition import _resampling_filters
+from imgops.decomposition import _resampling_filters, _resampling_weights
 from imgops.kernels.cpu import native
 
 #: Tables of more values are made anew for each call, so that the cache stays below 16 MB.
@@ -116,6 +116,12 @@ def opencv_nearest(size: int, out: int) -> np.ndarray:
     """Return the pixel that OpenCV's nearest filter takes for each output, by asking OpenCV."""
     ramp = np.arange(size, dtype=np.float64)[None]
     return cv2.resize(ramp, (out, 1), interpolation=cv2.INTER_NEAREST)[0].astype(np.int32)
+
+
+@lru_cache(maxsize=64)
+def torch_nearest(size: int, out: int) -> np.ndarray:
+    """Return the pixel that PyTorch's nearest filter takes for each output."""
+    return _resampling_weights.torch_nearest(size, out, torch.device("cpu")).numpy()
 
 
 def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:

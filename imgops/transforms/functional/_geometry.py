@@ -36,11 +36,11 @@ def _name(interpolation: Interpolation) -> str:
 def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
     """Return the operators' name of an interpolation, and whether it antialiases.
 
-    "nearest" is OpenCV's, "nearest-exact" PIL's; the last three of torchvision's modes are PIL's alone.
+    "nearest" is PyTorch's, "nearest-exact" PIL's; the last three of torchvision's modes are PIL's alone.
     """
     name = _name(interpolation)
     if name == "nearest":
-        return "nearest", False
+        return "torch_nearest", False
     if name == "nearest-exact":
         return "nearest", True
     return name, bool(antialias) or name not in _PLAIN
@@ -128,7 +128,7 @@ def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: Interpola
 
 def _numbers(image: Tensor, name: str) -> Tensor:
     """Convert an image whose dtype cannot be interpolated to float32, as torchvision does."""
-    if name == "nearest" or image.dtype == torch.uint8 or image.dtype.is_floating_point:
+    if name.endswith("nearest") or image.dtype == torch.uint8 or image.dtype.is_floating_point:
         return image
     return image.float()
 
