@@ -8,6 +8,7 @@ of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time as
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from enum import Enum
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -309,8 +310,11 @@ def _repeats_memory(x: Tensor) -> bool:
     for stride, n in sorted(sizes):
         if stride <= reach:  # rare: look at every element
             offsets = sum(
-                (s * torch.arange(m).reshape(-1, *(1,) * i) for i, (s, m) in enumerate(reversed(sizes))),
-                torch.zeros((), dtype=torch.int64),
+                (
+                    s * torch.arange(m, dtype=torch.int64, device="cpu").reshape(-1, *(1,) * i)
+                    for i, (s, m) in enumerate(reversed(sizes))
+                ),
+                torch.zeros((), dtype=torch.int64, device="cpu"),
             )
             return offsets.unique().numel() < offsets.numel()
         reach += stride * (n - 1)
@@ -361,6 +365,11 @@ def overlap(a: Tensor, b: Tensor) -> bool:
         return np.shares_memory(_Memory(a, base_a), _Memory(b, base_b), max_work=_EFFORT)
     except np.exceptions.TooHardError:
         return True
+
+
+def interpolation(value: Any) -> Any:
+    """Return the name of an interpolation, which may be a member of torchvision's ``InterpolationMode``."""
+    return value.value if isinstance(value, Enum) else value
 
 
 def choice(op: str, name: str, value: object, choices: Collection[str], when: str = "") -> None:
@@ -494,3 +503,12 @@ def integer(op: str, must: str, value: Any) -> int:
     if not hasattr(value, "__index__") or is_array:
         fail(TypeError, op, must, type(value).__name__ if is_array else f"{type(value).__name__} {value}")
     return int(value.__index__())
+
+
+def round_half_even(value: Any) -> Any:
+    """Round a positive number half to even, with operations that an exported program can save."""
+    if isinstance(value, float):
+        return round(value)
+    up = torch.sym_int(value + 0.5)
+    is_half = torch.sym_int(up + 1.5 - value) - 1
+    return up - is_half * (up % 2)

@@ -38,11 +38,20 @@ class Gradient:
     jvp
         ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition,
         and without a decomposition forward mode raises.
+    straight_through
+        Whether the gradient is meant to be that of the identity, for the first tensor alone, because the true
+        one is 0 almost everywhere. :func:`~imgops.extend.testing.check_operator` then compares it with the
+        identity, and the default of ``jvp`` returns the first tangent.
     """
 
     setup_context: Callable[..., None]
     backward: Callable[..., tuple[Any, ...]]
     jvp: Function | None = None
+    straight_through: bool = False
+
+    def __post_init__(self) -> None:
+        if self.straight_through and self.jvp is None:
+            object.__setattr__(self, "jvp", lambda ctx, tangent, *_: tangent)
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,28 @@ def require_functions(name: str, facets: Mapping[str, object]) -> None:
     for facet, value in facets.items():
         if value is not None and not callable(value):
             raise TypeError(f"operator: {name}: {facet} must be a function, got {value!r:.120}")
+
+
+def require_kernel(name: str, kernel: Function, signature: inspect.Signature, takes_out: bool) -> None:
+    """Check that a kernel takes its operator's arguments, after ``out`` if it returns new memory."""
+    try:
+        parameters = inspect.signature(kernel)
+    except (TypeError, ValueError):  # some functions in C do not tell
+        return
+    expected = [*(["out"] if takes_out else []), *signature.parameters]
+    first = next(iter(parameters.parameters), None)
+    lacks_out = takes_out and len(expected) > 1 and first == expected[1]
+    given = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    keywords = {p.name: None for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+    try:
+        parameters.bind(*[None] * (len(given) + takes_out), **keywords)
+    except TypeError:
+        fits = False
+    else:
+        fits = True
+    if lacks_out or not fits:
+        must = f"kernel must be kernel({', '.join(expected)})"
+        raise TypeError(f"operator: {name}: {must}, got {getattr(kernel, '__name__', 'kernel')}{parameters}")
 
 
 def require_gradient(name: str, mutates: bool, given: object) -> None:

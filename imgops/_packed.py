@@ -290,7 +290,10 @@ class PackedImages:
             must = "images must be one or more" if len(self) == 0 else "fill must be a number"
             got = 0 if len(self) == 0 else type(fill).__name__
             _check.fail(ValueError if len(self) == 0 else TypeError, "PackedImages.padded", must, got)
-        if not torch.compiler.is_compiling() and (self.sizes > torch.tensor([height, width])).any():
+        if (
+            not torch.compiler.is_compiling()
+            and (self.sizes > torch.tensor([height, width], dtype=torch.int64, device="cpu")).any()
+        ):
             most = self.sizes.amax(0).tolist()
             must = f"size must be at least that of each image, {_check.written(most)}"
             _check.fail(ValueError, "PackedImages.padded", must, (height, width))
@@ -308,8 +311,8 @@ class PackedImages:
     def mask(self, size: Sequence[int]) -> Tensor:
         """Return where the pixels of :meth:`padded` are those of the image, ``(N, 1, height, width)``."""
         height, width = _check.positive_size("PackedImages.mask", size)
-        rows = torch.arange(height, device="cpu") < self.sizes[:, :1]
-        columns = torch.arange(width, device="cpu") < self.sizes[:, 1:]
+        rows = torch.arange(height, device="cpu", dtype=torch.int64) < self.sizes[:, :1]
+        columns = torch.arange(width, device="cpu", dtype=torch.int64) < self.sizes[:, 1:]
         return (rows[:, None, :, None] & columns[:, None, None, :]).to(self.data.device)
 
     def detach(self) -> PackedImages:

@@ -120,7 +120,8 @@ def operator(
     Raises
     ------
     TypeError
-        If ``kernel`` or ``fake`` is missing, or ``autograd`` is not of the operator's kind.
+        If ``kernel`` or ``fake`` is missing, ``kernel`` has other parameters, or ``autograd`` is not of the
+        operator's kind.
     ValueError
         If ``name`` has no namespace or is taken, or ``mutates`` does not fit the signature.
 
@@ -154,6 +155,9 @@ def operator(
         signature = inspect.signature(declared)
         _require_single_tensors(name, signature)
         contract = _contract(name, signature, mutates, dynamic)
+        _operators.require_kernel(
+            name, cast("Function", kernel), signature, not contract.mutates and not dynamic
+        )
         _operators.require_gradient(name, contract.mutates, autograd)
         operator = Operator(
             name=short,

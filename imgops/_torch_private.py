@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, NoReturn
@@ -349,6 +349,22 @@ def register_autocast(opdef: Any, cast: Callable[..., Any], devices: Iterable[st
 
     for device in devices:
         register(device)
+
+
+def beside_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a backward ``(ctx, grad)`` that creates tensors: all ranks have those of a DTensor."""
+
+    @wraps(function)
+    def run(ctx: Any, grad: Tensor) -> Any:
+        distributed = sys.modules.get("torch.distributed.tensor")
+        if distributed is None or not isinstance(grad, distributed.DTensor):
+            return function(ctx, grad)
+        from torch.distributed.tensor.experimental import implicit_replication
+
+        with implicit_replication():
+            return function(ctx, grad)
+
+    return run
 
 
 _deferred: list[Callable[[], None]] = []

@@ -249,6 +249,10 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         ),
         "steps of other frames": (ValueError, sequence(kinds=kinds.repeat(3, 0), amounts=two.repeat(3, 0))),
         "a choice of other frames": (ValueError, lambda: native.gray(one_image, one_image, b"12345", 2)),
+        "a hue of bytes beyond the last": (
+            ValueError,
+            lambda: native.sequence(color, color, kinds[:, :1] + 3, np.full((1, 1), 256, np.float32), 2),
+        ),
         "too many bits": (ValueError, lambda: native.steps(one_image, one_image, kinds + 4, two * 9, 2)),
         "a step beyond the last": (
             ValueError,
@@ -376,6 +380,8 @@ def random_color(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     rows = int(rng.choice([1, frames]))
     kinds = rng.integers(-1, 4, (rows, steps)).astype(np.int32)
     amounts = rng.uniform(-1, 3, (rows, steps)).astype(np.float32)
+    if kind == np.uint8:
+        amounts[kinds == 3] = rng.integers(0, 256, (kinds == 3).sum())
     matrices = rng.normal(size=(int(rng.choice([1, frames])), 3, 4)).astype(np.float32)
 
     def sequence(simd: int) -> np.ndarray:
@@ -635,6 +641,7 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
 
     kinds = rng.integers(-1, 10, (int(rng.choice([1, len(image)])), int(rng.integers(0, 5)))).astype(np.int32)
     amounts = rng.uniform(0, 8, kinds.shape).astype(np.float32)
+    amounts[kinds == 3] = np.floor(amounts[kinds == 3] * 31)
 
     def steps(simd: int) -> np.ndarray:
         if min(height, width) < 3:

@@ -31,7 +31,7 @@ ALLOWED = {
     "_torch_private": set(),
     "_subclass": {"_torch_private"},
     "_operators": set(),
-    "_packed": {"_check", "_layout", "_torch_private"},
+    "_packed": {"_check", "_layout", "_subclass", "_torch_private"},
     "_slow_path": set(),
     "_info": {"_operators", "_slow_path", "kernels"},
     "autocast": set(),
@@ -202,6 +202,27 @@ def test_private_names_are_seen(source: str) -> None:
     assert not private_names(
         "import torch\nfrom torch.utils import data\ntorch._check(True)\ntorch.__version__"
     )
+
+
+#: PyTorch's factories, whose results follow the default dtype and device; random integers are always int64.
+_FACTORIES = (
+    *("empty", "zeros", "ones", "full", "tensor", "as_tensor", "scalar_tensor"),
+    *("arange", "linspace", "logspace", "eye", "rand", "randn"),
+)
+_OF_INTEGERS = ("randint", "randperm")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_factories_name_dtype_and_device(path: Path) -> None:
+    """The results of imgops do not depend on ``torch.set_default_dtype`` and ``torch.set_default_device``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call) or not ast.unparse(node.func).startswith("torch."):
+            continue
+        name = ast.unparse(node.func).removeprefix("torch.")
+        needed = {"dtype", "device"} if name in _FACTORIES else {"device"} if name in _OF_INTEGERS else set()
+        named = {keyword.arg for keyword in node.keywords}
+        missing = needed - named if None not in named else set()
+        assert not missing, f"line {node.lineno}: {ast.unparse(node)} does not name {missing}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

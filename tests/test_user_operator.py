@@ -233,6 +233,52 @@ def test_incomplete_registrations_are_refused() -> None:
         imgops.extend.operator("usertest::sharpen", kernel=print, fake=print, mutates=["other"])(sharpen)
 
 
+def test_a_kernel_with_other_parameters_is_refused() -> None:
+    def sharpen(image: Tensor, amount: Tensor, size: int) -> Tensor: ...
+
+    kernels: list[Any] = [
+        lambda image, amount, size: None,  # returns its result, as a function of PyTorch would
+        lambda image, amount, size, extra=None: None,
+        lambda out, image: None,
+        lambda out, image, amount, size, needed: None,
+    ]
+    for kernel in kernels:
+        with pytest.raises(
+            TypeError, match=r"sharpen: kernel must be kernel\(out, image, amount, size\), got"
+        ):
+            imgops.extend.operator("usertest::sharpen", kernel=kernel, fake=print)(sharpen)
+    with pytest.raises(TypeError, match=r"kernel must be kernel\(image, amount, size\), got"):
+        imgops.extend.operator(
+            "usertest::sharpen", kernel=lambda out, image, amount, size: None, fake=print, dynamic=True
+        )(sharpen)
+
+
+def _quantize(name: str, backward: Any) -> Any:
+    """Declare an operator that rounds, with a straight-through gradient."""
+
+    def fake(image: Tensor) -> Tensor:
+        return torch.empty_like(image)
+
+    def kernel(out: Tensor, image: Tensor) -> None:
+        torch.round(image, out=out)
+
+    def quantize(image: Tensor) -> Tensor: ...
+
+    gradient = imgops.extend.Gradient(lambda ctx, inputs, output: None, backward, straight_through=True)
+    declare = imgops.extend.operator(
+        name, kernel=kernel, fake=fake, autograd=gradient, decomposition=torch.round
+    )
+    return declare(quantize)
+
+
+def test_a_straight_through_gradient_is_declared() -> None:
+    sample = torch.rand(3, 4, 5) * 9
+    check_operator(_quantize("usertest::quantize", lambda ctx, grad: (grad,)), [(sample,)])
+    wrong = _quantize("usertest::quantize_twice", lambda ctx, grad: (2 * grad,))
+    with pytest.raises(AssertionError, match=r"check_operator: gradients: .*not the identity's"):
+        check_operator(wrong, [(sample,)])
+
+
 def test_a_gradient_of_the_wrong_kind_is_refused() -> None:
     def soften(image: Tensor) -> Tensor: ...
 

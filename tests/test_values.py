@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -451,6 +454,28 @@ def test_float64_filter2d_is_the_definition(size: tuple[int, int], format: str) 
     for plane, source in zip(found, array, strict=True):
         extent = correlated(abs(source), abs(kernel))
         assert (abs(plane - correlated(source, kernel)) <= 1e-14 * extent).all()
+
+
+_SIGMAS = (None, 0, -1.0, (0, 1.3), (1.3, 0), (-2.0, 0.7), (0.0, 0.0), 1.5)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_a_sigma_that_follows_from_the_size_is_opencvs(dtype: Any) -> None:
+    """OpenCV has tables for some sizes, and takes the other sigma before it computes one."""
+    plane = np.random.default_rng(2).integers(0, 256, (23, 29)).astype(dtype)
+    image = torch.from_numpy(plane)[None]
+    for width in range(1, 12, 2):
+        for height in (width, 3, 9):
+            for sigma in _SIGMAS:
+                x, y = sigma if isinstance(sigma, tuple) else (sigma or 0, 0)
+                wanted = cv2.GaussianBlur(plane, (width, height), x, sigmaY=y)
+                found = imgops.gaussian_blur(image, (width, height), sigma)[0].numpy()
+                apart = np.abs(found.astype(np.float64) - wanted).max()
+                assert apart <= (1e-4 if dtype == np.float64 else 0), (width, height, sigma, apart)
+    pairs = torch.tensor([[0.0, 1.2], [0.9, 0.0], [-1.0, 0.0]], dtype=torch.float64)
+    each = imgops.gaussian_blur(image.expand(3, 1, 23, 29), (5, 7), pairs)
+    for row, pair in zip(each, pairs, strict=True):
+        assert torch.equal(row, imgops.gaussian_blur(image, (5, 7), pair))
 
 
 @pytest.mark.parametrize("size", [(5, 5), (9, 9)])

@@ -53,14 +53,16 @@ class DerivedGradient:
 
     def backward(self, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         wanted = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors]) if needed]
-        flat = self.backward_operator(grad, *ctx.saved_tensors, *ctx.rest, wanted)
-        inputs = [ctx.saved_tensors[i] for i in wanted]
+        saved = ctx.saved_tensors  # a second reading raises under non-reentrant checkpoints
+        flat = self.backward_operator(grad, *saved, *ctx.rest, wanted)
+        inputs = [saved[i] for i in wanted]
         return _place(_unflatten(flat, inputs), wanted, self.tensors + len(ctx.rest))
 
     def jvp(self, ctx: Any, *tangents: Any) -> Tensor:
         wanted = [i for i, tangent in enumerate(tangents[: self.tensors]) if tangent is not None]
-        flat = _flatten([tangents[i] for i in wanted], ctx.saved_tensors[0].device)
-        return self.forward_operator(flat, *ctx.saved_tensors, *ctx.rest, wanted)
+        saved = ctx.saved_tensors
+        flat = _flatten([tangents[i] for i in wanted], saved[0].device)
+        return self.forward_operator(flat, *saved, *ctx.rest, wanted)
 
     # The backward operator maps (grad, *inputs, wanted) to all gradients in one flat tensor. (With several
     # output tensors PyTorch could not compute batched gradients.)

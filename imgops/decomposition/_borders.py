@@ -29,8 +29,8 @@ def widen(image: Tensor, around: tuple[int, int, int, int], padding_mode: str, o
     if padding_mode == "constant":
         return torch.nn.functional.pad(image, (left, right, top, bottom), value=outside)
     height, width = image.shape[-2:]
-    y = torch.arange(-top, height + bottom, device=image.device)
-    x = torch.arange(-left, width + right, device=image.device)
+    y = torch.arange(-top, height + bottom, device=image.device, dtype=torch.int64)
+    x = torch.arange(-left, width + right, device=image.device, dtype=torch.int64)
     return image.index_select(-2, fold_positions(padding_mode, y, height)).index_select(
         -1, fold_positions(padding_mode, x, width)
     )

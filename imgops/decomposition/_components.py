@@ -20,7 +20,7 @@ def components(mask: Tensor, connectivity: int) -> Tensor:
     """
     planes, height, width = mask.shape
     count = height * width
-    own = torch.arange(count, device=mask.device).expand(planes, count)
+    own = torch.arange(count, device=mask.device, dtype=torch.int64).expand(planes, count)
     flat = mask.reshape(planes, count)
     pairs = []
     for down, right in _NEIGHBORS[connectivity]:

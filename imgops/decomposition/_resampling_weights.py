@@ -102,6 +102,12 @@ def opencv_nearest(size: int, out: int, device: torch.device) -> Tensor:
     return torch.floor(count(out, device) * scale).clamp(max=size - 1).long()
 
 
+def torch_nearest(size: int, out: int, device: torch.device) -> Tensor:
+    """Return the pixel that PyTorch's nearest filter takes for each output, in single precision as there."""
+    scale = (scalar(size, device) / scalar(out, device)).float()
+    return torch.floor(count(out, device).float() * scale).clamp(max=size - 1).long()
+
+
 def opencv(name: str, size: int, out: int, shrinks: bool, device: torch.device) -> Tensor:
     """Compute OpenCV's weights ``(out, size)``.
 
@@ -152,8 +158,11 @@ def opencv_cut(
     column, extent = count(size, device) - low, high - low
     scale = 1 / ((scalar(out, device) if outputs is None else outputs) / extent)
     x = count(out, device)[:, None]
-    if name == "nearest":
-        return (torch.minimum(torch.floor(x * scale), extent - 1) == column).double()
+    if name.endswith("nearest"):
+        place = x * scale
+        if name == "torch_nearest":
+            place = x.float() * (extent / (scalar(out, device) if outputs is None else outputs)).float()
+        return (torch.minimum(torch.floor(place).double(), extent - 1) == column).double()
     position = (x + 0.5) * scale - 0.5
     left = torch.floor(position)
     taps = OPENCV_TAPS[name](position - left)

@@ -60,26 +60,50 @@ NO_BLUR = 0.02
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
-    across = gaussian(sigma[..., 0], kernel_width, image)[..., None, :]
-    down = gaussian(sigma[..., 1], kernel_height, image)[..., :, None]
+    sigma_x, sigma_y = sigma.unbind(-1)
+    across = gaussian(sigma_x, kernel_width, image)[..., None, :]
+    down = gaussian(torch.where(sigma_y > 0, sigma_y, sigma_x), kernel_height, image)[..., :, None]
     out = correlate(image.to(working_dtype(image)), across, "reflect")
     return finish_rounded(correlate(out, down, "reflect"), image)
 
 
 def gaussian(sigma: Tensor, size: int, image: Tensor) -> Tensor:
-    """Compute ``cv2.getGaussianKernel``, one per sample; for a sigma of 0, or nearly 0, the identity."""
+    """Compute ``cv2.getGaussianKernel``, one per sample; for a sigma of nearly 0, the identity."""
     sigma = sigma.to(image.device, torch.float64)[..., None]
     x = torch.arange(size, dtype=torch.float64, device=image.device) - (size - 1) / 2
+    follows = sigma <= 0
+    sigma = torch.where(follows, sigma_of(size), sigma)
     blurs = sigma > NO_BLUR
     safe = torch.where(blurs, sigma, 1)
     weight = torch.where(blurs, torch.exp(-0.5 * (x / safe) ** 2), (x == 0).double())
-    return (weight / weight.sum(-1, keepdim=True)).to(working_dtype(image))
+    weight = weight / weight.sum(-1, keepdim=True)
+    if size in SHORT_KERNELS:
+        short = torch.cat([x.new_full((1,), value / 256) for value in SHORT_KERNELS[size]])
+        weight = torch.where(follows, short, weight)
+    return weight.to(working_dtype(image))
+
+
+#: The kernels that OpenCV has as integers, in 256ths, where sigma follows from the size.
+SHORT_KERNELS = {
+    3: (64, 128, 64),
+    5: (16, 64, 96, 64, 16),
+    7: (8, 28, 56, 72, 56, 28, 8),
+    9: (4, 13, 30, 51, 60, 51, 30, 13, 4),
+}
+
+
+def sigma_of(size: int) -> float:
+    """Return OpenCV's standard deviation for the size of a kernel."""
+    return 0.3 * ((size - 1) * 0.5 - 1) + 0.8
 
 
 def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     height, width = image.shape[-2:]
-    window = torch.arange(kernel_size, device=image.device) - kernel_size // 2
-    y, x = (torch.arange(size, device=image.device)[:, None] + window for size in (height, width))
+    window = torch.arange(kernel_size, device=image.device, dtype=torch.int64) - kernel_size // 2
+    y, x = (
+        torch.arange(size, device=image.device, dtype=torch.int64)[:, None] + window
+        for size in (height, width)
+    )
     rows = image.index_select(-2, fold_positions("edge", y.flatten(), height))
     each = rows.index_select(-1, fold_positions("edge", x.flatten(), width))
     windows = each.unflatten(-1, (width, kernel_size)).unflatten(-3, (height, kernel_size))

@@ -61,6 +61,8 @@ def grayscale(image: Tensor, num_output_channels: int) -> Tensor:
 def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     if image.shape[-3] == 1:
         return finish(image, image)
+    if image.dtype == torch.uint8:
+        return _turn_levels(image, factor)
     x = image.to(working_dtype(image))
     red, green, blue = x.unsqueeze(-4).unbind(-3)
     most, least = x.amax(-3, keepdim=True), x.amin(-3, keepdim=True)
@@ -73,16 +75,47 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     )
     turn = turn + parameter(factor, image) * 6
     turn = turn - 6 * torch.floor(turn * (1 / 6))
-    # Along the color circle each channel rises, stays, falls and stays again, a third of a turn after the
-    # channel before it.
-    k = torch.cat([5 + turn, 3 + turn, 1 + turn], -3)
-    k = torch.where(k < 6, k, k - 6)
-    ramp = torch.minimum(k, 4 - k).clamp(0, 1)
-    out = most - chroma * ramp
-    if image.dtype == torch.uint8:
-        # torchvision's rounding of a float image to uint8, 255.999 / 255
-        return finish((out * 1.003917647).clamp(0, 255).trunc(), image)
-    return finish(out.clamp(0, 1), image)
+    return finish((most - chroma * _fall(turn, 1)).clamp(0, 1), image)
+
+
+def _fall(place: Tensor, one: int) -> Tensor:
+    """Return how far the three channels are below the greatest, at a place on the color circle.
+
+    A sixth of the circle is ``one``, and so is the farthest. Each channel rises, stays, falls and stays
+    again, a third of the circle after the channel before it.
+    """
+    place = torch.cat([5 * one + place, 3 * one + place, one + place], -3)
+    place = torch.where(place < 6 * one, place, place - 6 * one)
+    return torch.minimum(place, 4 * one - place).clamp(0, one)
+
+
+def hue_shift(factor: Tensor) -> Tensor:
+    """Return the whole number of PIL's 256 hues for a factor, in float64."""
+    shift = (factor.double() * 255).trunc()
+    return torch.remainder(torch.where(shift.isfinite(), shift, 0), 256)
+
+
+def _turn_levels(image: Tensor, factor: Tensor) -> Tensor:
+    """Convert to PIL's mode HSV, add to the hue, and convert back.
+
+    PIL rounds a hue as these floats do. Quotients are computed in float64 because compilers approximate those
+    of float32. The rest of PIL's arithmetic has the bits of whole numbers.
+    """
+    x = image.to(torch.int32)
+    red, green, blue = x.unsqueeze(-4).unbind(-3)
+    most, least = x.amax(-3, keepdim=True), x.amin(-3, keepdim=True)
+    chroma = most - least
+    low_blue, low_red = least == blue, least == red
+    apart = torch.where(low_blue, red - green, torch.where(low_red, green - blue, blue - red))
+    base = torch.where(low_blue, 1, torch.where(low_red, 3, torch.where(apart < 0, -1, 5)))
+    hue = base - (apart.double() / chroma.clamp(min=1).double()).float()
+    hue = divide(hue.double(), 6).float()
+    hue = (torch.where(hue < 0, hue + 1, hue) * 255).to(torch.int32)
+    shift = parameter(hue_shift(factor), image).to(torch.int32)
+    hue = torch.remainder(hue + shift, 256)
+    share = torch.div(255 * chroma, most.clamp(min=1), rounding_mode="floor")
+    fall = most * share * _fall(2 * hue, 85)
+    return finish(most - torch.div(2 * fall + 21675, 43350, rounding_mode="floor"), image)
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:

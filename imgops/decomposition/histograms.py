@@ -18,12 +18,7 @@ _LEVELS = {torch.uint16: 65536}
 
 def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
     if image.shape[-3] == 3:
-        lab, scale = cvt_color(image, "rgb2lab"), 1 if image.dtype == torch.uint8 else 100
-        light = lab[..., :1, :, :]
-        light = light if scale == 1 else divide(light, scale)
-        light = clahe(light, clip_limit, tiles_x, tiles_y)
-        light = light if scale == 1 else light * scale
-        return cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb")
+        return _clahe_of_color(image, clip_limit, tiles_x, tiles_y)
     levels, whole = _LEVELS.get(image.dtype, 256), not image.dtype.is_floating_point
     x = image.long() if whole else image.to(working_dtype(image)).nan_to_num().clamp(0, 1) * (levels - 1)
     height, width = image.shape[-2:]
@@ -48,6 +43,23 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     if not whole:
         return finish(divide(out, levels - 1), image)
     return finish(out.round().clamp(0, levels - 1).long(), image)
+
+
+def _clahe_of_color(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
+    """Apply CLAHE to the L channel of LAB alone.
+
+    Floats are computed in double precision: a lightness that is rounded to another level in one of the
+    implementations would change the lookup table of a whole tile.
+    """
+    lab, scale = image, 1
+    if image.dtype != torch.uint8:
+        lab, scale = image.double(), 100
+    lab = cvt_color(lab, "rgb2lab")
+    light = lab[..., :1, :, :]
+    light = light if scale == 1 else divide(light, scale)
+    light = clahe(light, clip_limit, tiles_x, tiles_y)
+    light = light if scale == 1 else light * scale
+    return finish(cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb"), image)
 
 
 def _extend_size(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any, Any]:
@@ -75,7 +87,7 @@ def _tables(tiles: Tensor, clip_limit: Tensor, levels: int, dtype: torch.dtype) 
     each = torch.div(clipped, levels, rounding_mode="floor")
     rest = clipped - each * levels
     step = torch.div(levels, rest.clamp(min=1), rounding_mode="floor").clamp(min=1)
-    level = torch.arange(levels, device=tiles.device)
+    level = torch.arange(levels, device=tiles.device, dtype=torch.int64)
     one_more = (level % step == 0) & (torch.div(level, step, rounding_mode="floor") < rest)
     below = (kept + each + one_more).cumsum(-1)
     if dtype.is_floating_point:
@@ -142,7 +154,9 @@ def equalize(image: Tensor) -> Tensor:
     safe = step.clamp(min=1)
     before = counts.cumsum(1) - counts
     table = torch.div(before + torch.div(safe, 2, rounding_mode="floor"), safe, rounding_mode="floor")
-    table = torch.where(step == 0, torch.arange(256, device=image.device), table.clamp(0, 255))
+    table = torch.where(
+        step == 0, torch.arange(256, device=image.device, dtype=torch.int64), table.clamp(0, 255)
+    )
     out = table.gather(1, planes).reshape(image.shape)
     if image.dtype == torch.uint8:
         return finish(out, image)

@@ -91,7 +91,9 @@ def pad(
 
 def _border(padding_mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
     """Return the index of the pixel that each pixel of the padded image repeats, along one axis."""
-    return fold_positions(padding_mode, torch.arange(-before, size + after, device=device), size)
+    return fold_positions(
+        padding_mode, torch.arange(-before, size + after, device=device, dtype=torch.int64), size
+    )
 
 
 def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor:
@@ -114,7 +116,7 @@ def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
 
 def erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor:
     left, top, right, bottom = (side[..., None, None, None] for side in box.to(image.device).unbind(-1))
-    x = torch.arange(image.shape[-1], device=image.device)
-    y = torch.arange(image.shape[-2], device=image.device)[:, None]
+    x = torch.arange(image.shape[-1], device=image.device, dtype=torch.int64)
+    y = torch.arange(image.shape[-2], device=image.device, dtype=torch.int64)[:, None]
     inside = (x >= left) & (x < right) & (y >= top) & (y < bottom)
     return finish(torch.where(inside, fill, image), image)

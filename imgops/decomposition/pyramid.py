@@ -37,7 +37,7 @@ def _down(x: Tensor, dim: int) -> Tensor:
 
 def _up(x: Tensor, dim: int) -> Tensor:
     size = x.shape[dim]
-    at = torch.arange(size, device=x.device)
+    at = torch.arange(size, device=x.device, dtype=torch.int64)
     before = x.index_select(dim, fold_positions("reflect", at - 1, size))
     after = x.index_select(dim, fold_positions("edge", at + 1, size))
     return torch.stack([before + 6 * x + after, 4 * (x + after)], x.ndim + dim + 1).flatten(dim - 1, dim)

@@ -64,7 +64,7 @@ def _move(x: Tensor, down: int, right: int) -> Tensor:
 def _euclidean(zero: Tensor) -> Tensor:
     """Compute the distances along each column first, then combine their squares along each row."""
     height, width = zero.shape[-2:]
-    at = torch.arange(height, device=zero.device)[:, None]
+    at = torch.arange(height, device=zero.device, dtype=torch.int64)[:, None]
     above = torch.where(zero, at, -_FAR).cummax(-2).values
     below = -torch.where(zero, -at, -_FAR).flip(-2).cummax(-2).values.flip(-2)
     apart = torch.minimum(at - above, below - at).clamp(max=2**20)
@@ -85,7 +85,10 @@ def component_labels(image: Tensor, connectivity: int) -> Tensor:
     count: Any = height * width
     mask = (image != 0).flatten(0, -3)
     root, inside = components(mask, connectivity).flatten(1), mask.flatten(1)
-    y, x = torch.arange(height, device=image.device)[:, None], torch.arange(width, device=image.device)
+    y, x = (
+        torch.arange(height, device=image.device, dtype=torch.int64)[:, None],
+        torch.arange(width, device=image.device, dtype=torch.int64),
+    )
     place = (y // 2) * ((width + 1) // 2) + x // 2 if connectivity == 8 else y * width + x
     place = torch.where(inside, place.flatten(), count)
     first = torch.full_like(root, count).scatter_reduce(1, root, place, "amin")

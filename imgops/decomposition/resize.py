@@ -21,8 +21,8 @@ from imgops.decomposition.movement import fold
 def resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    if interpolation == "nearest":
-        out = _nearest(image, box, height, width, antialias)
+    if interpolation.endswith("nearest"):
+        out = _nearest(image, box, height, width, interpolation, antialias)
     elif image.dtype == torch.uint8 and antialias:
         out = _levels(image, _pil(image, image, box, (height, width), interpolation))
     elif image.dtype == torch.uint8 and interpolation != "bicubic":
@@ -35,8 +35,8 @@ def resize(
 def resize_adjoint(
     grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    if interpolation == "nearest":
-        out = _scatter(grad, box, height, width, antialias)
+    if interpolation.endswith("nearest"):
+        out = _scatter(grad, box, height, width, interpolation, antialias)
     else:
         wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
         rows, columns = _matrices(grad, wide, box, tuple(grad.shape[-2:]), interpolation, antialias)
@@ -47,8 +47,8 @@ def resize_adjoint(
 def resized_crop(
     image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
-    if interpolation == "nearest":
-        out = _nearest_crop(image, box, height, width, antialias)
+    if interpolation.endswith("nearest"):
+        out = _nearest_crop(image, box, height, width, interpolation, antialias)
     else:
         size = height, width
         matrices = _crop_matrices(image.device, image.shape[-2:], box, size, interpolation, antialias)
@@ -97,12 +97,14 @@ def _crop_positions(source: Any, boxes: Tensor, size: Any, device: torch.device)
     return rows + top[..., 0, 0].long(), columns + left[..., 0, 0].long()
 
 
-def _nearest_crop(image: Tensor, boxes: Tensor, height: int, width: int, antialias: bool) -> Tensor:
+def _nearest_crop(
+    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
     source, size = image.shape[-2:], (height, width)
     if antialias:
         rows, columns = _crop_positions(source, boxes, size, image.device)
     else:
-        dense = _crop_matrices(image.device, source, boxes, size, "nearest", False)
+        dense = _crop_matrices(image.device, source, boxes, size, interpolation, False)
         rows, columns = (m.argmax(-1).squeeze(-2) for m in dense)
     rows, columns = _per_image(image, rows), _per_image(image, columns)
     return _take(_take(image, -2, rows), -1, columns)
@@ -210,18 +212,22 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
 
 
 def _positions(
-    wide: Tensor, box: Tensor | None, height: int, width: int, antialias: bool
+    wide: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> tuple[Tensor, Tensor]:
     if not antialias:
-        rows = _resampling_weights.opencv_nearest(wide.shape[-2], height, wide.device)
-        return rows, _resampling_weights.opencv_nearest(wide.shape[-1], width, wide.device)
+        by_torch = interpolation == "torch_nearest"
+        positions = _resampling_weights.torch_nearest if by_torch else _resampling_weights.opencv_nearest
+        rows = positions(wide.shape[-2], height, wide.device)
+        return rows, positions(wide.shape[-1], width, wide.device)
     left, top, right, bottom = _edges(box, wide, True)
     rows = _resampling_weights.pil_nearest(wide.shape[-2], top, bottom, height, wide.device)
     return rows, _resampling_weights.pil_nearest(wide.shape[-1], left, right, width, wide.device)
 
 
-def _nearest(image: Tensor, box: Tensor | None, height: int, width: int, antialias: bool) -> Tensor:
-    rows, columns = _positions(image, box, height, width, antialias)
+def _nearest(
+    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    rows, columns = _positions(image, box, height, width, interpolation, antialias)
     out = _take(_take(image, -2, rows), -1, columns)
     if box is None:
         return out
@@ -245,9 +251,11 @@ def _take(image: Tensor, dim: int, index: Tensor) -> Tensor:
     return image.gather(dim, index.expand(shape))
 
 
-def _scatter(grad: Tensor, box: Tensor | None, height: int, width: int, antialias: bool) -> Tensor:
+def _scatter(
+    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
     wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
-    rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], antialias)
+    rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], interpolation, antialias)
     if box is None:
         return fold(fold(grad, -1, columns, width), -2, rows, height)
     grad = _where_taken(grad, rows, columns)

@@ -8,6 +8,7 @@ from torch import Tensor
 from imgops.decomposition._borders import correlate_along
 from imgops.decomposition._histograms import histogram
 from imgops.decomposition._precision import divide, finish, parameter, working_dtype
+from imgops.decomposition.blur import SHORT_KERNELS, sigma_of
 
 #: The least share of an image that may lie on one side of Otsu's threshold.
 _LEAST = 2.0**-23
@@ -47,7 +48,7 @@ def _otsu(counts: Tensor) -> Tensor:
 
 def _triangle(counts: Tensor) -> Tensor:
     """Return the level farthest from the line between a histogram's peak and the end of its longer side."""
-    level = torch.arange(256, device=counts.device)
+    level = torch.arange(256, device=counts.device, dtype=torch.int64)
     there = counts > 0
     left = (torch.where(there, level, 255).amin(-1) - 1).clamp(min=0)
     right = (torch.where(there, level, 0).amax(-1) + 1).clamp(max=255)
@@ -81,19 +82,10 @@ def adaptive_threshold(
     return finish(torch.where(above == (operation == "binary"), top, 0.0), image)
 
 
-#: The Gaussian kernels that OpenCV has as integers, in 256ths.
-_SHORT = {
-    3: (64, 128, 64),
-    5: (16, 64, 96, 64, 16),
-    7: (8, 28, 56, 72, 56, 28, 8),
-    9: (4, 13, 30, 51, 60, 51, 30, 13, 4),
-}
-
-
 def _gaussian_taps(size: int) -> tuple[float, ...]:
     """Return ``cv2.getGaussianKernel`` for a size and the default sigma."""
-    if size in _SHORT:
-        return tuple(v / 256 for v in _SHORT[size])
-    sigma = 0.3 * ((size - 1) * 0.5 - 1) + 0.8
+    if size in SHORT_KERNELS:
+        return tuple(v / 256 for v in SHORT_KERNELS[size])
+    sigma = sigma_of(size)
     values = [2.718281828459045 ** (-0.5 * ((i - size // 2) / sigma) ** 2) for i in range(size)]
     return tuple(v / sum(values) for v in values)

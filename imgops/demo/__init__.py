@@ -137,7 +137,11 @@ def same_pixels(image: Tensor) -> None:
 
 def disc(height: int, width: int) -> Tensor:
     """Return a disc with a soft edge as a mask, (1, height, width) uint8."""
-    y, x = torch.meshgrid(torch.linspace(-1, 1, height), torch.linspace(-1, 1, width), indexing="ij")
+    y, x = torch.meshgrid(
+        torch.linspace(-1, 1, height, dtype=torch.float32, device="cpu"),
+        torch.linspace(-1, 1, width, dtype=torch.float32, device="cpu"),
+        indexing="ij",
+    )
     return ((1 - (x.square() + y.square()).sqrt()) * 6).clamp(0, 1).mul(255).to(torch.uint8)[None]
 
 
@@ -180,7 +184,9 @@ def train(image: Tensor, backend: str, steps: int) -> Story:
 
     target = imgops.pad(imgops.resize(photo, (396, 352), "bicubic"), (24, 27), "reflect")
     generator = torch.Generator().manual_seed(0)
-    patch = torch.rand(true_patch.shape, generator=generator).requires_grad_()
+    patch = torch.rand(
+        true_patch.shape, generator=generator, dtype=torch.float32, device="cpu"
+    ).requires_grad_()
     first = patch.detach().clone()
 
     def loss_of(patch: Tensor) -> Tensor:

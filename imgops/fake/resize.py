@@ -9,7 +9,7 @@ from imgops import _check, _layout
 from imgops._check import fail, violates
 
 PIL_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
-OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos")
+OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos", "torch_nearest")
 
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
@@ -45,7 +45,7 @@ def check_resize(
 ) -> None:
     _check.image(op, "image", image)
     _filter(op, interpolation, antialias)
-    if interpolation == "nearest":
+    if interpolation.endswith("nearest"):
         if image.dtype.itemsize > 8:
             fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
     elif image.dtype != torch.uint8 and image.dtype not in _FLOATS:

@@ -92,7 +92,7 @@ def _packed(tensors: Sequence[Tensor], pinned: bool) -> tuple[Tensor, list[int]]
     for x in tensors:
         starts.append(end)
         end += -(-x.numel() * x.element_size() // _ALIGNED) * _ALIGNED
-    buffer = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
+    buffer = torch.empty(end, dtype=torch.uint8, pin_memory=pinned, device="cpu")
     for part, x in zip(_parts(buffer, tensors, starts), tensors, strict=True):
         part.copy_(x.detach())
     return buffer, starts

@@ -189,8 +189,8 @@ def fill(op: str, at: int) -> Function:
 def sigma(image: Tensor, sigma: Tensor, *rest: Any) -> None:
     if _on_host(sigma):
         for pair in sigma.detach().reshape(-1, 2).tolist():
-            if not (pair[0] >= 0 and pair[1] >= 0):
-                _check.fail(ValueError, "gaussian_blur", "sigma must not be negative", tuple(pair))
+            if any(map(math.isnan, pair)):
+                _check.fail(ValueError, "gaussian_blur", "sigma must not be NaN", tuple(pair))
 
 
 def bits(image: Tensor, bits: Tensor) -> None:

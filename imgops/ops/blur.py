@@ -226,7 +226,7 @@ def _line(size: int, angle: Tensor, balance: Tensor) -> Tensor:
     angle, balance = torch.broadcast_tensors(angle, balance)
     along = torch.linspace(-1, 1, size, dtype=torch.float64, device=angle.device)
     weights = 0.5 - 0.5 * balance.clamp(-1, 1)[..., None] * along
-    across = torch.arange(size, device=angle.device)[:, None] == size // 2
+    across = torch.arange(size, device=angle.device, dtype=torch.int64)[:, None] == size // 2
     rows = torch.where(across, weights[..., None, :], 0.0)[..., None, :, :]
     radians, middle = angle * (math.pi / 180), size // 2
     cos, sin = radians.cos(), radians.sin()
@@ -274,9 +274,11 @@ def gaussian_blur(
     kernel_size : int, or sequence of 2 int
         The width, or ``(width, height)``, of the kernel in pixels, odd.
     sigma : float, sequence of 2 float, or Tensor, optional
-        The standard deviation in pixels, or those along x and y, not negative; 0 leaves the image as is.
-        By default ``0.15 * kernel_size + 0.35``. A CPU tensor of shape ``()``, ``(2,)`` or ``(..., 2)``
-        (one per sample) can change between calls without a recompile, and can require a gradient.
+        The standard deviation in pixels, or those along x and y. As in OpenCV, 0 (the default) or a negative
+        number is computed from the size, ``0.3 * ((kernel_size - 1) * 0.5 - 1) + 0.8``, and for y it is that
+        along x if this is positive; kernels of 3, 5, 7 and 9 pixels then have weights of their own. A tensor
+        of shape ``()``, ``(2,)`` or ``(..., 2)`` (one per sample) can change between calls without a
+        recompile, and can require a gradient.
 
     Returns
     -------
@@ -288,7 +290,7 @@ def gaussian_blur(
     TypeError
         If the dtype is neither uint8 nor floating point, or ``sigma`` is not made of numbers.
     ValueError
-        If ``kernel_size`` is not odd and positive, or ``sigma`` is negative, NaN or does not fit.
+        If ``kernel_size`` is not odd and positive, or ``sigma`` is NaN or does not fit.
 
     Notes
     -----
@@ -305,9 +307,7 @@ def gaussian_blur(
     """
     _check.tensor("gaussian_blur", "image", image)
     width, height = _check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
-    if sigma is None:
-        sigma = (0.15 * width + 0.35, 0.15 * height + 0.35)
-    deviation = _check.real("gaussian_blur", "sigma", sigma)
+    deviation = _check.real("gaussian_blur", "sigma", 0.0 if sigma is None else sigma)
     if deviation.ndim == 0 or deviation.shape == (1,):
         deviation = deviation.reshape(1).expand(2)
     return _gaussian_blur(image, deviation, width, height)

@@ -89,7 +89,7 @@ def _whole_quality(op: str, name: str, value: Tensor) -> None:
     "imgops::jpeg",
     kernel=cpu.jpeg,
     fake=fake.jpeg,
-    autograd=Gradient(autograd.jpeg_setup_context, autograd.jpeg_backward, autograd.jpeg_jvp),
+    autograd=Gradient(autograd.jpeg_setup_context, autograd.jpeg_backward, autograd.jpeg_jvp, True),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     cuda=cuda.Kernel("codec.jpeg"),
@@ -102,7 +102,7 @@ def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
     "imgops::webp",
     kernel=cpu.webp,
     fake=fake.webp,
-    autograd=Gradient(autograd.webp_setup_context, autograd.webp_backward, autograd.webp_jvp),
+    autograd=Gradient(autograd.webp_setup_context, autograd.webp_backward, autograd.webp_jvp, True),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     host=_PILLOW,
@@ -328,7 +328,9 @@ def _file_of(data: Any) -> Tensor:
         must = "data must be a Tensor, bytes or a path"
         _check.fail(TypeError, "decode_image", must, type(data).__name__)
     data = bytearray(data)  # frombuffer wants memory that can be written to, and not none
-    return torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
+    return (
+        torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8, device="cpu")
+    )
 
 
 def _path_of(data: Any) -> str | None:

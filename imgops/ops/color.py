@@ -243,9 +243,9 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     image : Tensor
         ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
     factor : float or Tensor
-        The shift, as a fraction of the color circle: 0 returns the image itself, 1/3 turns red into green,
-        and so does -2/3. Any real number. A tensor of shape ``()`` or ``(...)`` (one per sample)
-        can change between calls without a recompile, and can require a gradient.
+        The shift, as a fraction of the color circle: 1/3 turns red into green, and so does -2/3. Any real
+        number. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
+        recompile, and can require a gradient.
 
     Returns
     -------
@@ -261,12 +261,13 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: torchvision's ``adjust_hue`` of a tensor, within 1 level on uint8. HSV is computed in real
-    numbers, because PIL's mode HSV keeps a hue in 8 bits and moves colors by several levels. An image of 1
-    channel is returned unchanged. Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5;
-    half precision is computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is
-    derived from the formula and is exact to second order; it is 0 where a value is clamped. Autocast does not
-    change the dtype.
+    Reference: torchvision's ``adjust_hue``. On uint8 it is that of a PIL image, bit-exact: the image is
+    converted to PIL's mode HSV and back, and the whole part of ``255 * factor`` is added to hues of 8 bits.
+    The conversions alone round colors by some levels, with a factor of 0 too. On floats it is that of a
+    tensor: the same in real numbers, clamped to [0, 1], within 1e-5; 0 changes nothing. Half precision is
+    computed in float32 and rounded once. An image of 1 channel is returned unchanged. The gradient, for
+    ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a value
+    is clamped. Autocast does not change the dtype.
 
     Examples
     --------

@@ -77,7 +77,8 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     tensor([[[2., 2., 8., 8.]]])
     """
     _check.tensor("downscale", "image", image)
-    return _downscale(image, _check.real("downscale", "factor", factor), down, up)
+    names = _check.interpolation(down), _check.interpolation(up)
+    return _downscale(image, _check.real("downscale", "factor", factor), *names)
 
 
 def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
@@ -243,6 +244,7 @@ def _resize(
     op: str, image: Tensor, size: tuple[int, int], interpolation: str, box: Sequence[float] | None = None
 ) -> Tensor:
     """Resize an image after the checks of ``resize``, so that an error has the name of the caller."""
+    interpolation = _check.interpolation(interpolation)
     if not isinstance(image, PackedImages):
         check_resize(op, image, None, *size, interpolation, True)
     return resize(image, size, interpolation, box=box)
@@ -254,16 +256,13 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     It lies within the given size, or with ``larger`` covers it.
     """
     height, width, rows, columns = _sizes(op, image, size)
-    have, want = width / height, columns / rows
-    if have == want:
-        return rows, columns
-    if have <= want if larger else have > want:
-        return _round_half_even(height / width * columns), columns
-    return rows, _round_half_even(width / height * rows)
-
-
-def _round_half_even(value: Any) -> Any:
-    return round(value) if isinstance(value, float) else torch.sym_int(value + 0.5)
+    # Without a branch, because a graph that is exported may serve images of either aspect ratio.
+    choose: Any = torch.sym_max if larger else torch.sym_min
+    high, wide = (
+        _check.round_half_even(height / width * columns),
+        _check.round_half_even(width / height * rows),
+    )
+    return choose(rows, high), choose(columns, wide)
 
 
 def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:

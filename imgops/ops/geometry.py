@@ -184,7 +184,8 @@ def warp_affine(
     matrix = _check.real("warp_affine", "matrix", matrix)
     height, width = _size("warp_affine", image, size)
     value = fill_tensor("warp_affine", fill, image.dtype)
-    return _warp_affine(image, matrix, value, height, width, interpolation, _check.padding_mode(padding_mode))
+    name, padding_mode = _check.interpolation(interpolation), _check.padding_mode(padding_mode)
+    return _warp_affine(image, matrix, value, height, width, name, padding_mode)
 
 
 def warp_perspective(
@@ -252,9 +253,8 @@ def warp_perspective(
     matrix = _check.real("warp_perspective", "matrix", matrix)
     height, width = _size("warp_perspective", image, size)
     value = fill_tensor("warp_perspective", fill, image.dtype)
-    return _warp_perspective(
-        image, matrix, value, height, width, interpolation, _check.padding_mode(padding_mode)
-    )
+    name, padding_mode = _check.interpolation(interpolation), _check.padding_mode(padding_mode)
+    return _warp_perspective(image, matrix, value, height, width, name, padding_mode)
 
 
 def remap(
@@ -315,7 +315,7 @@ def remap(
             must = f"map must have leading dimensions that broadcast with {batches}"
             _check.fail(ValueError, "remap", must, _check.shape(map)[:-3])
         image, map = image.expand(*batch, *image.shape[-3:]), map.expand(*batch, *map.shape[-3:])
-    return _remap(image, map, value, interpolation, _check.padding_mode(padding_mode))
+    return _remap(image, map, value, _check.interpolation(interpolation), _check.padding_mode(padding_mode))
 
 
 def flip(image: Tensor, direction: str = "horizontal") -> Tensor:

@@ -73,9 +73,9 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     Reference: ``cv2.createCLAHE(clip_limit, tiles).apply``, bit-exact on uint8 and uint16. Floats have
     histograms of 256 levels, whose lookup tables are interpolated between levels as they are between tiles,
     and nothing is rounded: within 1e-5. The gradient for ``image`` is that of the interpolation; the tables
-    and ``clip_limit`` have no gradient. A color image is converted to LAB and back as by :func:`cvt_color`.
-    On color images of floats the CPU and accelerators may differ by up to 0.15, where OpenCV's rounded
-    lightness falls into another level. Autocast does not change the dtype.
+    and ``clip_limit`` have no gradient. A color image of uint8 is converted to LAB and back
+    as by :func:`cvt_color`, one of floats by the formula in double precision, because OpenCV's approximate
+    lightness may fall into another level. Autocast does not change the dtype.
 
     Examples
     --------

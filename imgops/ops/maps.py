@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from imgops import _check, _torch_private
+from imgops.decomposition.blur import NO_BLUR
 from imgops.kernels import value_checks
 from imgops.kernels.cpu import _splines
 from imgops.ops.blur import gaussian_blur
@@ -141,7 +142,8 @@ def elastic_map(
             _check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
         kernel_size = int(8 * sigma + 1) | 1
     _check.side("elastic_map", "kernel_size", kernel_size)
-    both = deviation[..., None].expand(*deviation.shape, 2)
+    # A sigma of 0 smoothes nothing; the Gaussian's would follow from the kernel's size.
+    both = deviation.clamp(min=NO_BLUR)[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
     return smooth * _like(strength, noise) + _pixel_grid(noise.shape[-2], noise.shape[-1], noise)
 
@@ -346,7 +348,7 @@ def _cells(extent: int, count: int, device: str) -> tuple[Tensor, Tensor, Tensor
     """Return the cell of each pixel of an axis, its relative position there, and each cell's actual share."""
     cell = extent // count
     rest = extent - count * cell
-    at = torch.arange(extent, device=device)
+    at = torch.arange(extent, device=device, dtype=torch.int64)
     which = torch.div(at, cell, rounding_mode="floor").clamp(max=count + 1)
     pixels = torch.where(which == count, min(rest, cell), cell)
     share = (at - which * cell) / (pixels - 1).clamp(min=1).double()

@@ -156,7 +156,7 @@ def _require_values(
         row.values(data.new_empty(()).expand(len(sizes), channels, 1, 1), *parameters, *rest)
         return
     for i, (height, width) in enumerate(sizes.tolist()):
-        stand_in = torch.empty((channels, height, width), device="meta")
+        stand_in = torch.empty((channels, height, width), device="meta", dtype=torch.float32)
         row.values(stand_in, *decomposition.of_image(row, parameters, i), *rest)
 
 

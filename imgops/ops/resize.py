@@ -130,12 +130,13 @@ def resize(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8 or floating point; any dtype for the nearest pixel. Any device.
     size : sequence of 2 int, or imgops.extend.config.Resize
         ``(height, width)`` in pixels, at least 1.
-    interpolation : str
+    interpolation : str, or torchvision's InterpolationMode
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
-        "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos".
+        "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos";
+        and "torch_nearest", the pixel that :func:`torch.nn.functional.interpolate` takes with "nearest".
     antialias : bool
         True for PIL's resampling, which widens the filter when the image shrinks; False for OpenCV's, which
         does not.
@@ -181,7 +182,7 @@ def resize(
     height, width = _check.integers("resize", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize", image, box)
     switch = _check.switch("resize", "antialias", antialias)
-    return _resize(image, region, height, width, interpolation, switch)
+    return _resize(image, region, height, width, _check.interpolation(interpolation), switch)
 
 
 def resized_crop(
@@ -197,7 +198,7 @@ def resized_crop(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8 or floating point; any dtype for the nearest pixel. Any device.
     box : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
         (one per sample) can change between calls without a recompile. An integer box (int64) is cut out
@@ -205,7 +206,7 @@ def resized_crop(
         the filter reads the pixels around it; only with ``antialias=True``.
     size : sequence of 2 int
         ``(height, width)`` in pixels, at least 1.
-    interpolation : str
+    interpolation : str, or torchvision's InterpolationMode
         As for :func:`resize`, but not "area".
     antialias : bool
         True for PIL's resampling, False for OpenCV's.
@@ -240,6 +241,7 @@ def resized_crop(
     _check.tensor("resized_crop", "image", image)
     height, width = _check.integers("resized_crop", "size", size, ("height", "width"))
     antialias = _check.switch("resized_crop", "antialias", antialias)
+    interpolation = _check.interpolation(interpolation)
     if not isinstance(box, Tensor):
         box = _numbers_tensor(image, box)
     if box.dtype == torch.float64:
@@ -312,7 +314,7 @@ def resize_out(
     height, width = _check.integers("resize_out", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize_out", image, box)
     switch = _check.switch("resize_out", "antialias", antialias)
-    return _resize_out(image, region, height, width, interpolation, switch, out)
+    return _resize_out(image, region, height, width, _check.interpolation(interpolation), switch, out)
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:

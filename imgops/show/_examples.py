@@ -110,7 +110,9 @@ def _of_batch(name: str) -> Draw:
     def draw(scene: dict[str, Any]) -> Image.Image:
         image = scene["image"].as_subclass(Tensor)
         batch = torch.stack([image, 255 - image.flip(-1)])
-        mixed, _ = getattr(transforms, name)(alpha=4.0, num_classes=2)(batch, torch.tensor([0, 1]))
+        mixed, _ = getattr(transforms, name)(alpha=4.0, num_classes=2)(
+            batch, torch.tensor([0, 1], dtype=torch.int64, device="cpu")
+        )
         return _scene.picture(mixed[0])
 
     return draw

@@ -12,25 +12,39 @@ import imgops
 
 def _ramp_along_x(x: Tensor) -> Tensor:
     """Return a mask that goes from 0 to 255 along x."""
-    return torch.linspace(0, 255, x.shape[-1]).byte().expand(1, *x.shape[-2:]).contiguous()
+    return (
+        torch.linspace(0, 255, x.shape[-1], dtype=torch.float32, device="cpu")
+        .byte()
+        .expand(1, *x.shape[-2:])
+        .contiguous()
+    )
 
 
 def _map_with_moved_middle(height: int, width: int) -> Tensor:
     """Return a map that moves the middle of a picture."""
-    at = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]]) * torch.tensor([width, height])
-    moved = at + torch.tensor([[0.0, 0]] * 4 + [[0.2, -0.25]]) * width
+    at = torch.tensor(
+        [[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]], dtype=torch.float32, device="cpu"
+    ) * torch.tensor([width, height], dtype=torch.float32, device="cpu")
+    moved = at + torch.tensor([[0.0, 0]] * 4 + [[0.2, -0.25]], dtype=torch.float32, device="cpu") * width
     return imgops.thin_plate_spline_map(at, moved, (height, width))
 
 
 def _map_of_waves(height: int, width: int) -> Tensor:
     """Return a map that shows a picture as if under water."""
-    y, x = torch.meshgrid(torch.arange(float(height)), torch.arange(float(width)), indexing="ij")
+    y, x = torch.meshgrid(
+        torch.arange(float(height), dtype=torch.int64, device="cpu"),
+        torch.arange(float(width), dtype=torch.int64, device="cpu"),
+        indexing="ij",
+    )
     return torch.stack([x + 9 * (y / 11).sin(), y + 6 * (x / 17).sin()])
 
 
 def _mean_of_tiles(x: Tensor) -> Tensor:
     """Return the mean of two overlapping parts of a picture."""
-    total, count = torch.zeros(x.shape), torch.zeros(1, *x.shape[-2:])
+    total, count = (
+        torch.zeros(x.shape, dtype=torch.float32, device="cpu"),
+        torch.zeros(1, *x.shape[-2:], dtype=torch.float32, device="cpu"),
+    )
     for left, part in ((0, x.float()), (60, x.float()[..., :-60])):
         imgops.accumulate(total, count, part, (left, 0))
     return total / count
@@ -38,7 +52,9 @@ def _mean_of_tiles(x: Tensor) -> Tensor:
 
 def _normal_noise(channels: int, x: Tensor) -> Tensor:
     """Draw normally distributed noise for a picture."""
-    return torch.randn(channels, *x.shape[-2:], generator=torch.Generator().manual_seed(0))
+    return torch.randn(
+        channels, *x.shape[-2:], generator=torch.Generator().manual_seed(0), dtype=torch.float32, device="cpu"
+    )
 
 
 def _light_pixels(x: Tensor) -> Tensor:
@@ -74,10 +90,16 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "canny": lambda x: imgops.canny(x, 60, 140),
     "clahe": lambda x: imgops.clahe(x, 8.0),
     "color_matrix": lambda x: imgops.color_matrix(
-        x, torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]])
+        x,
+        torch.tensor(
+            [[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]], dtype=torch.float32, device="cpu"
+        ),
     ),
     "color_sequence": lambda x: imgops.color_sequence(
-        x, torch.tensor([1, 0]), torch.tensor([1.6, 2.0]), ["brightness", "saturation"]
+        x,
+        torch.tensor([1, 0], dtype=torch.int64, device="cpu"),
+        torch.tensor([1.6, 2.0], dtype=torch.float32, device="cpu"),
+        ["brightness", "saturation"],
     ),
     "composite": lambda x: imgops.composite(x, x.flip(-1), _ramp_along_x(x)),
     "connected_components": lambda x: imgops.connected_components(_light_pixels(x))[0],
@@ -94,7 +116,17 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "elastic_map": lambda x: imgops.remap(
         x,
         imgops.elastic_map(
-            torch.rand(2, *x.shape[-2:], generator=torch.Generator().manual_seed(1)) * 2 - 1, 220.0, 7.0
+            torch.rand(
+                2,
+                *x.shape[-2:],
+                generator=torch.Generator().manual_seed(1),
+                dtype=torch.float32,
+                device="cpu",
+            )
+            * 2
+            - 1,
+            220.0,
+            7.0,
         ),
     ),
     "encode_image": lambda x: imgops.decode_image(imgops.encode_image(x, "webp", 1)),
@@ -103,10 +135,14 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
         x, (x.shape[-1] // 3, x.shape[-2] // 3, x.shape[-1] * 2 // 3, x.shape[-2] * 2 // 3), 0
     ),
     "erode": lambda x: imgops.erode(x, 9),
-    "filter2d": lambda x: imgops.filter2d(x, torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])),
+    "filter2d": lambda x: imgops.filter2d(
+        x, torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]], dtype=torch.float32, device="cpu")
+    ),
     "fit": lambda x: imgops.fit(x, (x.shape[-2], x.shape[-2] // 2)),
     "flip": imgops.flip,
-    "flow_map": lambda x: imgops.remap(x, imgops.flow_map(torch.full((2, *x.shape[-2:]), 45.0))),
+    "flow_map": lambda x: imgops.remap(
+        x, imgops.flow_map(torch.full((2, *x.shape[-2:]), 45.0, dtype=torch.float32, device="cpu"))
+    ),
     "gaussian_blur": lambda x: imgops.gaussian_blur(x, 25, 6.0),
     "grayscale": imgops.grayscale,
     "grid_distortion_map": lambda x: imgops.remap(
@@ -116,7 +152,7 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "iso_noise": lambda x: imgops.iso_noise(x, _normal_noise(2, x) * 0.5, 18.0, 0.9),
     "jpeg": lambda x: imgops.jpeg(x, 8),
     "laplacian": lambda x: imgops.laplacian(x, 3),
-    "lut": lambda x: imgops.lut(x, (torch.arange(256) * 5 % 256).byte()),
+    "lut": lambda x: imgops.lut(x, (torch.arange(256, dtype=torch.int64, device="cpu") * 5 % 256).byte()),
     "match_histograms": lambda x: imgops.match_histograms(x, (x.flip(0).float() ** 2 / 255).byte()),
     "median_blur": lambda x: imgops.median_blur(x, 13),
     "morphology": lambda x: imgops.morphology(x, "gradient", 5),
@@ -152,9 +188,14 @@ PICTURES: dict[str, Callable[[Tensor], Tensor]] = {
     "thin_plate_spline_map": lambda x: imgops.remap(x, _map_with_moved_middle(*x.shape[-2:])),
     "threshold": lambda x: imgops.threshold(_gray(x), operation="otsu"),
     "unsharp_mask": lambda x: imgops.unsharp_mask(x, 4.0, 400.0),
-    "warp_affine": lambda x: imgops.warp_affine(x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]])),
+    "warp_affine": lambda x: imgops.warp_affine(
+        x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]], dtype=torch.float32, device="cpu")
+    ),
     "warp_perspective": lambda x: imgops.warp_perspective(
-        x, torch.tensor([[0.9, 0.3, -10], [-0.1, 1.1, 20], [-0.0004, 0.0012, 1]])
+        x,
+        torch.tensor(
+            [[0.9, 0.3, -10], [-0.1, 1.1, 20], [-0.0004, 0.0012, 1]], dtype=torch.float32, device="cpu"
+        ),
     ),
     "webp": lambda x: imgops.webp(x, 4),
 }

@@ -41,12 +41,14 @@ def sample(photo: Tensor, boxes: Sequence[Sequence[float]] | None = None) -> dic
     """Return a photograph as a sample of a detection data set, with two default boxes if none are given."""
     height, width = photo.shape[-2:]
     shares = boxes or [(0.28, 0.2, 0.72, 0.85), (0.05, 0.55, 0.3, 0.95)]
-    corners = torch.tensor(shares) * torch.tensor([width, height, width, height])
+    corners = torch.tensor(shares, dtype=torch.float32, device="cpu") * torch.tensor(
+        [width, height, width, height], dtype=torch.float32, device="cpu"
+    )
     return {
         "image": tv_tensors.Image(photo),
         "boxes": tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=(height, width)),
         "masks": tv_tensors.Mask(torch.stack([_ellipse(height, width, box) for box in corners.tolist()])),
-        "labels": torch.arange(len(corners)),
+        "labels": torch.arange(len(corners), dtype=torch.int64, device="cpu"),
         "points": tv_tensors.KeyPoints((corners[:, :2] + corners[:, 2:]) / 2, canvas_size=(height, width)),
     }
 
@@ -61,7 +63,12 @@ def picture(image: Tensor) -> Image.Image:
     """Convert an image of any dtype to an 8-bit RGB picture."""
     plain = image.as_subclass(Tensor).detach().cpu()
     if plain.dtype == torch.int32:  # each label gets a color
-        spread = (plain.long() * torch.tensor([37, 101, 197])[:, None, None] % 200 + 55).byte()
+        spread = (
+            plain.long()
+            * torch.tensor([37, 101, 197], dtype=torch.float32, device="cpu")[:, None, None]
+            % 200
+            + 55
+        ).byte()
         plain = torch.where(plain > 0, spread, 0).byte()
     elif plain.dtype == torch.int16:  # show the absolute value of a derivative
         plain = plain.abs().clamp(max=255).byte()

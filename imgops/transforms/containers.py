@@ -562,7 +562,7 @@ class _Chance:
         return made
 
     def draw_row(self, shape: Shape) -> list[float]:
-        return [0.0 if torch.rand(1) >= self.p else 1.0]
+        return [0.0 if torch.rand(1, dtype=torch.float32, device="cpu") >= self.p else 1.0]
 
     def _draw(self, inputs: Any) -> list[float]:
         return self.draw_row((1, len(self.transforms), 0, 0))  # type: ignore[attr-defined]
@@ -580,7 +580,7 @@ class _Choice(_Chance):
     p: Any
 
     def draw_row(self, shape: Shape) -> list[float]:
-        return [float(torch.multinomial(torch.tensor(self.p), 1))]
+        return [float(torch.multinomial(torch.tensor(self.p, dtype=torch.float32, device="cpu"), 1))]
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0]
@@ -590,7 +590,7 @@ class _Order(_Chance):
     """The sampling of RandomOrder: a permutation of as many transforms as the shape has channels."""
 
     def draw_row(self, shape: Shape) -> list[float]:
-        return torch.randperm(shape[1]).double().tolist()
+        return torch.randperm(shape[1], device="cpu").double().tolist()
 
     def neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0] * shape[1]

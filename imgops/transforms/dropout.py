@@ -72,7 +72,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     )
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if torch.rand(1).item() >= in_float32(self.p):
+        if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p):
             return None
         values = self.make_params(inputs)
         return None if values["v"] is None else self.pack(values, 0, 0)
@@ -82,14 +82,16 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         box = [left, top, left + values["w"], top + values["h"]]
         if self.value is not None:
             return box
-        return torch.cat([torch.tensor(box, dtype=torch.float32), values["v"].flatten()])
+        return torch.cat([torch.tensor(box, dtype=torch.float32, device="cpu"), values["v"].flatten()])
 
     def draw_row(self, shape: Shape) -> Numbers | None:
         numbers = super().draw_row(shape)
         if numbers is None or self.value is not None:
             return numbers
         left, top, right, bottom = (int(n) for n in numbers[:4])
-        canvas = torch.zeros(tuple(shape[1:]), dtype=torch.float64)  # rows of a batch need equal lengths
+        canvas = torch.zeros(
+            tuple(shape[1:]), dtype=torch.float64, device="cpu"
+        )  # rows of a batch need equal lengths
         canvas[:, top:bottom, left:right] = numbers[4:].reshape(shape[1], bottom - top, right - left)
         return torch.cat([numbers[:4], canvas.flatten()])
 
@@ -98,14 +100,14 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         if right == left or bottom == top:
             return None
         if self.value is None:
-            value = torch.tensor(numbers[4:], dtype=torch.float32)
+            value = torch.tensor(numbers[4:], dtype=torch.float32, device="cpu")
             channels, rest = divmod(len(value), height * width)
             if rest or not channels:  # only the pixels of the box
                 value = value.reshape(-1, bottom - top, right - left)
             else:
                 value = value.reshape(channels, height, width)[:, top:bottom, left:right]
         else:
-            value = torch.tensor(self.value)[:, None, None]
+            value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
         return {"i": top, "j": left, "h": bottom - top, "w": right - left, "v": value}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -116,7 +118,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
             if self.value is None:
                 value = numbers[4:].reshape(image.shape[-3], high, wide)
             else:
-                value = torch.tensor(self.value)[:, None, None]
+                value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
             if self.inplace or not _layout.is_dense(image):
                 return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
             out = image.clone()
@@ -181,7 +183,11 @@ class _Dropout(ProbabilisticTransform):
 
     def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         holes = self.hole_mask(*canvas, **params)
-        hidden = torch.tensor([rotated_boxes.share_inside(holes, p) for p in polygons.numpy()])
+        hidden = torch.tensor(
+            [rotated_boxes.share_inside(holes, p) for p in polygons.numpy()],
+            dtype=torch.float32,
+            device="cpu",
+        )
         return torch.where((1 - hidden >= self.min_visible)[:, None, None], polygons, 0.0)
 
 
@@ -258,7 +264,7 @@ class PixelDropout(_Dropout):
         return {"seed": seed()}
 
     def _draw_pixels(self, shape: Sequence[int], value: float) -> Tensor:
-        return torch.rand(*shape, generator=from_seed(value)) < self.amount
+        return torch.rand(*shape, generator=from_seed(value), dtype=torch.float32, device="cpu") < self.amount
 
     def hole_mask(self, height: int, width: int, seed: float) -> np.ndarray:
         return self._draw_pixels((height, width), seed).numpy()
@@ -290,10 +296,13 @@ class _Holes(_Dropout):
             if fill is not None:
                 part.copy_(fill.expand_as(part))
             elif image.dtype == torch.uint8:
-                noise = torch.randint(256, part.shape, dtype=torch.uint8, generator=generator)
+                noise = torch.randint(256, part.shape, dtype=torch.uint8, generator=generator, device="cpu")
                 part.copy_(noise, non_blocking=True)
             else:
-                part.copy_(torch.rand(part.shape, generator=generator), non_blocking=True)
+                part.copy_(
+                    torch.rand(part.shape, generator=generator, dtype=torch.float32, device="cpu"),
+                    non_blocking=True,
+                )
         return out
 
 
@@ -466,7 +475,9 @@ def _grid(
     wide = np.clip((rights - lefts) * ratio, 1, np.maximum(rights - lefts - 1, 1)).astype(np.int64)
     top, left = (np.repeat(tops[:, None], len(lefts), 1), np.repeat(lefts[None], len(tops), 0))
     if random:
-        shares = torch.rand(2, *top.shape, generator=from_seed(seed), dtype=torch.float64).numpy()
+        shares = torch.rand(
+            2, *top.shape, generator=from_seed(seed), dtype=torch.float64, device="cpu"
+        ).numpy()
         top = top + (shares[0] * (bottoms - tops - high + 1)[:, None]).astype(np.int64)
         left = left + (shares[1] * (rights - lefts - wide + 1)[None]).astype(np.int64)
     return np.stack([left, top, left + wide[None], top + high[:, None]], -1).reshape(-1, 4)

@@ -113,7 +113,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
             if step is None:
                 step = numbers[_WIDTH * i : _WIDTH * (i + 1)]
                 if step[:6] != _NO_STEP[:6]:
-                    matrix = torch.tensor(step[:6], dtype=torch.float64).reshape(2, 3)
+                    matrix = torch.tensor(step[:6], dtype=torch.float64, device="cpu").reshape(2, 3)
                     image = _geometry.warp(image, matrix, interpolation, fill)
                 if step[6] >= 0:
                     image = _FUNCTIONS[int(step[6])](image, step[place])
@@ -279,7 +279,9 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
 
 @lru_cache(maxsize=256)
 def _stand_in(samples: int, height: int, width: int) -> Tensor:
-    return torch.empty((0, height, width) if samples == 1 else (samples, 0, height, width), device="cpu")
+    return torch.empty(
+        (0, height, width) if samples == 1 else (samples, 0, height, width), device="cpu", dtype=torch.float32
+    )
 
 
 class AugMix(_Policy, v2.AugMix):
@@ -361,7 +363,7 @@ class AugMix(_Policy, v2.AugMix):
     def dirichlet(self, concentration: Any) -> Any:
         if self._weights is None:
             return super().dirichlet(concentration)
-        alphas = torch.full(concentration.shape, self.alpha, device="cpu")
+        alphas = torch.full(concentration.shape, self.alpha, dtype=torch.float32, device="cpu")
         self._weights.append(super().dirichlet(alphas))
         return torch.empty_like(concentration)
 
@@ -379,7 +381,7 @@ class AugMix(_Policy, v2.AugMix):
         return [*super().pack(values, height, width), *values["weights"].T.flatten().tolist()]
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32)
+        weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32, device="cpu")
         return {
             **super().unpack(numbers, height, width),
             "weights": weights.reshape(1 + self.mixture_width, len(weights) // (1 + self.mixture_width)).T,
@@ -412,7 +414,7 @@ class AugMix(_Policy, v2.AugMix):
     def _weights_of(self, numbers: Numbers) -> Tensor:
         if isinstance(numbers, Tensor):
             return numbers[..., _WIDTH * self._steps() :]
-        return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64)
+        return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64, device="cpu")
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
         """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision."""

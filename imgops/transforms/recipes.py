@@ -414,7 +414,7 @@ class _CropAtPatches(RandomCrop):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         places = max((self.whole - self.size[0]) // self.patch_size, 1)
-        offset = torch.randint(places, (2,)) * self.patch_size
+        offset = torch.randint(places, (2,), device="cpu") * self.patch_size
         return self.unpack(offset.tolist(), *self.shape_of(flat_inputs)[2:])
 
     def crop_and_offset(self, image: Any, sampler: ParameterSampler) -> tuple[Any, Tensor]:
@@ -478,11 +478,11 @@ def random_masks(
     except (RuntimeError, TypeError):
         must = f"{owner}: device must be a device of PyTorch, got {_check.shown(device)}"
         raise_error(ValueError, must)
-    noise = torch.rand(samples, tokens, generator=generator, device=device)
+    noise = torch.rand(samples, tokens, generator=generator, device=device, dtype=torch.float32)
     order = noise.argsort(1)
     restore = order.argsort(1)
     count = int(tokens * (1 - ratio))
-    mask = torch.ones(samples, tokens, device=noise.device)
+    mask = torch.ones(samples, tokens, device=noise.device, dtype=torch.float32)
     mask[:, :count] = 0
     return RandomMasks(order[:, :count], mask.gather(1, restore), restore)
 
@@ -550,7 +550,7 @@ def block_masks(
     complete = switch(owner, "complete", complete)
     _check_generator(owner, generator)
     aspect = in_range(owner, "aspect", aspect, 1e-6, 1e6)
-    shares = torch.linspace(least_share, most_share, masked + 1, device="cpu").tolist()
+    shares = torch.linspace(least_share, most_share, masked + 1, device="cpu", dtype=torch.float32).tolist()
     masks = torch.zeros(samples, height, width, dtype=torch.bool, device="cpu")
     for mask, (low, high) in zip(masks, itertools.pairwise(shares), strict=False):  # the others stay empty
         count = int(patches * _uniform(low, high, generator))

@@ -172,8 +172,6 @@ class OpSpec:
     #: the names and positions of the changed ones. The images, by position, then have colors in [0, 1].
     comparable: Callable[[Sequence[Any], Collection[str]], bool] = lambda args, changed: True
     colors: tuple[int, ...] = (0,)
-    #: Whether its gradient is that of the identity, because the true one is 0 almost everywhere.
-    straight_through: bool = False
     #: The core dimensions of the tensors of a function that is not an operator; an operator declares its own.
     cores: tuple[int, ...] = (3,)
     #: Whether it has derivatives where all channels are equal.
@@ -226,6 +224,11 @@ class OpSpec:
     @property
     def is_public(self) -> bool:
         return self.name in imgops.__all__
+
+    @property
+    def straight_through(self) -> bool:
+        """Whether its gradient is that of the identity, because the true one is 0 almost everywhere."""
+        return self.is_operator and getattr(self.operator.autograd, "straight_through", False)
 
     @property
     def is_derived(self) -> bool:

@@ -354,7 +354,6 @@ def _through_a_file(
         ),
         colors=(),
         reference=lambda image, quality: file_reference(name.upper(), image, quality),
-        straight_through=True,
         tolerance={d: Tolerance(4e-3) for d in (torch.bfloat16, torch.float16)},
         reference_name="`PIL.Image.save`, `PIL.Image.open`",
         section="Files",

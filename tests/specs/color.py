@@ -10,7 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from PIL import ImageEnhance
+from PIL import Image, ImageEnhance
 from torch import Tensor
 from torchvision.transforms.v2 import functional as tv
 
@@ -173,17 +173,26 @@ ADJUST_SATURATION = _adjust(
 # -- hue -------------------------------------------------------------------------------------------
 
 
+def _turned(image: Image.Image, turn: float) -> Image.Image:
+    """Turn the hue as torchvision does for PIL images, by any part of the circle."""
+    hue, saturation, value = image.convert("HSV").split()
+    levels = np.asarray(hue) + np.int32(turn * 255).astype(np.uint8)
+    return Image.merge("HSV", (Image.fromarray(levels), saturation, value)).convert("RGB")
+
+
 def hue_reference(image: Array, turn: float) -> Array:
-    """Turn the hue with Python's own HSV, pixel by pixel; convert the result to uint8 as torchvision does."""
-    if len(image) == 1:
+    """Turn the hue in PIL's mode HSV; on floats with Python's own HSV, pixel by pixel."""
+    if len(image) == 1 or not image.size:
         return image
-    x = image.astype(np.float64) / (255 if image.dtype == np.uint8 else 1)
+    if image.dtype == np.uint8:
+        return of_pil(_turned(to_pil(image), turn))
+    x = image.astype(np.float64)
     out = np.empty_like(x)
     for i in range(x.shape[1]):
         for j in range(x.shape[2]):
             h, s, v = colorsys.rgb_to_hsv(*x[:, i, j].tolist())
             out[:, i, j] = colorsys.hsv_to_rgb((h + turn) % 1.0, s, v)
-    return (out * 255.999).astype(np.uint8) if image.dtype == np.uint8 else out
+    return out
 
 
 def _hue_calls(case: Any) -> bench.Calls:
@@ -192,7 +201,7 @@ def _hue_calls(case: Any) -> bench.Calls:
     x, v2 = case.image(), bench.functional()
     return (
         lambda: imgops.adjust_hue(x, 0.1),
-        None,
+        case.by_pil(x, lambda p: tv.adjust_hue(p, 0.1)),
         lambda: v2.adjust_hue(x, 0.1),
         bench.of_floats(x, lambda y: enhance.adjust_hue(y, 0.6)),
     )
@@ -202,7 +211,6 @@ ADJUST_HUE = OpSpec(
     "adjust_hue",
     samples=(*factors(("on", 0.21), ("back", -0.4)), GRAY),
     of_number=lambda x, v: imgops.adjust_hue(x, v / 4),
-    neutral=0,
     errors=(
         ErrorInput(
             TypeError,
@@ -211,17 +219,17 @@ ADJUST_HUE = OpSpec(
         ),
     ),
     reference=hue_reference,
-    tolerance={**REAL, torch.uint8: Tolerance(levels=1, share=0.05)},
+    tolerance=REAL,
     smooth_on_gray=False,
     plain=Plain(imgops.adjust_hue, plain.hue, (_UNIT, number(0.13))),
-    reference_name="torchvision's `adjust_hue` of a tensor",
-    difference="1 level; floats 1e-5",
+    reference_name="torchvision's `adjust_hue` of a PIL image",
+    difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Color",
     formula=r"(h, s, v) \mapsto \big((h + \varphi) \bmod 1,\ s,\ v\big)",
     border=NO_BORDER,
-    photo=(lambda x: imgops.adjust_hue(x, 0.2), lambda x: tv.adjust_hue(x, 0.2)),
-    benchmarks=(Benchmark("hue", "none", _hue_calls),),
+    photo=(lambda x: imgops.adjust_hue(x, 0.2), lambda x: chw(tv.adjust_hue(photo_pil(x), 0.2))),
+    benchmarks=(Benchmark("hue", "torchvision's of PIL images (uint8)", _hue_calls),),
 )
 
 

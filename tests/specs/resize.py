@@ -47,7 +47,7 @@ def _resize(
     keywords: dict[str, Any] = {} if antialias else {"antialias": False}
     if box is not None:
         keywords["box"] = box
-    if name == "nearest":
+    if name.endswith("nearest"):
         options |= {"dtypes": ANY_DTYPE, "decomposed": {}}
     elif not antialias and name in ("bicubic", "area"):
         options["decomposed"] = LEVEL
@@ -60,6 +60,8 @@ def resize_reference(
     region = None if box is None else tuple(box.tolist())
     if image.size == 0:
         return np.zeros((len(image), height, width), image.dtype)
+    if interpolation == "torch_nearest":
+        return _torch_nearest(image, (height, width))
     if interpolation == "nearest":
         return _nearest(image, (height, width), antialias, region)
     if antialias:
@@ -67,6 +69,14 @@ def resize_reference(
         out = by_pil_planes(carrier, lambda p: p.resize((width, height), FILTERS[interpolation], box=region))
         return out.astype(image.dtype)
     return by_opencv(image, lambda a: cv2.resize(a, (width, height), interpolation=FLAGS[interpolation]))
+
+
+def _torch_nearest(image: Array, size: tuple[int, int]) -> Array:
+    """Resize the pixels' indices by PyTorch, then look them up."""
+    rows, columns = image.shape[-2:]
+    ramp = torch.arange(rows * columns, dtype=torch.float64).reshape(1, 1, rows, columns)
+    taken = torch.nn.functional.interpolate(ramp, size, mode="nearest").long().flatten().numpy()
+    return image.reshape(len(image), rows * columns)[:, taken].reshape(len(image), *size)
 
 
 def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any) -> Array:
@@ -93,7 +103,7 @@ _SIZE = "resize: size must have 2 integers (height, width)"
 _BOX = "resize: box must have 4 numbers (left, top, right, bottom)"
 _REGION = "resize: box must satisfy 0 <= left <= right <= 6 and 0 <= top <= bottom <= 5"
 _PIL_FILTERS = "'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos' with antialias=True"
-_OPENCV_FILTERS = "'nearest', 'bilinear', 'bicubic', 'area', 'lanczos' with antialias=False"
+_OPENCV_FILTERS = "'nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'torch_nearest' with antialias=False"
 
 
 def _float64(*values: float) -> torch.Tensor:
@@ -112,7 +122,7 @@ RESIZE = OpSpec(
         ),
         *(
             _resize(f"plain-{name}-{way}", size, name, antialias=False)
-            for name in ("nearest", "bilinear", "bicubic", "area", "lanczos")
+            for name in ("nearest", "bilinear", "bicubic", "area", "lanczos", "torch_nearest")
             for way, size in (("down", (3, 4)), ("up", (10, 13)))
         ),
         _resize("mixed", (3, 20), "bicubic"),
@@ -309,7 +319,7 @@ RESIZE_ADJOINT = OpSpec(
     "resize_adjoint",
     samples=(
         *(_adjoint(f"{name}-True", name, True) for name in ("bilinear", "lanczos", "nearest")),
-        *(_adjoint(f"{name}-False", name, False) for name in ("area", "nearest")),
+        *(_adjoint(f"{name}-False", name, False) for name in ("area", "nearest", "torch_nearest")),
         _adjoint("box-nearest-empty", "nearest", True, shape=(3, 4, 5), box=(9, 0, 9, 7)),
         _adjoint("box", "bicubic", True, shape=(3, 4, 5), box=(1.25, 0.5, 7.75, 6)),
     ),
@@ -349,7 +359,7 @@ def _out(id: str, name: str, **keywords: Any) -> Sample:
         id,
         lambda m: (m.image(3, 7, 9), (4, 5), name, {"out": m.image(3, 4, 5)}),
         keywords,
-        dtypes=ANY_DTYPE if name == "nearest" else (),
+        dtypes=ANY_DTYPE if name.endswith("nearest") else (),
     )
 
 
@@ -418,7 +428,7 @@ def _crop(
     def arguments(m: Maker) -> tuple[Any, ...]:
         return m.image(3, 7, 9), torch.tensor([2, 1, 8, 5]) if each is None else boxes(m, *each), size, name
 
-    nearest = name == "nearest"
+    nearest = name.endswith("nearest")
     return Sample(
         id,
         arguments,
@@ -437,6 +447,7 @@ RESIZED_CROP = OpSpec(
             for antialias in (True, False)
             for name in ("bilinear", "bicubic", "nearest")
         ),
+        _crop("each-torch", "torch_nearest", False, each=((2, 1, 8, 5), (0, 0, 9, 7), (3, 6, 4, 7))),
         _crop("each", each=((2, 1, 8, 5), (0, 0, 9, 7), (3, 6, 4, 7))),
         _crop("each-nearest-same-size", "nearest", each=((2, 1, 6, 6), (0, 0, 4, 5))),
     ),

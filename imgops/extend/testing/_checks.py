@@ -83,6 +83,9 @@ def gradients(call: Call) -> None:
 
     An operator that does not take float64 is compared with its decomposition, in its own precision.
     """
+    if getattr(call.operator.autograd, "straight_through", False):
+        _gradient_of_identity(call)
+        return
     double = call.double()
     if double is None or not double.differentiable:
         _gradient_of_decomposition(call)
@@ -113,6 +116,28 @@ def gradients(call: Call) -> None:
                 raise
         else:
             raise AssertionError("a leaf that requires a gradient was written to")
+
+
+def _gradient_of_identity(call: Call) -> None:
+    """Check in reverse and forward mode that a gradient declared as straight-through is the identity's."""
+    at = next(i for i, a in enumerate(call.op_args) if isinstance(a, Tensor))
+    given = call.op_args[at]
+    if not given.is_floating_point():
+        return
+    image, args = given.detach().clone().requires_grad_(), list(call.op_args)
+
+    def function(x: Tensor) -> Tensor:
+        return call.overload(*args[:at], x, *args[at + 1 :])
+
+    out = function(image)
+    weight = torch.rand_like(out).requires_grad_()
+    (grad,) = torch.autograd.grad(out, image, weight, create_graph=True)
+    assert bits_equal(grad.detach(), weight.detach()), "a straight-through gradient is not the identity's"
+    (second,) = torch.autograd.grad((grad * grad).sum(), weight)
+    assert bits_equal(second, 2 * weight.detach()), "a straight-through gradient has another second order"
+    tangent = torch.rand_like(given)
+    found = torch.func.jvp(function, (given.detach(),), (tangent,))[1]
+    assert bits_equal(found, tangent), "a straight-through tangent is not that of the identity"
 
 
 def _gradient_of_decomposition(call: Call) -> None:
@@ -191,11 +216,13 @@ def compilation(call: Call, backend: str = "aot_eager") -> None:
         assert a.stride() == b.stride(), f"strides {a.stride()} compiled by {backend}, {b.stride()} without"
     if not tensors or not any(o.requires_grad for o in eager):
         return
-    cotangents = [torch.sin(torch.arange(o.numel(), dtype=o.dtype)).reshape(o.shape) for o in eager]
+    cotangents = [
+        torch.sin(torch.arange(o.numel(), dtype=o.dtype, device="cpu")).reshape(o.shape) for o in eager
+    ]
     wanted = torch.autograd.grad(eager, tensors, cotangents, allow_unused=True)
     got = torch.autograd.grad(out, tensors, cotangents, allow_unused=True)
     for a, b in zip(got, wanted, strict=True):
-        zero = torch.zeros(())
+        zero = torch.zeros((), dtype=torch.float32, device="cpu")
         torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
 
 
@@ -328,7 +355,9 @@ def check_adjoint(forward: Callable[..., Tensor], *inputs: Tensor) -> None:
     """Check <A x, y> = <x, A^T y>, with A^T y from the backward; x may be several tensors."""
     inputs = tuple(x.detach().clone().requires_grad_() for x in inputs)
     out = forward(*inputs)
-    y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype).to(out.device)
+    y = torch.randn(out.shape, generator=torch.Generator().manual_seed(7), dtype=out.dtype, device="cpu").to(
+        out.device
+    )
     back = torch.autograd.grad(out, inputs, y)
     left = (out.detach() * y).sum()
     right = sum((x.detach() * b).sum() for x, b in zip(inputs, back, strict=True))

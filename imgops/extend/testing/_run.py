@@ -36,7 +36,7 @@ def check_operator(
     second order in double precision; torch.func and forward mode; the adjoint; vmap against a loop; one graph
     under ``torch.compile`` with the same gradients; export, save and load; the decomposition; autocast; a
     wrapper subclass; the sharding rule on a mesh of one process. A facet that the operator does not have is
-    not tested.
+    not tested. A gradient that is declared as ``straight_through`` is compared with that of the identity.
 
     Parameters
     ----------

@@ -27,16 +27,20 @@ def _smooth_and_zoom(size: int, new: int, device: torch.device) -> Tensor:
         index = index % period
         return torch.minimum(index, period - index)
 
-    weights = torch.eye(size, dtype=torch.float64)
+    weights = torch.eye(size, dtype=torch.float64, device="cpu")
     sigma = max(0.0, (size / new - 1) / 2)
     if sigma > 1e-15:
         reach = math.floor(4 * sigma + 0.5)
-        taps = torch.exp(-0.5 / sigma**2 * torch.arange(-reach, reach + 1, dtype=torch.float64) ** 2)
-        rows = torch.arange(size)[:, None].expand(-1, len(taps))
-        at = mirrored(rows + torch.arange(-reach, reach + 1))
+        taps = torch.exp(
+            -0.5 / sigma**2 * torch.arange(-reach, reach + 1, dtype=torch.float64, device="cpu") ** 2
+        )
+        rows = torch.arange(size, dtype=torch.int64, device="cpu")[:, None].expand(-1, len(taps))
+        at = mirrored(rows + torch.arange(-reach, reach + 1, dtype=torch.int64, device="cpu"))
         share = (taps / taps.sum()).expand(size, -1)
-        weights = torch.zeros(size, size, dtype=torch.float64).index_put((rows, at), share, accumulate=True)
-    position = (torch.arange(new, dtype=torch.float64) + 0.5) * (size / new) - 0.5
+        weights = torch.zeros(size, size, dtype=torch.float64, device="cpu").index_put(
+            (rows, at), share, accumulate=True
+        )
+    position = (torch.arange(new, dtype=torch.float64, device="cpu") + 0.5) * (size / new) - 0.5
     left = position.floor()
     far = (position - left)[:, None]
     first, second = (mirrored(left.long() + i) for i in (0, 1))

@@ -656,7 +656,10 @@ static PyObject *sequence(PyObject *self, PyObject *args) {
         goto end;
     for (i = 0; i < rows * most; i++) {
         int32_t kind = ((const int32_t *)kinds->buf)[i];
-        if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end")) goto end;
+        float amount = ((const float *)amounts->buf)[i];
+        if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end") ||
+            !require(kind != HUE_TURN || kind_of(out) != 'B' || (amount >= 0 && amount <= 255), HUES))
+            goto end;
     }
     if (!require(p.pixels > 0, "image must have pixels")) goto end;
     simd = usable_simd(simd);
@@ -775,7 +778,7 @@ static PyMethodDef methods[] = {
     {"sequence", sequence, METH_VARARGS,
      "sequence(out, image, kinds, amounts, simd)\n\n"
      "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order, for all frames (1, steps) or for each; -1\n"
-     "ends it. out may be image."},
+     "ends it. The amount of hue is a share of the circle, on bytes a number of PIL's 256 hues. out may be image."},
     {"crop", crop, METH_VARARGS,
      "crop(out, image, left, top) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},

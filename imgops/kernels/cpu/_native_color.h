@@ -168,13 +168,63 @@ INLINE void sharpen_from(uint8_t *out, const uint8_t *in, Py_ssize_t height, Py_
     }
 }
 
-/* A channel of the color whose hue is `turn` sixths round, of the given value and chroma; n: 5, 3, 1 for r, g, b. */
-INLINE float channel(float turn, float value, float chroma, float n) {
-    float k = n + turn, ramp;
-    k = k < 6.0f ? k : k - 6.0f;
-    ramp = k < 4.0f - k ? k : 4.0f - k;
-    return value - chroma * clamp_unit(ramp);
+/* ---- hue ----------------------------------------------------------------------------------------
+ *
+ * Along the color circle each channel rises, stays, falls and stays again, a third of the circle after the one before:
+ * how far it is below the greatest, as a share of `one`, at a place that is `one` for each sixth of the circle.
+ */
+INLINE float fall(float place, float one) {
+    float left;
+    place = place < 6.0f * one ? place : place - 6.0f * one;
+    left = 4.0f * one - place;
+    place = place < left ? place : left;
+    return place < 0.0f ? 0.0f : place > one ? one : place;
 }
+
+/* PIL's mode HSV and back, with `shift` of 256 hues in between. PIL rounds a hue as these floats do; the other results have
+ * the bits of whole numbers: all sums and products stay below 2^24. */
+INLINE void turn_u8(float *r, float *g, float *b, Py_ssize_t n, float shift) {
+    Py_ssize_t i;
+    for (i = 0; i < n; i++) {
+        float x = r[i], y = g[i], z = b[i], most = x > y ? x : y, least = x < y ? x : y, chroma, from, base, hue, color;
+        most = most > z ? most : z;
+        least = least < z ? least : z;
+        chroma = most - least;
+        from = least == z ? x - y : least == x ? y - z : z - x;
+        base = least == z ? 1.0f : least == x ? 3.0f : from < 0.0f ? -1.0f : 5.0f;
+        hue = (base - from / (chroma > 1.0f ? chroma : 1.0f)) / 6.0f;
+        hue = floorf((hue < 0.0f ? hue + 1.0f : hue) * 255.0f) + shift;
+        hue = 2.0f * (hue < 256.0f ? hue : hue - 256.0f);
+        color = most * floorf(255.0f * chroma / (most > 1.0f ? most : 1.0f));
+        r[i] = most - floorf((color * fall(hue + 425.0f, 85.0f) + 10837.5f) * (1.0f / 21675.0f));
+        g[i] = most - floorf((color * fall(hue + 255.0f, 85.0f) + 10837.5f) * (1.0f / 21675.0f));
+        b[i] = most - floorf((color * fall(hue + 85.0f, 85.0f) + 10837.5f) * (1.0f / 21675.0f));
+    }
+}
+
+/* The same in real numbers; `turn` is a share of the circle. */
+INLINE void turn_f32(float *r, float *g, float *b, Py_ssize_t n, float turn) {
+    float shift = turn * 6.0f;
+    Py_ssize_t i;
+    for (i = 0; i < n; i++) {
+        float x = r[i], y = g[i], z = b[i];
+        float most = x > y ? x : y, least = x < y ? x : y, chroma, safe, at, if_r, if_g, if_b;
+        most = most > z ? most : z;
+        least = least < z ? least : z;
+        chroma = most - least;
+        safe = chroma == 0.0f ? 1.0f : chroma;
+        safe = 1.0f / safe;
+        if_r = (y - z) * safe;
+        if_g = (z - x) * safe + 2.0f;
+        if_b = (x - y) * safe + 4.0f;
+        at = (most == x ? if_r : most == y ? if_g : if_b) + shift;
+        at = at - 6.0f * floorf(at * (1.0f / 6.0f));
+        r[i] = clamp_unit(most - chroma * fall(at + 5.0f, 1.0f));
+        g[i] = clamp_unit(most - chroma * fall(at + 3.0f, 1.0f));
+        b[i] = clamp_unit(most - chroma * fall(at + 1.0f, 1.0f));
+    }
+}
+
 /* ---- several steps in one pass ------------------------------------------------------------------
  *
  * A strip of pixels stays in the first cache while brightness, saturation and hue go over it, as floats: levels
@@ -182,6 +232,7 @@ INLINE float channel(float turn, float value, float chroma, float n) {
  * to have seen the whole image; what comes before it then takes a pass of its own.
  */
 enum { BRIGHTNESS, CONTRAST, SATURATION, HUE_TURN };
+#define HUES "the hues of bytes must be from 0 to 255"
 
 INLINE float whole(float value) { return floorf(clamp_level(value)); }
 INLINE float luma_whole(float r, float g, float b) {
@@ -192,12 +243,10 @@ INLINE float blend_u8(float from, float to, float amount, float rest) {
     return whole(from + amount * (to - from));
 }
 INLINE float blend_f32(float from, float to, float amount, float rest) { return clamp_unit(to * amount + from * rest); }
-INLINE float turned_u8(float value) { return whole(value * 1.003917647f); }
-INLINE float turned_f32(float value) { return clamp_unit(value); }
 
 #define STEPS(type, suffix, luma, cast, mean)                                                                             \
     INLINE void step_##suffix(float *r, float *g, float *b, Py_ssize_t n, int32_t kind, float amount, float constant) { \
-        float gray[STRIP], rest = 1.0f - amount, shift = amount * 6.0f;                                              \
+        float gray[STRIP], rest = 1.0f - amount;                                                                     \
         Py_ssize_t i;                                                                                                \
         if (kind == BRIGHTNESS || kind == CONTRAST) {                                                                \
             for (i = 0; i < n; i++) r[i] = blend_##suffix(constant, r[i], amount, rest);                             \
@@ -209,23 +258,7 @@ INLINE float turned_f32(float value) { return clamp_unit(value); }
             for (i = 0; i < n; i++) g[i] = blend_##suffix(gray[i], g[i], amount, rest);                              \
             for (i = 0; i < n; i++) b[i] = blend_##suffix(gray[i], b[i], amount, rest);                              \
         } else                                                                                                       \
-            for (i = 0; i < n; i++) {                                                                                \
-                float x = r[i], y = g[i], z = b[i];                                                                  \
-                float most = x > y ? x : y, least = x < y ? x : y, chroma, safe, turn, if_r, if_g, if_b;             \
-                most = most > z ? most : z;                                                                          \
-                least = least < z ? least : z;                                                                       \
-                chroma = most - least;                                                                               \
-                safe = chroma == 0.0f ? 1.0f : chroma;                                                               \
-                safe = 1.0f / safe;                                                                                  \
-                if_r = (y - z) * safe;                                                                               \
-                if_g = (z - x) * safe + 2.0f;                                                                        \
-                if_b = (x - y) * safe + 4.0f;                                                                        \
-                turn = (most == x ? if_r : most == y ? if_g : if_b) + shift;                                         \
-                turn = turn - 6.0f * floorf(turn * (1.0f / 6.0f));                                                   \
-                r[i] = turned_##suffix(channel(turn, most, chroma, 5.0f));                                           \
-                g[i] = turned_##suffix(channel(turn, most, chroma, 3.0f));                                           \
-                b[i] = turned_##suffix(channel(turn, most, chroma, 1.0f));                                           \
-            }                                                                                                        \
+            turn_##suffix(r, g, b, n, amount);                                                                       \
     }                                                                                                                \
     INLINE void sequence_##suffix(type *out, const type *in, Py_ssize_t pixels, Py_ssize_t pixel_step,                \
                                   Py_ssize_t channel_step, const int32_t *kinds, const float *amounts, int count) {  \

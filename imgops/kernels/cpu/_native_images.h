@@ -629,6 +629,7 @@ static PyObject *steps(PyObject *self, PyObject *args) {
         int32_t kind = ((const int32_t *)kinds->buf)[i];
         float amount = ((const float *)amounts->buf)[i];
         if (!require(kind >= -1 && kind <= SHARPNESS, "kinds must be from 0 to 9, or -1 at the end") ||
+            !require(kind != HUE_TURN || (amount >= 0 && amount <= 255), HUES) ||
             !require(kind != POSTERIZE || (amount >= 0 && amount <= 8), "bits must be from 0 to 8"))
             goto end;
     }

@@ -57,7 +57,7 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
         return False
     interleaved = _layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > _MOST_CHANNELS:
-        planar = torch.empty(out.shape, dtype=out.dtype)
+        planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         on_planes(planar, image, types, work)
         out.copy_(planar)
         return True

@@ -85,9 +85,16 @@ def _compare(name: str) -> bool:
     noise = np.random.default_rng(0).integers(0, 256, (2, 3, 19, 41), dtype=np.uint8)
     image, other = torch.from_numpy(noise)
     for probe in _comparisons[name].probes:
-        parameters = [other if p is OTHER else torch.tensor(p) if type(p) is float else p for p in probe]
+        parameters = [
+            other
+            if p is OTHER
+            else torch.tensor(p, dtype=torch.float32, device="cpu")
+            if type(p) is float
+            else p
+            for p in probe
+        ]
         channels = 1 if probe == (1,) else 3
-        ours, theirs = torch.empty((2, channels, *image.shape[1:]), dtype=torch.uint8)
+        ours, theirs = torch.empty((2, channels, *image.shape[1:]), dtype=torch.uint8, device="cpu")
         _comparisons[name].kernel(ours, image, *parameters)
         run_pil(name, theirs, image, *parameters)
         if not torch.equal(ours, theirs):

@@ -122,7 +122,7 @@ def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
 def by_pil(out: Tensor, image: Tensor, region: Any, interpolation: str) -> None:
     """Resize by PIL itself, plane by plane."""
     height, width = out.shape[-2:]
-    target = torch.empty(out.shape, dtype=out.dtype)
+    target = torch.empty(out.shape, dtype=out.dtype, device="cpu")
     sources, targets = _layout.planes(image.contiguous()), _layout.planes(target)
 
     def work(start: int, stop: int) -> None:
@@ -182,7 +182,7 @@ def _same_pixels(order: Order) -> bool:
             for left, top in ((0.0, 0.0), (1.7, 0.4)):
                 region = (left, top, float(width), float(height))
                 tables = pil_tables(name, (height, width), region, (out_height, out_width))
-                ours = torch.empty((1, out_height, out_width), dtype=torch.uint8)
+                ours = torch.empty((1, out_height, out_width), dtype=torch.uint8, device="cpu")
                 if not apply(ours, torch.from_numpy(source)[None], tables, order):
                     return False
                 size = (out_width, out_height)

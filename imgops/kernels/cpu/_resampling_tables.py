@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from imgops.decomposition import _resampling_filters
+from imgops.decomposition import _resampling_filters, _resampling_weights
 from imgops.kernels.cpu import native
 
 #: Tables of more values are made anew for each call, so that the cache stays below 16 MB.
@@ -118,6 +118,12 @@ def opencv_nearest(size: int, out: int) -> np.ndarray:
     return cv2.resize(ramp, (out, 1), interpolation=cv2.INTER_NEAREST)[0].astype(np.int32)
 
 
+@lru_cache(maxsize=64)
+def torch_nearest(size: int, out: int) -> np.ndarray:
+    """Return the pixel that PyTorch's nearest filter takes for each output."""
+    return _resampling_weights.torch_nearest(size, out, torch.device("cpu")).numpy()
+
+
 def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
     """Return OpenCV's table; ``shrinks``, whether both axes shrink, decides what "area" means."""
     make = _opencv_cached if size + 8 * out < _CACHED_VALUES else _opencv
@@ -144,7 +150,10 @@ _opencv_cached = lru_cache(maxsize=64)(_opencv)
 
 
 def _opencv_area(size: int, out: int) -> Table:
-    x, scale = torch.arange(out, dtype=torch.float64), torch.tensor(size / out, dtype=torch.float64)
+    x, scale = (
+        torch.arange(out, dtype=torch.float64, device="cpu"),
+        torch.tensor(size / out, dtype=torch.float64, device="cpu"),
+    )
     first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))
     start = first - (head > 0)
     count = (last - start + (tail > 0)).astype(np.int64)

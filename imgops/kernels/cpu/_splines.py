@@ -26,8 +26,8 @@ def row_by_row(
     """
     count = target.shape[-2]
     rows = max(1, _PART // (count * width))
-    y, x = (torch.arange(n, dtype=torch.float64) / scale for n in (height, width))
-    out = torch.empty((*target.shape[:-2], 2, height, width), dtype=dtype)
+    y, x = (torch.arange(n, dtype=torch.float64, device="cpu") / scale for n in (height, width))
+    out = torch.empty((*target.shape[:-2], 2, height, width), dtype=dtype, device="cpu")
     each = solved.reshape(-1, count + 3, 2), target.reshape(-1, count, 2), out.view(-1, 2, height, width)
     for factors, centers, part in zip(*each, strict=True):
         weights, (start, by_x, by_y) = factors[:count].mT / 2, factors[count:, :, None]

@@ -65,7 +65,10 @@ def bilateral_filter(
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
         made = np.empty_like(frame) if target is None else target
         if frame.dtype == np.float32 and not cv2.checkRange(frame, True, -_MOST, _MOST)[0]:
-            sigmas = torch.tensor(colors[i]), torch.tensor(spaces[i])
+            sigmas = (
+                torch.tensor(colors[i], dtype=torch.float64, device="cpu"),
+                torch.tensor(spaces[i], dtype=torch.float64, device="cpu"),
+            )
             planes, smooth = (torch.from_numpy(np.atleast_3d(a)).permute(2, 0, 1) for a in (frame, made))
             run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, kernel_size, padding_mode)
             return made
@@ -92,12 +95,12 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         return
 
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
-        across, down = (float(v) for v in number)
+        across, down = _both(*number)
         own = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
         if own == (1, 1):
             np.copyto(target, source)
-        else:  # with a kernel of one pixel, sigma has no effect
-            cv2.GaussianBlur(source, own, across or 1.0, target, down or 1.0, cv2.BORDER_REFLECT_101)
+        else:
+            cv2.GaussianBlur(source, own, across, target, down, cv2.BORDER_REFLECT_101)
 
     _opencv.on_planes_with(out, image, _opencv.TYPES, blur, (sigma, 1))
 
@@ -107,12 +110,18 @@ def _by_native(out: Tensor, image: Tensor, sigmas: list[list[float]], size: tupl
     if not _native_agrees():
         return False
     view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes
-    tables = [_same_length([_weights(n, own[axis]) for own in sigmas]) for axis, n in enumerate(size)]
+    pairs = [_both(*own) for own in sigmas]
+    tables = [_same_length([_weights(n, own[axis]) for own in pairs]) for axis, n in enumerate(size)]
     return native.blur(view(out), view(in_format_of(image, out)), *tables)
 
 
+def _both(across: float, down: float) -> tuple[float, float]:
+    """Return the sigmas, 0 for one that follows from the size; without one of its own, y has that of x."""
+    return max(float(across), 0.0), max(float(down if down > 0 else across), 0.0)
+
+
 def _weights(size: int, sigma: float) -> tuple[int, ...]:
-    return _weights_of_levels(size, sigma) if size > 1 and sigma > formula.NO_BLUR else (256,)
+    return _weights_of_levels(size, sigma) if size > 1 and not 0 < sigma <= formula.NO_BLUR else (256,)
 
 
 def _same_length(rows: list[tuple[int, ...]]) -> np.ndarray:
@@ -128,6 +137,8 @@ def _window(size: int, sigma: float, levels: bool) -> int:
 
     With a small sigma only one pixel counts; on uint8 most of a wide window has weights of 0.
     """
+    if sigma <= 0:  # it follows from the size
+        return size
     if sigma <= formula.NO_BLUR:
         return 1
     return _short_window(size, sigma) if levels and size > 3 and _cuts_windows() else size
@@ -150,6 +161,9 @@ def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
     From the outside in, each weight is rounded with the error of the weights before it; the middle weight
     takes what is missing.
     """
+    if sigma <= 0 and size in formula.SHORT_KERNELS:
+        return formula.SHORT_KERNELS[size][size // 2 :]
+    sigma = sigma if sigma > 0 else formula.sigma_of(size)
     scale = -0.5 / (sigma * sigma)
     values = [exp(scale * x * x) for x in range(size // 2, 0, -1)]
     total = 2 * sum(values) + 1
@@ -168,7 +182,10 @@ def _weights_of_levels(size: int, sigma: float) -> tuple[int, ...]:
 _NOISE = np.random.default_rng(0).integers(0, 256, (37, 83), dtype=np.uint8)
 
 
-_PROBES = ((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3))
+_PROBES = (
+    *((3, 0.8), (5, 1.1), (9, 1.5), (23, 0.2), (23, 0.6), (23, 1.1), (31, 1.9), (15, 1.3)),
+    *((3, 0.0), (5, 0.0), (7, 0.0), (9, 0.0), (11, 0.0)),
+)
 
 
 @_slow_path.comparison("gaussian_blur", "OpenCV")
@@ -206,7 +223,7 @@ def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
     if _opencv.on_planes_with(out, image, types, work):
         return
     single = image.detach().float() if image.dtype in HALF else image.detach()
-    found = torch.empty(image.shape, dtype=single.dtype)
+    found = torch.empty(image.shape, dtype=single.dtype, device="cpu")
     for plane, target in zip(single.flatten(0, -3).numpy(), found.flatten(0, -3).numpy(), strict=True):
         _median_of_windows(plane, target, kernel_size)
     out.copy_(found)

@@ -58,6 +58,17 @@ def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("saturation", formula.adjust_saturation, out, image, factor)
 
 
+def _turned_by_pil(image: Image.Image, factor: float) -> Image.Image:
+    """Add to PIL's 256 hues, as torchvision does with PIL images."""
+    if image.mode != "RGB":
+        return image
+    hue, *others = image.convert("HSV").split()
+    shift = int(formula.hue_shift(torch.tensor(factor, dtype=torch.float64, device="cpu")).item())
+    hue = hue.point([(level + shift) % 256 for level in range(256)])
+    return Image.merge("HSV", (hue, *others)).convert("RGB")
+
+
+@_pil.like(_turned_by_pil)
 def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("hue", formula.adjust_hue, out, image, factor)
 
@@ -70,7 +81,21 @@ def _one_step(name: str, function: Callable[..., Tensor], out: Tensor, image: Te
     image = in_format_of(image, out)
     factors = factor.detach().expand(image.shape[:-3]) if factor.numel() > 1 else factor.detach()
     amounts = factors.reshape(-1, 1).double().numpy()
-    native.sequence(out, image, np.full(amounts.shape, native.STEPS.index(name), np.int32), amounts)
+    _run_native(out, image, np.full(amounts.shape, native.STEPS.index(name), np.int32), amounts)
+
+
+def _run_native(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) -> None:
+    """Run steps that one native pass computes together."""
+    native.sequence(out, image, kinds, _in_levels(kinds, amounts) if image.dtype == torch.uint8 else amounts)
+
+
+def _in_levels(kinds: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+    """Return the amounts of steps with those that are whole numbers for uint8 as such."""
+    is_hue = kinds == native.STEPS.index("hue")
+    if not is_hue.any():
+        return amounts
+    turns = np.where(is_hue, np.trunc(amounts * 255), 0.0)
+    return np.where(is_hue, np.where(np.isfinite(turns), turns, 0.0) % 256, amounts)
 
 
 def _has_rgb_passes(image: Tensor) -> bool:
@@ -197,18 +222,18 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
     kinds[~is_step] = -1
     amounts = np.take_along_axis(numbers.double().numpy(), chosen, 1)
     if is_simple:
-        native.sequence(out, image, kinds, amounts)
+        _run_native(out, image, kinds, amounts)
         return True
     for name, limit in (("posterize", np.trunc), ("solarize", np.ceil)):  # levels are whole numbers
         there = kinds == native.ALL_STEPS.index(name)
         amounts[there] = limit(np.nan_to_num(amounts[there], nan=0 if name == "posterize" else 256))
         amounts[there] = amounts[there].clip(0, 8 if name == "posterize" else 256)
-    return native.steps(out, image, kinds, amounts)
+    return native.steps(out, image, kinds, _in_levels(kinds, amounts))
 
 
 def _agrees(step: str) -> bool:
     """Return whether the native step has the bits of the installed PIL, if PIL has the step."""
-    return step in ("hue", "invert") or _pil.agrees(step if step in _pil.names() else f"adjust_{step}")
+    return step == "invert" or _pil.agrees(step if step in _pil.names() else f"adjust_{step}")
 
 
 def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:
@@ -226,7 +251,7 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
         if source is out and names[which] == "sharpness":  # it reads neighbors of the pixel it writes
             source = out.clone()
         kernel, takes_amount = _STEPS[names[which]]
-        amount = (torch.tensor(amounts[which], dtype=torch.float64),) if takes_amount else ()
+        amount = (torch.tensor(amounts[which], dtype=torch.float64, device="cpu"),) if takes_amount else ()
         kernel(out, source, *amount)
         source = out
     if pending:
@@ -237,8 +262,8 @@ def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float]
 
 def _run_pending(out: Tensor, source: Tensor, steps: list[tuple[int, float]]) -> None:
     kinds, amounts = zip(*steps, strict=True)
-    native.sequence(out, source, np.array([kinds], np.int32), np.array([amounts]))
+    _run_native(out, source, np.array([kinds], np.int32), np.array([amounts]))
 
 
-#: The steps that PIL has too, among those that one native pass computes together.
-_FUSED_LIKE_PIL = ("adjust_brightness", "adjust_contrast", "adjust_saturation")
+#: The operators that one native pass computes together.
+_FUSED_LIKE_PIL = tuple(f"adjust_{name}" for name in native.STEPS)

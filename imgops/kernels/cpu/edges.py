@@ -45,7 +45,7 @@ def laplacian(out: Tensor, image: Tensor, kernel_size: int, padding_mode: str) -
         # OpenCV leaves these planes to Intel's library, whose code for AVX2 rounds by the address of the
         # result (docs/reports/opencv-laplacian.md). PyTorch's memory always begins at a multiple of 64, so
         # that a plane has the same bits alone and anywhere in a batch.
-        made = torch.empty(a.shape).numpy()
+        made = torch.empty(a.shape, dtype=torch.float32, device="cpu").numpy()
         cv2.Laplacian(a, depth, made, kernel_size, borderType=flag)
         if b is not None:
             np.copyto(b, made)

@@ -103,6 +103,8 @@ def _sharpen(image: Image.Image, radius: float, percent: float, threshold: float
 
 def _box(radius: float) -> np.ndarray:
     """Return the weights of a box of fractional width; three such boxes have the deviation ``radius``."""
-    whole, part = (v.item() for v in formula.box(torch.tensor(radius, dtype=torch.float64), False))
+    whole, part = (
+        v.item() for v in formula.box(torch.tensor(radius, dtype=torch.float64, device="cpu"), False)
+    )
     taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
     return taps / taps.sum()

@@ -298,8 +298,8 @@ def _by_index(
     core = 3 if op == "remap" else 2
     shared = where.shape[: where.ndim - core].numel() == 1
     batch = () if shared else tuple(image.shape[:-3])
-    numbers = torch.arange(1, height * width + 1, dtype=torch.float32).reshape(1, height, width)
-    taken = torch.empty((*batch, 1, *out.shape[-2:]), dtype=torch.float32)
+    numbers = torch.arange(1, height * width + 1, dtype=torch.float32, device="cpu").reshape(1, height, width)
+    taken = torch.empty((*batch, 1, *out.shape[-2:]), dtype=torch.float32, device="cpu")
     own = where.detach().reshape(where.shape[where.ndim - core :]) if shared else where
     numbers = numbers.expand(*batch, 1, height, width).contiguous()
     _by_opencv(op, taken, numbers, own, None, "nearest", padding_mode, warp)

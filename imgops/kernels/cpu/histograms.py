@@ -12,7 +12,6 @@ from imgops import _layout
 from imgops.decomposition import histograms as formula
 from imgops.kernels.cpu import _opencv, _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
-from imgops.kernels.cpu.color_space import cvt_color
 from imgops.kernels.cpu.levels import GRAY_LEVELS, lut
 from imgops.kernels.decompositions import run_decomposition
 
@@ -42,15 +41,8 @@ def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int
         cv2.insertChannel(light, lab, 0)
         return cv2.cvtColor(lab, cv2.COLOR_LAB2RGB, target)
 
-    if image.dtype in HALF:
-        in_single(_clahe_of_color, out, image, clip_limit, tiles_x, tiles_y)
-    elif not _opencv.on_frames(out, image, (torch.uint8,), work):
-        lab = torch.empty_like(out)  # this memory format is one that OpenCV can write
-        cvt_color(lab, image, "rgb2lab")
-        light = lab[..., :1, :, :] / 100
-        clahe(light, light.clone(), clip_limit, tiles_x, tiles_y)
-        lab[..., :1, :, :] = light * 100
-        cvt_color(out, lab, "lab2rgb")
+    if not _opencv.on_frames(out, image, (torch.uint8,), work):
+        run_decomposition(out, formula.clahe, image, clip_limit, tiles_x, tiles_y)
 
 
 def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:

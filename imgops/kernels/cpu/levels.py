@@ -98,7 +98,7 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
         run_decomposition(out, function, image, *parameters)
         return
     batch = torch.broadcast_shapes(*[p.shape for p in parameters])
-    levels = torch.arange(256, dtype=torch.uint8).expand(*batch, 1, 1, 256)
+    levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(*batch, 1, 1, 256)
     with _torch_private.default_dispatch_state(), torch.no_grad():
         lut(out, image, function(levels, *parameters).squeeze(-2))
 

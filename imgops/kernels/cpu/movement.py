@@ -172,7 +172,9 @@ def pad(
 
 def _repeated_pixels(padding_mode: str, size: int, before: int, after: int) -> Tensor:
     """Return the index of the pixel that each pixel of a padded axis repeats."""
-    return fold_positions(padding_mode, torch.arange(-before, size + after), size)
+    return fold_positions(
+        padding_mode, torch.arange(-before, size + after, dtype=torch.int64, device="cpu"), size
+    )
 
 
 Scalar = tuple[float, ...]

@@ -7,7 +7,7 @@ uint8         PIL's integers: native, or PIL itself          ``cv2.resize``
 float32       PIL's weights: native, or PIL's mode F         ``cv2.resize``
 float64       PIL's weights in double: native, or ATen       OpenCV's weights in double, likewise
 float16       as float32, rounded once                       as float32, rounded once
-any, nearest  the pixels that PIL takes                      the pixels that OpenCV takes
+any, nearest  the pixels that PIL takes                      the pixels that OpenCV or PyTorch takes
 ============  =============================================  ====================================
 
 Neither library has a true float64 path: PIL has none, and OpenCV keeps its weights in single precision.
@@ -46,8 +46,9 @@ def resize(
 ) -> None:
     if out.numel() == 0:
         return
-    if interpolation == "nearest":
-        _each_region(out, image, box, image, partial(_nearest, antialias=antialias))
+    if interpolation.endswith("nearest"):
+        work = partial(_nearest, interpolation=interpolation, antialias=antialias)
+        _each_region(out, image, box, image, work)
     elif image.dtype in HALF:
         in_single(resize, out, image, box, height, width, interpolation, antialias)
     elif antialias:
@@ -74,7 +75,7 @@ def resize_out(
     interleaved = _layout.is_interleaved(image)
     if out.is_contiguous():
         out = _layout.in_usual_strides(out.detach(), False)  # the same memory
-    by_opencv = not antialias and interpolation != "nearest" and image.dtype in _OPENCV_HAS
+    by_opencv = not antialias and not interpolation.endswith("nearest") and image.dtype in _OPENCV_HAS
     if by_opencv and _layout.is_window(out, interleaved) and out.numel():
         _by_opencv(out, image, interpolation, interleaved)
         return
@@ -101,8 +102,8 @@ def resize_adjoint(
     size = tuple(grad.shape[-2:])
 
     def one(target: Tensor, source: Tensor, region: Region) -> None:
-        if interpolation == "nearest":
-            _scatter(target, source, *_positions((height, width), region, size, antialias))
+        if interpolation.endswith("nearest"):
+            _scatter(target, source, *_positions((height, width), region, size, interpolation, antialias))
             return
         if antialias:
             single = grad.dtype != torch.float64
@@ -141,7 +142,10 @@ def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
     """Copy the boxes of a batch if each has the size of the result; return False if nothing was done."""
     rows = boxes.expand(image.shape[0], 4)
     sizes = rows[:, 2:] - rows[:, :2]
-    if boxes.dtype != torch.int64 or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]])).all():
+    if (
+        boxes.dtype != torch.int64
+        or not (sizes == torch.tensor([out.shape[-1], out.shape[-2]], dtype=torch.int64, device="cpu")).all()
+    ):
         return False
     return native.crop_each(out, image, rows[:, :2].contiguous().numpy())
 
@@ -205,9 +209,12 @@ def _each_region(
 
 
 def _positions(
-    source: Sequence[int], region: Region, size: Sequence[int], antialias: bool
+    source: Sequence[int], region: Region, size: Sequence[int], interpolation: str, antialias: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and the column that the nearest filter takes for each output."""
+    if interpolation == "torch_nearest":
+        rows = _resampling_tables.torch_nearest(source[0], size[0])
+        return rows, _resampling_tables.torch_nearest(source[1], size[1])
     if antialias:
         left, top, right, bottom = region
         rows = _resampling_tables.pil_nearest(source[0], top, bottom, size[0])
@@ -216,8 +223,8 @@ def _positions(
     return rows, _resampling_tables.opencv_nearest(source[1], size[1])
 
 
-def _nearest(out: Tensor, image: Tensor, region: Region, antialias: bool) -> None:
-    rows, columns = _positions(image.shape[-2:], region, out.shape[-2:], antialias)
+def _nearest(out: Tensor, image: Tensor, region: Region, interpolation: str, antialias: bool) -> None:
+    rows, columns = _positions(image.shape[-2:], region, out.shape[-2:], interpolation, antialias)
     target, source = _layout.array(out), _layout.array(image)
     if _layout.writes_interleaved(out):  # whole pixels move together
         target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)
@@ -263,7 +270,7 @@ def _by_opencv(out: Tensor, image: Tensor, interpolation: str, interleaved: bool
     """Run ``cv2.resize`` on each plane of a planar image, or on each HWC frame of an interleaved one."""
     height, width = out.shape[-2:]
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
-        planar = torch.empty(out.shape, dtype=out.dtype)
+        planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         _by_opencv(planar, image.contiguous(), interpolation, False)
         out.copy_(planar)
         return

@@ -87,7 +87,56 @@ def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
 
 @inline
 def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
-    """Return the three channels with their hue turned by ``factor`` of a full circle.
+    """Return the three channels with their hue turned by ``factor`` of a full circle."""
+    if LEVELS:
+        r, g, b = _turn_levels(r, g, b, _hue_shift(factor.to(tl.float64)))
+    else:
+        r, g, b = _turn_reals(r, g, b, factor.to(tl.float32))
+    return r, g, b
+
+
+@inline
+def _hue_shift(factor):
+    """Return the whole number of PIL's 256 hues for a factor, 0 for one that is not finite."""
+    shift = factor * 255
+    shift = tl.where(shift < 0, -tl.floor(-shift), tl.floor(shift))
+    shift = shift - tl.floor(shift * 0.00390625) * 256
+    return tl.where(shift == shift, shift, 0.0).to(tl.float32)
+
+
+@inline
+def _turn_levels(r, g, b, shift):
+    """Convert to PIL's mode HSV, add to the hue, and convert back.
+
+    PIL rounds a hue as these floats do. The other results have the bits of whole numbers, because all sums and
+    products stay below 2^24.
+    """
+    most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
+    chroma = most - least
+    low_blue, low_red = least == b, least == r
+    apart = tl.where(low_blue, r - g, tl.where(low_red, g - b, b - r))
+    base = tl.where(low_blue, 1.0, tl.where(low_red, 3.0, tl.where(apart < 0, -1.0, 5.0)))
+    hue = base - tl.div_rn(apart, tl.maximum(chroma, 1.0))
+    hue = tl.div_rn(hue, tl.full(r.shape, 6.0, tl.float32))
+    hue = tl.floor(tl.where(hue < 0, hue + 1, hue) * 255) + shift
+    hue = 2 * tl.where(hue < 256, hue, hue - 256)
+    color = most * tl.floor(tl.div_rn(255 * chroma, tl.maximum(most, 1.0)))
+    r = most - tl.floor((color * _fall(hue + 425) + 10837.5) * 4.6136101499423299e-05)
+    g = most - tl.floor((color * _fall(hue + 255) + 10837.5) * 4.6136101499423299e-05)
+    b = most - tl.floor((color * _fall(hue + 85) + 10837.5) * 4.6136101499423299e-05)
+    return r, g, b
+
+
+@inline
+def _fall(place):
+    """Return how far a channel is below the greatest, in 85ths, at one of 510 places on the color circle."""
+    place = tl.where(place < 510, place, place - 510)
+    return tl.minimum(tl.maximum(tl.minimum(place, 340 - place), 0.0), 85.0)
+
+
+@inline
+def _turn_reals(r, g, b, factor):
+    """Turn the hue in real numbers.
 
     Along the color circle, which has a length of 6, each channel rises, stays, falls and stays again, a third of the
     circle after the one before. Red is below the greatest channel by ``2 - |turn + 5 - 8|`` of the chroma, green by
@@ -96,35 +145,28 @@ def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
     """
     most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     chroma = most - least
-    if LEVELS:
-        scale = tl.div_rn(tl.full(r.shape, 1.0, tl.float32), tl.maximum(chroma, 1.0))
-    else:
-        scale = tl.div_rn(tl.full(r.shape, 1.0, tl.float32), tl.where(chroma == 0, 1.0, chroma))
+    scale = tl.div_rn(tl.full(r.shape, 1.0, tl.float32), tl.where(chroma == 0, 1.0, chroma))
     is_red, is_green = most == r, most == g
     difference = tl.where(is_red, g - b, tl.where(is_green, b - r, r - g))
     turn = difference * scale + tl.where(is_red, 0.0, tl.where(is_green, 2.0, 4.0))
     turn = turn + factor * 6
     turn = fma(tl.floor(turn * 0.16666666666666666), -6.0, turn)
     less = least - most
-    r = _hue_channel(chroma * (2 - tl.abs(turn + 5 - 8)), most, chroma, LEVELS)
-    g = _hue_channel(tl.fma(chroma, tl.abs(turn + 3 - 5), less), most, chroma, LEVELS)
-    b = _hue_channel(tl.fma(chroma, tl.abs(turn - 4), less), most, chroma, LEVELS)
+    r = _below(chroma * (2 - tl.abs(turn + 5 - 8)), most, chroma)
+    g = _below(tl.fma(chroma, tl.abs(turn + 3 - 5), less), most, chroma)
+    b = _below(tl.fma(chroma, tl.abs(turn - 4), less), most, chroma)
     return r, g, b
 
 
 @inline
-def _hue_channel(fall, most, chroma, LEVELS: tl.constexpr):
+def _below(fall, most, chroma):
     """Return a channel that is below the greatest by ``fall``, clamped to the chroma."""
-    if LEVELS:  # scaled as torchvision rounds floats to levels, which does not exceed 255.999
-        value = tl.floor((most - tl.minimum(tl.maximum(fall, 0.0), chroma)) * 1.003917647)
-    else:
-        fall = tl.minimum(
-            tl.maximum(fall, 0.0, propagate_nan=tl.PropagateNan.ALL),
-            chroma,
-            propagate_nan=tl.PropagateNan.ALL,
-        )
-        value = unit(most - fall)
-    return value
+    fall = tl.minimum(
+        tl.maximum(fall, 0.0, propagate_nan=tl.PropagateNan.ALL),
+        chroma,
+        propagate_nan=tl.PropagateNan.ALL,
+    )
+    return unit(most - fall)
 
 
 @inline

@@ -25,12 +25,12 @@ from imgops.kernels.cuda._words import (
 )
 
 
-def take_nearest(out: Tensor, image: Tensor, regions: Any, by_pil: bool) -> Any:
-    """Write the pixels of an image that PIL or OpenCV takes of the regions of its rows and columns."""
+def take_nearest(out: Tensor, image: Tensor, regions: Any, rule: str) -> Any:
+    """Write the pixels of an image that PIL, OpenCV or PyTorch takes of the regions of its rows and columns."""
     if not has_carrier(image):
         return NotImplemented
     (rows, rows_n), (columns, columns_n) = (
-        _resampling_tables.nearest(r, n, image.device, by_pil=by_pil)
+        _resampling_tables.nearest(r, n, image.device, rule)
         for r, n in zip(regions, out.shape[-2:], strict=True)
     )
     whole = output_batch(out)

@@ -408,8 +408,11 @@ def _opencv_kernel(
         tl.store(count + table * out_size + o, end - begin + 1, mask=inside)
 
 
-def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> tuple[Tensor, int]:
-    """Return the pixel that each output takes (-1 for no pixel), and the step from image to image."""
+def nearest(region: Region, out: int, device: torch.device, rule: str) -> tuple[Tensor, int]:
+    """Return the pixel that each output takes (-1 for no pixel), and the step from image to image.
+
+    ``rule`` is "pil", "opencv" or "torch".
+    """
 
     def make() -> Tensor:
         found = torch.empty((region.count, out), dtype=torch.int32, device=device)
@@ -419,7 +422,7 @@ def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> 
             _nearest_kernel,
             -(-region.count // 32),
             *(found, boxes, sizes, region.axis, region.size, out, region.count),
-            PIL=by_pil,
+            RULE=rule,
             WHOLE=region.boxes is None,
             CUT=region.is_cut,
             SIZED=region.sizes is not None,
@@ -430,13 +433,13 @@ def nearest(region: Region, out: int, device: torch.device, *, by_pil: bool) -> 
 
     if region.boxes is not None:
         return make(), out if region.count > 1 else 0
-    return cached(("nearest", by_pil, region.size, out), device, make), 0
+    return cached(("nearest", rule, region.size, out), device, make), 0
 
 
 @kernel(tensors=3)
 def _nearest_kernel(
     index, boxes, image_sizes, axis, size, out_size, tables,
-    PIL: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
+    RULE: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the nearest pixels of a box in each lane.
 
@@ -449,10 +452,12 @@ def _nearest_kernel(
     low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     step = extent / out_size
     x = low + step * 0.5 + table.to(tl.float64) * 0
-    if not PIL:
+    if RULE == "opencv":
         scale = 1.0 / ((low * 0 + out_size) / extent)
+    elif RULE == "torch":  # in single precision
+        scale = (extent / out_size).to(tl.float32)
     for o in range(out_size):
-        if PIL:
+        if RULE == "pil":
             at = x.to(tl.int32)
             at = tl.where((x < 0) | (at >= limit), -1, at + origin)
             x += step

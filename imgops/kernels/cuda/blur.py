@@ -170,6 +170,10 @@ def _gaussian_kernel(
     """
     lane = tl.minimum(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), count - 1)
     sigma, reach = tl.load(sigmas + lane), tl.where(lane % 2 == 0, reach_x, reach_y)
+    sigma = tl.where(sigma > 0, sigma, tl.load(sigmas + (lane - lane % 2)))
+    is_short = (sigma <= 0) & (reach > 0) & (reach <= 4)
+    # OpenCV's standard deviation for a size
+    sigma = tl.where(sigma > 0, sigma, (reach.to(tl.float64) - 1) * 0.3 + 0.8)
     blurs = sigma > 0.02
     scale = -0.5 / tl.where(blurs, sigma * sigma, 1.0)
     row = weights + lane.to(tl.int64) * step
@@ -184,6 +188,7 @@ def _gaussian_kernel(
     for i in range(most):
         x = most - i
         value = tl.where(blurs & (x <= reach), tl.exp(scale * x * x) / total, 0.0)
+        value = tl.where(is_short & (x <= reach), _short_weight(reach, x), value)
         if LEVELS:
             exact = value * 256 + error
             value = round_half_even(exact)
@@ -192,12 +197,23 @@ def _gaussian_kernel(
         far = tl.where((value != 0) & (far == 0), x, far)
         tl.store(row + 1 + x, value.to(weights.dtype.element_ty))
     middle = tl.where(blurs, 1 / total, 1.0)
+    middle = tl.where(is_short, _short_weight(reach, 0), middle)
     if LEVELS:
         middle = 256 - 2 * found
     tl.store(row, far.to(weights.dtype.element_ty))
     tl.store(row + 1, middle.to(weights.dtype.element_ty))
     for i in tl.static_range(ZEROS):
         tl.store(row + (2 + most + i), far.to(weights.dtype.element_ty) * 0)
+
+
+@inline
+def _short_weight(reach, x):
+    """Return a weight of the kernels that OpenCV has as integers; ``SHORT_KERNELS``, a byte for each weight."""
+    four = tl.full(reach.shape, 0x040D1E333C, tl.int64)
+    bytes = tl.where(
+        reach == 1, 0x4080, tl.where(reach == 2, 0x104060, tl.where(reach == 3, 0x081C3848, four))
+    )
+    return ((bytes >> (8 * tl.minimum(x, 7)).to(tl.int64)) & 255).to(tl.float64) * 0.00390625
 
 
 @inline

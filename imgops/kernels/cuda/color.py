@@ -415,7 +415,7 @@ def _step(STEP: tl.constexpr, r, g, b, amount, mean, tables, CHANNELS: tl.conste
         r, g, b = _color_steps.mix_all(gray, r, g, b, tl.load(amount).to(tl.float32), RGB, LEVELS)
     elif STEP == "h":
         if RGB:
-            r, g, b = _color_steps.turn_hue(r, g, b, tl.load(amount).to(tl.float32), LEVELS)
+            r, g, b = _color_steps.turn_hue(r, g, b, tl.load(amount), LEVELS)
     elif STEP == "p":
         bits = tl.load(amount).to(tl.float64)
         r = _color_steps.posterize(r, bits, LEVELS)

@@ -46,15 +46,15 @@ _LANES = 1024
 
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Any:
-    if image.dtype not in PIXELS:
-        return NotImplemented
+    if image.dtype not in PIXELS or (image.shape[-3] == 3 and image.dtype != torch.uint8):
+        return NotImplemented  # float colors need double precision, see the decomposition
     if out.numel() == 0:
         return None
     limits, limit_n = parameter(clip_limit, image, 0)
     if image.shape[-3] == 1:
         _equalize_tiles(output_batch(out), batch(image), limits, limit_n, tiles_x, tiles_y)
         return None
-    lab = torch.empty_like(out, dtype=torch.uint8 if image.dtype == torch.uint8 else torch.float32)
+    lab = torch.empty_like(out)
     cvt_color(lab, image, "rgb2lab")
     light = output_batch(lab)[:, :1]
     _equalize_tiles(light, light, limits, limit_n, tiles_x, tiles_y, is_light=True)

@@ -109,8 +109,8 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
     regions = _regions(image.shape[-2:], boxes, sizes)
     if out.numel() == 0:
         return None
-    if name == "nearest":
-        return take_nearest(out, image, regions, antialias)
+    if name.endswith("nearest"):
+        return take_nearest(out, image, regions, _rule(name, antialias))
     if image.dtype != torch.uint8 and image.dtype not in FLOATS:
         return NotImplemented
     target = output_batch(out)
@@ -177,8 +177,9 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
         return NotImplemented
     if out.numel() == 0:
         return None
-    if name == "nearest":
-        tables = tuple(_of_taken(r, n, device, antialias) for r, n in zip(regions, size, strict=True))
+    if name.endswith("nearest"):
+        rule = _rule(name, antialias)
+        tables = tuple(_of_taken(r, n, device, rule) for r, n in zip(regions, size, strict=True))
     else:
         tables = _tables(name, regions, size, antialias, device)
     rows, columns = (t.transposed(n) for t, n in zip(tables, out.shape[-2:], strict=True))
@@ -203,12 +204,17 @@ def _tables(name: str, regions: Any, size: Any, antialias: bool, device: torch.d
     return tuple(_resampling_tables.opencv(name, r, n, device, kind="bands") for r, n in axes)
 
 
-def _of_taken(region: Region, out: int, device: torch.device, by_pil: bool) -> Table:
+def _rule(name: str, antialias: bool) -> str:
+    """Return whose nearest pixel is taken."""
+    return "torch" if name == "torch_nearest" else "pil" if antialias else "opencv"
+
+
+def _of_taken(region: Region, out: int, device: torch.device, rule: str) -> Table:
     """Return the nearest filter as a table with a weight of 1.
 
     At the end of the image a box without extent takes no pixel.
     """
-    index, step = _resampling_tables.nearest(region, out, device, by_pil=by_pil)
+    index, step = _resampling_tables.nearest(region, out, device, rule)
     taken = index >= 0
     first = torch.where(taken, index, region.size)
     weight = torch.ones((1, 1, out), dtype=torch.float32, device=device)

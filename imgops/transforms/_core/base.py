@@ -397,7 +397,9 @@ class RandomTransform(OperatorTransform):
             return self._draw(inputs)
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if self._has_probability and torch.rand(1).item() >= in_float32(self.p):  # type: ignore[attr-defined]
+        if self._has_probability and torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(
+            self.p
+        ):  # type: ignore[attr-defined]
             return None
         if inputs and type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
@@ -685,7 +687,7 @@ def in_float32(p: float) -> float:
 def like(samples: int, channels: int, height: int, width: int) -> Tensor:
     """Return a tensor on the meta device, from which a transform reads the size of its input."""
     shape = (channels, height, width) if samples == 1 else (samples, channels, height, width)
-    return torch.empty(shape, device="meta")
+    return torch.empty(shape, device="meta", dtype=torch.float32)
 
 
 def batch_of(inputs: list[Any]) -> int | None:

@@ -80,12 +80,14 @@ def _sizes_fake(
     least: Sequence[int],
     description: str,
 ) -> Tensor:
-    return torch.empty((*(new_size(min=low) for low in least), 0), device=numbers.device)
+    return torch.empty((*(new_size(min=low) for low in least), 0), device=numbers.device, dtype=torch.float32)
 
 
 def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
     return torch.empty(
-        (*programs.from_description(description).sampled_sizes(numbers.tolist(), height, width), 0)
+        (*programs.from_description(description).sampled_sizes(numbers.tolist(), height, width), 0),
+        dtype=torch.float32,
+        device="cpu",
     )
 
 

@@ -91,7 +91,9 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _draw(self, inputs: Any) -> Numbers | None:
         return (
-            None if torch.rand(1).item() >= in_float32(self.p) else self.pack(self.make_params(inputs), 0, 0)
+            None
+            if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p)
+            else self.pack(self.make_params(inputs), 0, 0)
         )
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
@@ -220,7 +222,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             return torch.select_scatter(batch, result, 0, at)  # an index would be copied to the device
         self._check(image, kind)
         every = len(places) == len(image)
-        index = torch.tensor(places)
+        index = torch.tensor(places, dtype=torch.int64, device="cpu")
         part = image if every else image.index_select(0, index.to(image.device, non_blocking=True))
         numbers = rows if every else rows.index_select(0, index.to(rows.device))
         params = self._batch_arguments(numbers, image.ndim - 4)
@@ -312,21 +314,21 @@ def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> An
 
 
 def uniform(bounds: tuple[float, float]) -> float:
-    return float(torch.empty(1, dtype=torch.float64).uniform_(*bounds))
+    return float(torch.empty(1, dtype=torch.float64, device="cpu").uniform_(*bounds))
 
 
 def integer(bounds: tuple[int, int]) -> int:
     """Draw an integer from a range, which includes both ends."""
-    return int(torch.randint(bounds[0], bounds[1] + 1, ()))
+    return int(torch.randint(bounds[0], bounds[1] + 1, (), device="cpu"))
 
 
 def odd(bounds: tuple[int, int]) -> int:
-    return bounds[0] + 2 * int(torch.randint((bounds[1] - bounds[0]) // 2 + 1, ()))
+    return bounds[0] + 2 * int(torch.randint((bounds[1] - bounds[0]) // 2 + 1, (), device="cpu"))
 
 
 def seed() -> int:
     """Draw a seed, from which noise of the image's size is made when the transform is applied."""
-    return int(torch.randint(2**53, ()))
+    return int(torch.randint(2**53, (), device="cpu"))
 
 
 def from_seed(value: float) -> torch.Generator:

@@ -283,9 +283,9 @@ def run_program(
         are_lists = are_lists and type(row) is list
         rows.append(row)
     if are_lists and rows:
-        out.copy_(torch.tensor(rows, dtype=torch.float64))
+        out.copy_(torch.tensor(rows, dtype=torch.float64, device="cpu"))
     elif rows:
-        torch.stack([torch.as_tensor(row, dtype=torch.float64) for row in rows], out=out)
+        torch.stack([torch.as_tensor(row, dtype=torch.float64, device="cpu") for row in rows], out=out)
 
 
 def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
@@ -308,7 +308,7 @@ def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
         row += numbers
     if not long:
         return row
-    whole = torch.tensor(row, dtype=torch.float64)
+    whole = torch.tensor(row, dtype=torch.float64, device="cpu")
     for start, numbers in long:
         whole[start : start + len(numbers)] = numbers
     return whole
@@ -402,7 +402,10 @@ def _beside_kernel(
     description: str,
     kind: str,
 ) -> None:
-    transform, image = from_description(description), torch.empty((3, height, width), device="meta")
+    transform, image = (
+        from_description(description),
+        torch.empty((3, height, width), device="meta", dtype=torch.float32),
+    )
     numbers = None
     if gate.item():
         inputs = [image, annotation_kinds.tv_tensor(annotations.detach(), kind, (height, width))]
@@ -410,7 +413,7 @@ def _beside_kernel(
             numbers = transform.draw(inputs)
     if numbers is None:
         numbers = transform.neutral_beside(count, height, width)
-    out.copy_(torch.tensor(numbers, dtype=torch.float64))
+    out.copy_(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
 
 
 @operator("imgops_transforms::sample_beside", kernel=_beside_kernel, fake=_beside_fake, random=True)

@@ -198,7 +198,7 @@ def own_generators() -> Iterator[None]:
     if not _draws.has_key:
         yield
         return
-    seed = int(torch.randint(2**32, ()))
+    seed = int(torch.randint(2**32, (), device="cpu"))
     before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)
@@ -214,5 +214,5 @@ def noise(out: torch.Tensor) -> None:
     if out.is_cpu or not _draws.has_key:
         out.normal_()
         return
-    seed = int(torch.randint(2**62, ()))
+    seed = int(torch.randint(2**62, (), device="cpu"))
     out.normal_(generator=torch.Generator(out.device).manual_seed(seed))

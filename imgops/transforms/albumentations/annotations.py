@@ -76,7 +76,7 @@ class _Filter(RandomTransform, v2.Transform):
 
     def _visible(self, boxes: Tensor, canvas: tuple[int, int]) -> Tensor:
         """Return the visible parts of boxes ``(n, 4)``; those that are dropped become 0."""
-        limit = torch.tensor([canvas[1], canvas[0]] * 2, dtype=boxes.dtype)
+        limit = torch.tensor([canvas[1], canvas[0]] * 2, dtype=boxes.dtype, device="cpu")
         clipped = torch.minimum(boxes.clamp(min=0), limit)
         wide, high = (clipped[:, 2:] - clipped[:, :2]).unbind(-1)
         whole = (boxes[:, 2:] - boxes[:, :2]).prod(-1)

@@ -71,7 +71,7 @@ class Call:
         for name, kind in (("bboxes", "bboxes"), ("keypoints", "keypoints")):
             if name in inputs:
                 rows[kind] = ROWS[kind]
-                inputs[ROWS[kind]] = torch.arange(len(data[name]))
+                inputs[ROWS[kind]] = torch.arange(len(data[name]), dtype=torch.int64, device="cpu")
         labels = {field for p in processors.values() for field in p.params.label_fields or ()}
         for kind, processor in processors.items():
             for field in processor.params.label_fields or ():
@@ -83,7 +83,8 @@ class Call:
         }
         self._restore(result, data, out, processors)
         for name in boxes_are_tensors & result.keys():
-            result[name] = torch.tensor(result[name])
+            dtype = None if isinstance(result[name], np.ndarray) else torch.float32
+            result[name] = torch.tensor(result[name], dtype=dtype, device="cpu")
         return result
 
     def _is_tensor(self, name: str, value: Any) -> bool:
@@ -179,7 +180,7 @@ class Call:
             each = [x if isinstance(x, Tensor) else _labels(x) for x in value]
             return tv_tensors.Mask(torch.stack(each))
         if kind == "bboxes":
-            sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64)
+            sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64, device="cpu")
             corners = torch.from_numpy(np.asarray(_table(value)[:, :4], dtype=np.float64)) * sides
             return tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=canvas, clamping_mode=None)
         if kind == "keypoints":

@@ -142,8 +142,8 @@ def _normalize(given: Any) -> list[Any]:
 
 
 def _to_float(given: Any) -> list[Any]:
-    line = {"shift": torch.zeros(1), "factor": torch.ones(1)}
-    return [_Shares("ToFloat", tables=_tensors_of(given), largest=given.max_value, **line)]
+    zero, one = (torch.full((1,), x, dtype=torch.float32, device="cpu") for x in (0.0, 1.0))
+    return [_Shares("ToFloat", tables=_tensors_of(given), largest=given.max_value, shift=zero, factor=one)]
 
 
 def _from_float(given: Any) -> list[Any]:

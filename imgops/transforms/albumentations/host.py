@@ -97,8 +97,8 @@ def normalized(corners: Tensor, canvas: tuple[int, int]) -> np.ndarray:
     """
     whole = corners.round()
     corners = torch.where((corners - whole).abs() < 1e-9, whole, corners)
-    sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64)
-    places = torch.arange(len(corners), dtype=torch.float64)[:, None]
+    sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64, device="cpu")
+    places = torch.arange(len(corners), dtype=torch.float64, device="cpu")[:, None]
     return torch.cat([corners.double() / sides, places], 1).numpy()
 
 
@@ -351,7 +351,7 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         high, wide = self._size_after(params, canvas)
         out = torch.zeros_like(boxes)
         places = torch.from_numpy(np.asarray(moved[:, 4], dtype=np.int64))
-        sides = torch.tensor([wide, high, wide, high], dtype=torch.float64)
+        sides = torch.tensor([wide, high, wide, high], dtype=torch.float64, device="cpu")
         out[places] = torch.from_numpy(np.asarray(moved[:, :4], dtype=np.float64)) * sides
         return out
 

@@ -155,8 +155,8 @@ def _resized_boxes(boxes: Any, size: Any) -> Any:
     if boxes.format.value not in ("XYXY", "XYWH", "CXCYWH"):
         return v2.functional.resize(boxes, list(size))
     plain, (height, width) = _subclass.plain(boxes), boxes.canvas_size
-    before = torch.tensor([width, height] * 2, dtype=torch.float64)
-    after = torch.tensor([size[1], size[0]] * 2, dtype=torch.float64)
+    before = torch.tensor([width, height] * 2, dtype=torch.float64, device="cpu")
+    after = torch.tensor([size[1], size[0]] * 2, dtype=torch.float64, device="cpu")
     moved = _geometry.restore_dtype(plain.double() / before * after, plain)
     return _dispatch.wrap_like(moved, boxes, tuple(size))
 

@@ -43,7 +43,7 @@ def _hue(image: Tensor, given: Any, params: Params) -> Tensor | None:
     shifts = [params[name] for name in ("hue_shift", "sat_shift", "val_shift")]
     if image.dtype != torch.uint8 or image.shape[-3] != 3 or not any(shifts):
         return None
-    amounts = torch.tensor([2 * shifts[0], *shifts[1:]], dtype=torch.float64)
+    amounts = torch.tensor([2 * shifts[0], *shifts[1:]], dtype=torch.float64, device="cpu")
     return hsv_shifted(image, amounts)
 
 
@@ -92,7 +92,11 @@ def _with_holes(image: Tensor, given: Any, params: Params) -> Tensor | None:
     if isinstance(fill, str):
         return None
     out = image.clone()
-    values: Any = torch.tensor(np.asarray(fill, dtype=np.float64)).to(out).reshape(-1, 1, 1)
+    values: Any = (
+        torch.tensor(np.asarray(fill, dtype=np.float64), dtype=torch.float64, device="cpu")
+        .to(out)
+        .reshape(-1, 1, 1)
+    )
     for left, top, right, bottom in np.asarray(params["holes"]).astype(int).tolist():
         out[..., top:bottom, left:right] = values
     return out

@@ -66,11 +66,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
     def _makes_planar(self) -> bool:  # type: ignore[override]
         return self.hue is not None
 
-    def is_pils(self) -> bool:
-        return self.hue is None  # PIL rotates hues in 8 bits
-
     def outweighs_pil(self) -> bool:
-        return sum(f is not None for f in (self.brightness, self.contrast, self.saturation)) > 1
+        return sum(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue)) > 1
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return self._pack_steps(values, values["fn_idx"].tolist())
@@ -78,7 +75,10 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         steps = [int(i) for i in numbers[:4] if i >= 0]
         order = [*steps, *(i for i in range(4) if i not in steps)]
-        return {"fn_idx": torch.tensor(order), **self._unpack_factors(numbers)}
+        return {
+            "fn_idx": torch.tensor(order, dtype=torch.int64, device="cpu"),
+            **self._unpack_factors(numbers),
+        }
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return super()._image(image, params, kind) if self._changes() else image
@@ -118,7 +118,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
         permutation = values["channel_permutation"]
         if permutation is None:
-            permutation = torch.arange(values["channels"])
+            permutation = torch.arange(values["channels"], dtype=torch.int64, device="cpu")
         return [*self._pack_steps(values, order), *permutation.tolist()]
 
     def _draw(self, inputs: Any) -> Numbers:
@@ -126,7 +126,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         return self.pack({**self.make_params(inputs), "channels": channels}, 0, 0)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        permutation = torch.tensor([int(n) for n in numbers[8:]])
+        permutation = torch.tensor([int(n) for n in numbers[8:]], dtype=torch.int64, device="cpu")
         return {
             **self._unpack_factors(numbers),
             "contrast_before": numbers[3] != 1,
@@ -142,7 +142,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         return reorder_channels(image, as_integers(permutation))
 
 
-_LEVELS = torch.arange(256, dtype=torch.float32)
+_LEVELS = torch.arange(256, dtype=torch.float32, device="cpu")
 
 
 def _to_levels(table: Tensor) -> Tensor:
@@ -317,7 +317,9 @@ class RandomHSV(ProbabilisticTransform):
         if self.method == "scale":
             hsv_out = hsv * by
         else:
-            hsv_out = hsv + by * _of_channels(torch.tensor([1.0, 1 / 255, 1 / 255]), hsv)
+            hsv_out = hsv + by * _of_channels(
+                torch.tensor([1.0, 1 / 255, 1 / 255], dtype=torch.float32, device="cpu"), hsv
+            )
         hue, saturation, value = hsv_out.split(1, -3)
         gray = hsv.narrow(-3, 1, 1) <= 0
         saturation = torch.where(gray, 0.0, saturation.clamp(0, 1))
@@ -435,13 +437,17 @@ class RandomToneCurve(ProbabilisticTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         count = self._rest(self.shape_of(flat_inputs)[1])
-        means = torch.tensor([0.25, 0.75]).repeat(count // 2)
-        return {"curves": (means + self.scale * torch.randn(count)).clamp(0, 1).tolist()}
+        means = torch.tensor([0.25, 0.75], dtype=torch.float32, device="cpu").repeat(count // 2)
+        return {
+            "curves": (means + self.scale * torch.randn(count, dtype=torch.float32, device="cpu"))
+            .clamp(0, 1)
+            .tolist()
+        }
 
     def change_image(self, image: Tensor, curves: Tensor) -> Tensor:
         low, high = curves.unflatten(-1, (-1, 2)).unbind(-1)  # (..., 1 or C)
         if image.dtype == torch.uint8:
-            levels = torch.linspace(0, 1, 256, dtype=torch.float64)
+            levels = torch.linspace(0, 1, 256, dtype=torch.float64, device="cpu")
             table = _bezier(levels, low[..., None], high[..., None]).mul(255).round()
             return imgops.lut(image, _to_levels(table))
         real = real_of(image)
@@ -484,7 +490,9 @@ _HOTTEST, _WHITE = 15000, 6000
 
 @lru_cache
 def _lights(method: str) -> Tensor:
-    return torch.tensor([float(x) for x in _LIGHT[method][1].split()], dtype=torch.float64).reshape(-1, 3)
+    return torch.tensor(
+        [float(x) for x in _LIGHT[method][1].split()], dtype=torch.float64, device="cpu"
+    ).reshape(-1, 3)
 
 
 class RandomTemperature(ProbabilisticTransform):

@@ -74,7 +74,7 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     random_parameters = (PERMUTATION,)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        return {"permutation": torch.tensor([int(n) for n in numbers])}
+        return {"permutation": torch.tensor([int(n) for n in numbers], dtype=torch.int64, device="cpu")}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return reorder_channels(image, as_integers(params.beside(image)))
@@ -82,7 +82,8 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 
 def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
     """Return the channels in an order, or those of each sample in an order of its own."""
-    order = torch.as_tensor(order, dtype=torch.int64).to(image.device, non_blocking=True)
+    place = None if isinstance(order, Tensor) else "cpu"
+    order = torch.as_tensor(order, dtype=torch.int64, device=place).to(image.device, non_blocking=True)
     if order.ndim == 1:
         return image.index_select(-3, order)
     return image.gather(-3, order[..., None, None].expand(image.shape))
@@ -170,8 +171,12 @@ class RandomChannelDropout(ProbabilisticTransform):
         if count <= self.num_channels[1]:
             must = f"RandomChannelDropout: image must have more than {self.num_channels[1]} channels"
             raise ValueError(f"{must}, got {count}")
-        chosen = torch.randperm(count)[: integer(self.num_channels)]
-        return {"dropped": torch.zeros(count).index_fill(0, chosen, 1.0).tolist()}
+        chosen = torch.randperm(count, device="cpu")[: integer(self.num_channels)]
+        return {
+            "dropped": torch.zeros(count, dtype=torch.float32, device="cpu")
+            .index_fill(0, chosen, 1.0)
+            .tolist()
+        }
 
     def change_image(self, image: Tensor, dropped: Tensor) -> Tensor:
         is_dropped = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)

@@ -41,7 +41,11 @@ class _ReferenceTransform(ProbabilisticTransform):
     ) -> None:
         name = type(self).__name__
         images = [] if shapes else _images(name, references)
-        self._pixels = torch.cat([x.reshape(-1) for x in images]) if images else torch.empty(0)
+        self._pixels = (
+            torch.cat([x.reshape(-1) for x in images])
+            if images
+            else torch.empty(0, dtype=torch.float32, device="cpu")
+        )
         arguments["shapes"] = tuple(tuple(x) for x in shapes or (x.shape for x in images))
         super().__init__(p, per_sample, generator, **arguments)
 
@@ -198,5 +202,5 @@ def _lowest(extent: int, half: int, device: torch.device) -> Tensor:
     """Return a mask of the frequencies that are in the middle of a shifted spectrum."""
     middle = int((extent - 1) / 2)
     start, end = max(middle - half, 0), min(middle + half, extent)
-    at = torch.arange(extent)
+    at = torch.arange(extent, dtype=torch.int64, device="cpu")
     return torch.fft.ifftshift((at >= start) & (at < end)).to(device, non_blocking=True)

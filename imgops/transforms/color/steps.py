@@ -44,7 +44,7 @@ class ColorSteps(RandomTransform):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         order, amounts, *_ = self.split(params.beside(image))
         if params.is_known:
-            order = torch.tensor(as_integers(order), device="cpu")
+            order = torch.tensor(as_integers(order), dtype=torch.int64, device="cpu")
             amounts = torch.tensor(amounts, dtype=torch.float64, device="cpu")
         return imgops.color_sequence(image, order.long(), amounts, self._names.split(","))
 

@@ -116,7 +116,7 @@ class _FirstChance(containers._Chance):
     """The sampling of the first version's RandomApply, which applies where the draw is the probability."""
 
     def draw_row(self, shape: Shape) -> list[float]:
-        return [0.0 if self.p < torch.rand(1) else 1.0]
+        return [0.0 if self.p < torch.rand(1, dtype=torch.float32, device="cpu") else 1.0]
 
 
 class _RandomApply(_FirstChance, containers.RandomApply):

@@ -86,10 +86,12 @@ class _OnSpectrum(RandomWithSettings):
     def _draw(self, inputs: Any) -> Tensor:
         _, _, height, width = self.shape_of(inputs)
         values = self.draw_values(height, width)
-        return torch.cat([torch.ones(1), values.flatten()]).double()
+        return torch.cat([torch.ones(1, dtype=torch.float32, device="cpu"), values.flatten()]).double()
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers = torch.as_tensor(params.beside(image)).to(image.device, torch.float32)
+        numbers: Any = params.beside(image)
+        place = numbers.device if isinstance(numbers, Tensor) else "cpu"
+        numbers = torch.as_tensor(numbers, dtype=torch.float32, device=place).to(image.device)
         changed = self.change(image, numbers[..., 1:])
         return torch.where(numbers[..., 0, None, None, None] > 0, changed, image)
 
@@ -159,7 +161,7 @@ class _LightlyFrequencyMask(_OnSpectrum):
     def draw_values(self, height: int, width: int) -> Tensor:
         with seeding.own_generators():
             k = np.random.uniform(low=self.k[0], high=self.k[1])
-        mask = torch.rand(height, width) > k
+        mask = torch.rand(height, width, dtype=torch.float32, device="cpu") > k
         mask[0, 0] = True  # the mean of the image stays
         return mask
 
@@ -178,13 +180,13 @@ class _LightlyGaussianMixture(_OnSpectrum):
         low, high = self.std_range
         values = []
         for _ in range(self.num_gaussians):
-            center = [torch.randint(0, size, (1,)) for size in (height, width)]
-            values += [*center, torch.rand(2) * (high - low) + low]
-        return torch.cat([torch.zeros(0), *values])
+            center = [torch.randint(0, size, (1,), device="cpu") for size in (height, width)]
+            values += [*center, torch.rand(2, dtype=torch.float32, device="cpu") * (high - low) + low]
+        return torch.cat([torch.zeros(0, dtype=torch.float32, device="cpu"), *values])
 
     def change(self, spectrum: Tensor, values: Tensor) -> Tensor:
         mask = torch.ones_like(spectrum)
-        u, v = (torch.arange(size, device=spectrum.device) for size in spectrum.shape[-2:])
+        u, v = (torch.arange(size, device=spectrum.device, dtype=torch.int64) for size in spectrum.shape[-2:])
         for each in values.unflatten(-1, (-1, 4)).unbind(-2):
             row, column, first, second = each[..., None, None].unbind(-3)
             down = (u[:, None] - row) ** 2 / (2 * first**2)

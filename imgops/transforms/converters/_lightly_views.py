@@ -121,7 +121,7 @@ class _LightlyAddGrid(OperatorTransform, v2.Transform):
         for size, count in zip(mask.shape[-2:], (self.num_rows, self.num_cols), strict=True):
             side = (size + count - 1) // count
             start = _geometry.center_offset(count * side, size)
-            cells.append((torch.arange(size, device=mask.device) + start) // side)
+            cells.append((torch.arange(size, device=mask.device, dtype=torch.int64) + start) // side)
         grid = (cells[0][:, None] * self.num_cols + cells[1]).to(mask.dtype)
         return grid.expand(*mask.shape[:-3], 1, -1, -1)  # one for each image of a batch
 
@@ -129,7 +129,7 @@ class _LightlyAddGrid(OperatorTransform, v2.Transform):
         height, width = inpt.canvas_size
         plain = _subclass.plain(inpt)
         columns, rows = (
-            torch.linspace(0, size, count + 1)
+            torch.linspace(0, size, count + 1, dtype=torch.float32, device="cpu")
             for size, count in ((width, self.num_cols), (height, self.num_rows))
         )
         left, top = torch.meshgrid(columns[:-1], rows[:-1], indexing="ij")
@@ -169,7 +169,10 @@ class _LightlyCropAndFlip(RandomWithSettings):
         _, _, height, width = self.shape_of(flat_inputs)
         get_params = lightly.RandomResizedCropWithLocation.get_params
         where = get_params(like(1, 1, height, width), self.scale, self.ratio)
-        flips = bool(torch.rand(1) < self.hf_prob), bool(torch.rand(1) < self.vf_prob)
+        flips = (
+            bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.hf_prob),
+            bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.vf_prob),
+        )
         location = lightly.Location(*where, height, width, *flips)
         grid = lightly.RandomResizedCropAndFlip.location_to_NxN_grid(self, location)
         values = (*where, *map(float, flips), grid.flatten())

@@ -70,7 +70,9 @@ class _TimmMixup(RandomTransform, v2.Transform):
         given._params_per_elem = drawn("_params_per_elem")
         names = {**method.__globals__, "cutmix_bbox_and_lam": noted}
         with seeding.own_generators():
-            of_labels = FunctionType(method.__code__, names)(given, torch.zeros(samples, 0, height, width))
+            of_labels = FunctionType(method.__code__, names)(
+                given, torch.zeros(samples, 0, height, width, dtype=torch.float32, device="cpu")
+            )
         lams, are_boxes = params[0]
         return self._rows(samples, lams, are_boxes, boxes, of_labels)
 
@@ -115,8 +117,8 @@ class _TimmMixup(RandomTransform, v2.Transform):
     def _mixed(self, images: Tensor, numbers: Tensor) -> Tensor:
         numbers = numbers.to(images.device)
         top, bottom, left, right, first, second = numbers[:, :6, None, None, None].unbind(1)
-        rows = torch.arange(images.shape[-2], device=images.device)[:, None]
-        columns = torch.arange(images.shape[-1], device=images.device)
+        rows = torch.arange(images.shape[-2], device=images.device, dtype=torch.int64)[:, None]
+        columns = torch.arange(images.shape[-1], device=images.device, dtype=torch.int64)
         inside = (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
         others = images.flip(0)
         blend = images * first.to(images.dtype) + others * second.to(images.dtype)

@@ -202,12 +202,16 @@ class _TimmPatchify(OperatorTransform, v2.Transform):
         order = (-4, -2, -3, -1, -5) if self.channels_last else (-4, -2, -5, -3, -1)
         patches = patches.permute(*range(len(samples)), *(patches.ndim + i for i in order))
         patches = patches.flatten(-5, -4)
-        places = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+        places = torch.meshgrid(
+            torch.arange(rows, dtype=torch.int64, device="cpu"),
+            torch.arange(columns, dtype=torch.int64, device="cpu"),
+            indexing="ij",
+        )
         place = torch.stack([each.flatten() for each in places], 1)
         return {
             "patches": patches.flatten(-3) if self.flatten_patches else patches,
             "patch_coord": place.expand(*samples, -1, -1),
-            "patch_valid": torch.ones(*samples, rows * columns, dtype=torch.bool),
+            "patch_valid": torch.ones(*samples, rows * columns, dtype=torch.bool, device="cpu"),
         }
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:

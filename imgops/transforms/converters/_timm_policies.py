@@ -154,7 +154,7 @@ _pil, _tensor = pil_images.to_pil, pil_images.to_tensor
 def _looked_up(level: Callable[[int, int], int]) -> Callable[[Tensor, float], Tensor]:
     """Return a step that changes each level by itself."""
     return lambda image, number: imgops.lut(
-        image, torch.tensor([level(i, int(number)) for i in range(256)], dtype=torch.uint8)
+        image, torch.tensor([level(i, int(number)) for i in range(256)], dtype=torch.uint8, device="cpu")
     )
 
 
@@ -364,10 +364,11 @@ class _TimmRandomErasing(RandomWithSettings):
 
     def _numbers_of(self, blocks: _Blocks, shape: Any) -> Tensor:
         _, channels, height, width = shape
-        numbers = torch.zeros(self.count_for_image(shape), dtype=torch.float64)
+        numbers = torch.zeros(self.count_for_image(shape), dtype=torch.float64, device="cpu")
         edges, rest = numbers[: 4 * self.max_count].view(-1, 4), numbers[4 * self.max_count :]
         for i, (rows, columns, values) in enumerate(blocks):
-            edges[i] = torch.tensor([rows.start, columns.start, rows.stop, columns.stop])
+            corners = rows.start, columns.start, rows.stop, columns.stop
+            edges[i] = torch.tensor(corners, dtype=torch.float64, device="cpu")
             if self.mode == "rand":
                 rest.view(-1, channels)[i] = values[:, 0, 0]
             elif self.mode == "pixel":
@@ -385,8 +386,8 @@ class _TimmRandomErasing(RandomWithSettings):
         numbers = numbers.reshape(*numbers.shape[:-1], *(1,) * (image.ndim - 3 - numbers.ndim + 1), -1)
         edges = numbers[..., : 4 * self.max_count].unflatten(-1, (-1, 4))[..., None, None, None]
         rest = numbers[..., 4 * self.max_count :].to(image.dtype)
-        rows = torch.arange(height, device=image.device)[:, None]
-        columns = torch.arange(width, device=image.device)
+        rows = torch.arange(height, dtype=torch.int64, device=image.device)[:, None]
+        columns = torch.arange(width, dtype=torch.int64, device=image.device)
         for i in range(self.max_count):
             top, left, bottom, right = edges[..., i, :, :, :, :].unbind(-4)
             inside = (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)

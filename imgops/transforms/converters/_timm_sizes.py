@@ -68,7 +68,7 @@ def as_tuple(value: Any) -> Any:
 
 def of_size(height: int, width: int) -> Tensor:
     """Return what timm's functions read a size from, in a graph too."""
-    return torch.empty(1, height, width, device="meta")
+    return torch.empty(1, height, width, device="meta", dtype=torch.float32)
 
 
 # -- resizes ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.converters import _first_version as first
-from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, UsersCode, add_makers
+from imgops.transforms.converters._reader import MAKERS, NEAR, Maker, Reader, UsersCode, add_makers
 from imgops.transforms.converters._to_tensor import maybe_to_tensor, to_tensor
 from imgops.transforms.functional import _dispatch
 
@@ -28,7 +28,6 @@ WARPS = (
     "on PIL images they are PIL's"
 )
 _A_LEVEL = "a level in a few values"
-_HUES = "on tensors a new hue is that of torchvision's tensors, some levels from PIL's"
 _STEPS = "steps that move pixels are OpenCV's, and torchvision interpolates tensors"
 
 
@@ -52,8 +51,6 @@ _DIFFERENT: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "RandomPerspective": (WARPS, lambda t: t.p > 0),
     "ElasticTransform": (_A_LEVEL, lambda t: any(t.alpha)),
     "GaussianBlur": (_A_LEVEL, lambda t: set(t.kernel_size) != {1}),
-    "ColorJitter": (_HUES, lambda t: t.hue is not None),
-    "RandomPhotometricDistort": (_HUES, lambda t: bool(t.p and any(t.hue))),
     "AutoAugment": (WARPS, lambda t: True),
     "RandAugment": (WARPS, lambda t: bool(t.num_ops and t.magnitude)),
     "TrivialAugmentWide": (WARPS, lambda t: t.num_magnitude_bins > 1),
@@ -310,13 +307,14 @@ for _name in vars(transforms)["OURS"]:
     _theirs = getattr(v2, _name, None)
     if _theirs is not None:
         MAKERS[f"{_theirs.__module__}.{_name}"] = partial(_of_second_version, getattr(transforms, _name))
-for _name, _maker in {
+_MORE: dict[str, Maker] = {
     "Compose": _compose,
     "ToTensor": maybe_to_tensor,
     "RandomApply": partial(_apply, transforms.RandomApply),
     "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
-}.items():
+}
+for _name, _maker in _MORE.items():
     MAKERS[f"{getattr(v2, _name).__module__}.{_name}"] = _maker
 for _name, (_text, _differs) in _DIFFERENT.items():
     for _known in [n for n in MAKERS if n.startswith("torchvision.") and n.endswith(f".{_name}")]:

@@ -20,6 +20,8 @@ from imgops.transforms.functional import _dispatch
 __all__ = ["GaussianBlur", "RandomBilateral", "RandomBoxBlur", "RandomMedianBlur", "RandomMotionBlur"]
 
 Range = float | Sequence[float]
+#: A standard deviation at which only the pixel itself has a weight.
+_NO_BLUR = 2.0**-7
 
 
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
@@ -42,10 +44,10 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
     _makes_planar = True
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
-    random_parameters = (Parameter("sigma", 2),)
+    random_parameters = (Parameter("sigma", 2, neutral=_NO_BLUR),)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return {"sigma": list(numbers)} if numbers[0] > 0 else None
+        return {"sigma": list(numbers)} if numbers[0] != _NO_BLUR else None
 
     takes_packed = True
 
@@ -207,11 +209,11 @@ def line_kernel(size: int, angle: float, balance: float, shift: tuple[float, flo
     """Return the pixels of a line as a kernel ``(size, size)`` whose sum is 1."""
     middle = size // 2
     start, end = -middle * (1 - max(balance, 0.0)), middle * (1 + min(balance, 0.0))
-    along = torch.linspace(start, end, size, dtype=torch.float64)
+    along = torch.linspace(start, end, size, dtype=torch.float64, device="cpu")
     turn = math.radians(angle)
     x = (middle + math.cos(turn) * along + shift[0]).round().clamp(0, size - 1).long()
     y = (middle + math.sin(turn) * along + shift[1]).round().clamp(0, size - 1).long()
-    kernel = torch.zeros(size, size)
+    kernel = torch.zeros(size, size, dtype=torch.float32, device="cpu")
     kernel[y, x] = 1
     return kernel / kernel.sum()
 

@@ -110,7 +110,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
 
 def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
     """Return the weighted mean of the kernel that changes nothing and another one."""
-    same = torch.zeros(3, 3, dtype=torch.float64)
+    same = torch.zeros(3, 3, dtype=torch.float64, device="cpu")
     same[1, 1] = 1
     share = alpha[..., None, None]
     return ((1 - share) * same + share * effect).to(torch.float32)
@@ -159,7 +159,7 @@ class RandomSharpen(ProbabilisticTransform):
         return {"alpha": uniform(self.alpha), "lightness": uniform(self.lightness)}
 
     def change_image(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
-        effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64)
+        effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64, device="cpu")
         effect[..., 1, 1] = 8 + lightness
         return imgops.filter2d(image, _blend_kernels(alpha, effect), "reflect")
 

@@ -205,7 +205,8 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
     if len(permutation) != image.shape[-3]:
         must = f"permutation must have {_check.number(image.shape[-3])} numbers, one for each channel"
         raise_error(ValueError, f"permute_channels: {must}, got {len(permutation)}")
-    order = torch.as_tensor(permutation, dtype=torch.int64)
+    place = None if isinstance(permutation, Tensor) else "cpu"
+    order = torch.as_tensor(permutation, dtype=torch.int64, device=place)
     return image.index_select(-3, order.to(image.device, non_blocking=True))
 
 
@@ -343,6 +344,8 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
     for value in values:
         if value <= 0.0:
             raise_error(ValueError, f"sigma should have positive values. Got {sigma}")
+    if sigma is None:  # OpenCV has tables of its own for small kernels
+        sigma = [0.15 * size + 0.35 for size in sizes]
     return imgops.gaussian_blur(image, sizes, sigma)
 
 
@@ -367,7 +370,7 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    value = v if isinstance(v, Tensor) else torch.as_tensor(v, device=image.device)
+    value = v if isinstance(v, Tensor) else torch.as_tensor(v, dtype=image.dtype, device=image.device)
     source = value.to(image.dtype).expand(*image.shape[:-2], h, w)
     return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
 

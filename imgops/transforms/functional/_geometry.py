@@ -37,11 +37,11 @@ def _name(interpolation: Interpolation) -> str:
 def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
     """Return the operators' name of an interpolation, and whether it antialiases.
 
-    "nearest" is OpenCV's, "nearest-exact" PIL's; the last three of torchvision's modes are PIL's alone.
+    "nearest" is PyTorch's, "nearest-exact" PIL's; the last three of torchvision's modes are PIL's alone.
     """
     name = _name(interpolation)
     if name == "nearest":
-        return "nearest", False
+        return "torch_nearest", False
     if name == "nearest-exact":
         return "nearest", True
     return name, bool(antialias) or name not in _PLAIN
@@ -123,7 +123,7 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
 
 def round_size(size: Any) -> Any:
     """Round a size to a whole one, halves to even as Python does, at least 1."""
-    return torch.sym_max(round(size), 1)
+    return torch.sym_max(_check.round_half_even(size), 1)
 
 
 def resize_labels(
@@ -150,7 +150,7 @@ def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: Interpola
 
 def _numbers(image: Tensor, name: str) -> Tensor:
     """Convert an image whose dtype cannot be interpolated to float32, as torchvision does."""
-    if name == "nearest" or image.dtype == torch.uint8 or image.dtype.is_floating_point:
+    if name.endswith("nearest") or image.dtype == torch.uint8 or image.dtype.is_floating_point:
         return image
     return image.float()
 
@@ -317,7 +317,9 @@ def resized_crop(
     if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
     wanted = torchvision_private.size_after_resize((height, width), size, None)
-    return crop_boxes(image, torch.tensor(box), wanted, interpolation, antialias)
+    return crop_boxes(
+        image, torch.tensor(box, dtype=torch.int64, device="cpu"), wanted, interpolation, antialias
+    )
 
 
 def resized_crop_labels(
@@ -683,7 +685,7 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     name = "uniform_temporal_subsample"
     one_number(name, "num_samples", num_samples, 0, whole=True)
     require_frames(name, video, num_samples)
-    steps = torch.arange(num_samples, device=video.device) * (video.shape[-4] - 1)
+    steps = torch.arange(num_samples, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
     return video.index_select(-4, steps // max(num_samples - 1, 1))
 
 

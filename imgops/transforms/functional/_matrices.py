@@ -29,8 +29,11 @@ def affine(
     values: tuple[Any, ...] = (angle, *translate, scale, *shear)
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
     if any(isinstance(v, Tensor) for v in values):
-        rows = _affine_rows(torch, (torch.as_tensor(v, dtype=torch.float64) for v in values), *middle)
-        return _stack_rows(rows)
+        tensors = [
+            torch.as_tensor(v, dtype=torch.float64, device=None if isinstance(v, Tensor) else "cpu")
+            for v in values
+        ]
+        return _stack_rows(_affine_rows(torch, tensors, *middle))
     if torch.compiler.is_compiling():  # the numbers may be symbols there, from which no guard may be made
         return _affine_of_numbers(_check.graph_tensor((*values, *middle)))
     return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")

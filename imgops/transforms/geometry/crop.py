@@ -182,7 +182,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         how = pil_images.interpolation_of(Tensor, self.interpolation, self.antialias)
         box = as_integers(params.beside(encoded.stand_in(image)))
-        box = torch.as_tensor(box, device=None if isinstance(box, Tensor) else "cpu")
+        box = torch.as_tensor(box, dtype=torch.int64, device=None if isinstance(box, Tensor) else "cpu")
         whole = box - box[[0, 1, 0, 1]]
         return _geometry.crop_boxes(image.decode(box), whole, self.size, *how, planar=True)
 
@@ -191,7 +191,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         boxes = as_integers(params.beside(mask))
-        boxes = torch.as_tensor(boxes, device=None if isinstance(boxes, Tensor) else "cpu")
+        boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
         return operators.nearest(mask, boxes, self.size, self._nearest)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
@@ -354,7 +354,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         if numbers[4:5] == [_UNTOUCHED]:
             return None
         left, top, wide, high = map(int, numbers[:4])
-        inside = torch.tensor(numbers[4:], dtype=torch.float64) > 0
+        inside = torch.tensor(numbers[4:], dtype=torch.float64, device="cpu") > 0
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:

@@ -106,7 +106,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         return RandomTransform.transform(unit, inpt, params)
 
     def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        unit = torch.tensor(numbers, dtype=torch.float32).reshape(1, height, width, 2)
+        unit = torch.tensor(numbers, dtype=torch.float32, device="cpu").reshape(1, height, width, 2)
         return {"displacement": unit * self._factor()}
 
     def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
@@ -295,7 +295,9 @@ class RandomElastic(_Distortion):
     def map_of(
         self, height: int, width: int, dtype: torch.dtype, alpha: float, sigma: float, seed: float
     ) -> Tensor:
-        noise = torch.rand(2, height, width, generator=from_seed(seed)) * 2 - 1
+        noise = (
+            torch.rand(2, height, width, generator=from_seed(seed), dtype=torch.float32, device="cpu") * 2 - 1
+        )
         return imgops.elastic_map(noise, alpha, sigma).to(dtype)
 
 
@@ -473,11 +475,15 @@ class RandomThinPlateSpline(_Distortion):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         scale = uniform(self.scale)
-        return {"moves": (torch.randn(2 * self.num_control_points**2) * scale).tolist()}
+        return {
+            "moves": (
+                torch.randn(2 * self.num_control_points**2, dtype=torch.float32, device="cpu") * scale
+            ).tolist()
+        }
 
     def map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
-        places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64)
-        sides = torch.tensor([width, height], dtype=torch.float64)
+        places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64, device="cpu")
+        sides = torch.tensor([width, height], dtype=torch.float64, device="cpu")
         targets = torch.cartesian_prod(places, places)
-        points = targets + torch.tensor(moves, dtype=torch.float64).reshape(-1, 2)
+        points = targets + torch.tensor(moves, dtype=torch.float64, device="cpu").reshape(-1, 2)
         return imgops.thin_plate_spline_map(points * sides, targets * sides, (height, width), dtype=dtype)

@@ -39,7 +39,10 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
     height, width = map.shape[-2:]
     shift = map - _grid(height, width)
     places = targets.clone()
-    best, best_miss = targets.clone(), torch.full((len(targets),), float("inf"), dtype=targets.dtype)
+    best, best_miss = (
+        targets.clone(),
+        torch.full((len(targets),), float("inf"), dtype=targets.dtype, device="cpu"),
+    )
     for step in range(_STEPS + 1):
         miss = places + _interpolate(shift, places) - targets
         far = miss.norm(dim=-1)
@@ -52,7 +55,7 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
     is_lost = best_miss > _NEAR
     if bool(is_lost.any()):  # in a fold or outside, take the nearest pixel
         best[is_lost] = _nearest(map, targets[is_lost])
-    limit = torch.tensor([width, height], dtype=targets.dtype) - 0.5
+    limit = torch.tensor([width, height], dtype=targets.dtype, device="cpu") - 0.5
     return torch.minimum(best.clamp(min=-0.5), limit)
 
 
@@ -79,14 +82,14 @@ def polygons(map: Tensor, targets: Tensor) -> Tensor:
 
 def _outlines(map: Tensor, corners: Tensor) -> Tensor:
     """Return points on the moved outlines of polygons, ``(n, 4 * (POINTS - 1), 2)``, from the corner on."""
-    share = torch.linspace(0, 1, POINTS, dtype=corners.dtype)[:-1, None]
+    share = torch.linspace(0, 1, POINTS, dtype=corners.dtype, device="cpu")[:-1, None]
     start, end = corners[:, :, None], corners.roll(-1, 1)[:, :, None]
     outline = (start + (end - start) * share).reshape(-1, 2)
     return (points(map, outline - 0.5) + 0.5).reshape(len(corners), -1, 2)
 
 
 def _grid(height: int, width: int) -> Tensor:
-    y, x = (torch.arange(n, dtype=torch.float64) for n in (height, width))
+    y, x = (torch.arange(n, dtype=torch.float64, device="cpu") for n in (height, width))
     return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
 
 
@@ -110,7 +113,7 @@ def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
     """Return the Newton step that would remove the miss if the map were linear."""
     a, b, c, d, x, y = _cell(shift, at)
     by_x, by_y = (b - a) * (1 - y) + (d - c) * y, (c - a) * (1 - x) + (d - b) * x
-    one = torch.eye(2, dtype=shift.dtype)
+    one = torch.eye(2, dtype=shift.dtype, device="cpu")
     slope = torch.stack([by_x, by_y], -1) + one
     size = slope[:, 0, 0] * slope[:, 1, 1] - slope[:, 0, 1] * slope[:, 1, 0]
     safe = torch.where(size.abs() > 0.1, size, 1.0)

@@ -167,7 +167,9 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
-        angle = torch.as_tensor(params.beside(image), dtype=torch.float64)[..., 0]
+        numbers: Any = params.beside(image)
+        place = numbers.device if isinstance(numbers, Tensor) else "cpu"
+        angle = torch.as_tensor(numbers, dtype=torch.float64, device=place)[..., 0]
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params))
 
     def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:

@@ -42,16 +42,16 @@ def _like(image: Tensor, values: Tensor) -> Tensor:
 
 
 def _uniform(generator: torch.Generator, low: float, high: float) -> float:
-    return float(torch.empty((), dtype=torch.float64).uniform_(low, high, generator=generator))
+    return float(torch.empty((), dtype=torch.float64, device="cpu").uniform_(low, high, generator=generator))
 
 
 def _draw_normal(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
-    return (_like(image, torch.randn(image.shape, generator=generator)),)
+    return (_like(image, torch.randn(image.shape, generator=generator, dtype=torch.float32, device="cpu")),)
 
 
 def _draw_counts(image: Tensor, generator: torch.Generator, photons: float) -> Numbers:
     """Count photons by a table of Poisson's distribution for each of 256 levels, also those of floats."""
-    share = torch.rand(image.shape, generator=generator, dtype=torch.float64).to(
+    share = torch.rand(image.shape, generator=generator, dtype=torch.float64, device="cpu").to(
         image.device, non_blocking=True
     )
     table = _poisson(photons).to(image.device, non_blocking=True)
@@ -63,15 +63,19 @@ def _draw_counts(image: Tensor, generator: torch.Generator, photons: float) -> N
 @cache
 def _poisson(photons: float) -> Tensor:
     """Return for each level the probabilities that there are at most 0, 1, ... photons, plus the level."""
-    rate = torch.arange(256, dtype=torch.float64) * (photons / 255)
+    rate = torch.arange(256, dtype=torch.float64, device="cpu") * (photons / 255)
     most = math.ceil(photons + 12 * math.sqrt(photons) + 12)
-    table = torch.special.gammaincc(torch.arange(1, most + 1, dtype=torch.float64), rate[:, None])
-    rows = torch.arange(256, dtype=torch.float64)[:, None]
+    table = torch.special.gammaincc(
+        torch.arange(1, most + 1, dtype=torch.float64, device="cpu"), rate[:, None]
+    )
+    rows = torch.arange(256, dtype=torch.float64, device="cpu")[:, None]
     return (table.clamp(max=1 - 2**-40) + rows).flatten()
 
 
 def _draw_flips(image: Tensor, generator: torch.Generator, amount: float) -> Numbers:
-    flipped, salt = (torch.rand(image.shape, generator=generator, dtype=torch.float64) for _ in range(2))
+    flipped, salt = (
+        torch.rand(image.shape, generator=generator, dtype=torch.float64, device="cpu") for _ in range(2)
+    )
     return (flipped <= amount).to(image.device, non_blocking=True), (salt <= 0.5).to(
         image.device, non_blocking=True
     )
@@ -80,7 +84,9 @@ def _draw_flips(image: Tensor, generator: torch.Generator, amount: float) -> Num
 def _draw_glass(image: Tensor, generator: torch.Generator, sigma: float, reach: int, times: int) -> Numbers:
     height, width = image.shape[-2:]
     rows, columns = max(height - 2 * reach, 0), max(width - 2 * reach, 0)
-    moves = torch.randint(-reach, reach, (*image.shape[:-3], times, rows, columns, 2), generator=generator)
+    moves = torch.randint(
+        -reach, reach, (*image.shape[:-3], times, rows, columns, 2), generator=generator, device="cpu"
+    )
     return (moves.to(image.device, non_blocking=True),)
 
 
@@ -94,12 +100,19 @@ def _draw_flakes(image: Tensor, generator: torch.Generator, *settings: Any) -> N
 
 def _draw_plane(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
     shape = *image.shape[:-3], 1, *image.shape[-2:]
-    return (_like(image, torch.randn(shape, generator=generator)),)
+    return (_like(image, torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu")),)
 
 
 def _draw_fog(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
     side = _fog_side(image)
-    return (_like(image, torch.rand(*image.shape[:-3], side**2 - 1, generator=generator) * 2 - 1),)
+    return (
+        _like(
+            image,
+            torch.rand(*image.shape[:-3], side**2 - 1, generator=generator, dtype=torch.float32, device="cpu")
+            * 2
+            - 1,
+        ),
+    )
 
 
 def _draw_frost(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
@@ -109,7 +122,7 @@ def _draw_frost(image: Tensor, generator: torch.Generator, *settings: Any) -> Nu
 
 def _draw_shifts(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
     shape = *image.shape[:-3], 2, *image.shape[-2:]
-    return (_like(image, torch.rand(shape, generator=generator) * 2 - 1),)
+    return (_like(image, torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu") * 2 - 1),)
 
 
 # -- noise -------------------------------------------------------------------------------------------
@@ -141,7 +154,9 @@ def _gaussian(
     """Blur with scipy's Gaussian, which ends at ``reach`` times sigma: one, or that of rows and columns."""
     for axis, each in enumerate(sigma if isinstance(sigma, Sequence) else (sigma, sigma)):
         radius = int(reach * each + 0.5)
-        weights = torch.exp(torch.arange(-radius, radius + 1, dtype=torch.float64) ** 2 * (-0.5 / each**2))
+        weights = torch.exp(
+            torch.arange(-radius, radius + 1, dtype=torch.float64, device="cpu") ** 2 * (-0.5 / each**2)
+        )
         weights = weights / weights.sum()
         x = imgops.filter2d(x, weights[:, None] if axis == 0 else weights[None], padding_mode)
     return x
@@ -154,7 +169,7 @@ def _gaussian_blur(x: Tensor, sigma: float) -> Tensor:
 def _glass_blur(x: Tensor, sigma: float, reach: int, times: int, moves: Tensor) -> Tensor:
     x = _to_levels(_gaussian(x, sigma))
     lead, (channels, height, width) = x.shape[:-3], x.shape[-3:]
-    place = torch.arange(height * width, device=x.device).expand(*lead, -1)
+    place = torch.arange(height * width, device=x.device, dtype=torch.int64).expand(*lead, -1)
     for i in range(times):
         place = place.gather(-1, _moved(moves.select(-4, i), height, width, reach))
     pixels = x.flatten(-2).gather(-1, place.unsqueeze(-2).expand(*lead, channels, -1))
@@ -169,11 +184,11 @@ def _moved(moves: Tensor, height: int, width: int, reach: int) -> Tensor:
     """
     count, device = height * width, moves.device
     lead = moves.shape[:-3]
-    pointer = torch.arange(2 * count, device=device).expand(*lead, -1).clone()
+    pointer = torch.arange(2 * count, device=device, dtype=torch.int64).expand(*lead, -1).clone()
     # A pixel's new value is at its place, its old value ``count`` places behind, where pointers end.
     pointer[..., :count] += count
-    rows = height - reach - torch.arange(moves.shape[-3], device=device)[:, None]
-    columns = width - reach - torch.arange(moves.shape[-2], device=device)[None]
+    rows = height - reach - torch.arange(moves.shape[-3], device=device, dtype=torch.int64)[:, None]
+    columns = width - reach - torch.arange(moves.shape[-2], device=device, dtype=torch.int64)[None]
     dx, dy = moves.unbind(-1)
     y, x = rows + dy, columns + dx
     earlier = (dy > 0) | ((dy == 0) & (dx > 0))
@@ -193,7 +208,7 @@ def _defocus_blur(x: Tensor, radius: int, sigma: float) -> Tensor:
 def _disk(radius: int, sigma: float) -> Tensor:
     """Return a disk whose edge is blurred."""
     reach = max(radius, 8)
-    at = torch.arange(-reach, reach + 1) ** 2
+    at = torch.arange(-reach, reach + 1, dtype=torch.int64, device="cpu") ** 2
     disk = (at[:, None] + at <= radius**2).float()
     disk = disk / disk.sum()
     return imgops.gaussian_blur(disk[None], 3 if radius <= 8 else 5, sigma)[0]
@@ -203,7 +218,7 @@ def _motion_blur(x: Tensor, radius: int, sigma: float, angle: float) -> Tensor:
     """Sum shifted images, with pixels of the border beyond it."""
     height, width = x.shape[-2:]
     count = 2 * radius + 1
-    weights = torch.exp(torch.arange(count, dtype=torch.float64) ** 2 * (-0.5 / sigma**2))
+    weights = torch.exp(torch.arange(count, dtype=torch.float64, device="cpu") ** 2 * (-0.5 / sigma**2))
     shares = (weights / weights.sum()).tolist()
     down, right = math.sin(math.radians(angle)), math.cos(math.radians(angle))
     shifts = []
@@ -351,7 +366,7 @@ def _spatter(
     drops = (layer * 255).to(torch.uint8)
     distance = imgops.distance_transform(255 - imgops.canny(drops, 50, 150))
     near = imgops.box_blur(distance.clamp(max=20), 3).to(torch.uint8)
-    kernel = torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])
+    kernel = torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]], dtype=torch.float32, device="cpu")
     shine = imgops.box_blur(imgops.filter2d(_equalized(near), kernel), 3)
     water = drops.to(x.dtype) * shine.to(x.dtype)
     most = water.amax((-2, -1), keepdim=True)
@@ -360,7 +375,9 @@ def _spatter(
 
 
 def _color(levels: tuple[int, int, int], x: Tensor) -> Tensor:
-    return (torch.tensor(levels, dtype=x.dtype) / 255)[:, None, None].to(x.device, non_blocking=True)
+    return (torch.tensor(levels, dtype=x.dtype, device="cpu") / 255)[:, None, None].to(
+        x.device, non_blocking=True
+    )
 
 
 def _equalized(image: Tensor) -> Tensor:

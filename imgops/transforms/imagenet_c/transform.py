@@ -90,7 +90,7 @@ class Corruption(ProbabilisticTransform):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        self._pixels = torch.empty(0)
+        self._pixels = torch.empty(0, dtype=torch.float32, device="cpu")
         shapes: tuple[tuple[int, ...], ...] = ()
         if pictures is not None:
             images = _pictures(pictures)
@@ -116,7 +116,7 @@ class Corruption(ProbabilisticTransform):
     @classmethod
     def _from_config(cls, name: str, severity: int, shapes: Any, p: float) -> Any:
         transform = cls.__new__(cls)
-        transform._pixels = torch.empty(0)
+        transform._pixels = torch.empty(0, dtype=torch.float32, device="cpu")
         transform._set(name, severity, p, shapes, False, None)
         return transform
 

@@ -96,7 +96,7 @@ class CopyPaste(_Join):
         elif sampler.replays is not None:
             return torch.zeros(count, dtype=torch.bool, device=device)
         else:  # numbers are drawn even if nothing is taken, because a graph cannot know that
-            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu"))
+            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu", dtype=torch.float32))
         if params is None:
             return torch.zeros(count, dtype=torch.bool, device=device)
         if sampler.record is not None:

@@ -139,7 +139,7 @@ class CutMix(_Mix, v2.CutMix):
     random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
 
     def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
-        box = torch.as_tensor(as_integers(params["box"]), device="cpu")
+        box = torch.as_tensor(as_integers(params["box"]), dtype=torch.int64, device="cpu")
         if box.ndim > 1:
             box = box.reshape(-1, *(1,) * (images.ndim - 4), 4)
         return imgops.erase(images, box, images.roll(1, 0))

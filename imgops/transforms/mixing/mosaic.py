@@ -232,7 +232,7 @@ def around_along(masks: Tensor, along: Tensor) -> Tensor:
     height, width = masks.shape[-2:]
     some = masks.to(torch.int32)
     first, last = some.argmax(-1), width - some.flip(-1).argmax(-1)
-    rows = torch.arange(height, device=masks.device).expand(first.shape)
+    rows = torch.arange(height, dtype=torch.int64, device=masks.device).expand(first.shape)
     corners = [torch.stack([x, y], -1) for x in (first, last) for y in (rows, rows + 1)]
     counts = masks.any(-1).repeat(1, 4)
     return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)

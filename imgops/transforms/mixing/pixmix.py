@@ -99,7 +99,7 @@ class PixMix(_ReferenceTransform):
         """Draw the change of the image itself, or None, and the mixtures."""
 
         def chance() -> float:
-            return float(torch.rand((), dtype=torch.float64, generator=generator))
+            return float(torch.rand((), dtype=torch.float64, generator=generator, device="cpu"))
 
         def beta(first: bool) -> float:
             """Draw from Beta(beta, 1), or else from Beta(1, beta), by the inverse of the distribution."""

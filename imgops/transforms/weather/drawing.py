@@ -18,7 +18,7 @@ DROPS = {"drizzle": 1 / 4, "rain": 1 / 3, "heavy": 1.0, "torrential": 2.0}
 
 def _shares(generator: torch.Generator, *shape: int) -> np.ndarray:
     """Draw numbers in [0, 1)."""
-    return torch.rand(*shape, generator=generator, dtype=torch.float64).numpy()
+    return torch.rand(*shape, generator=generator, dtype=torch.float64, device="cpu").numpy()
 
 
 # -- fog -----------------------------------------------------------------------------------------------

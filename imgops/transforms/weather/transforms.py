@@ -107,10 +107,14 @@ class RandomShadow(_Weather):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         low, high = self.num_shadows
         left, top, right, bottom = self.region
-        low_high = torch.tensor([[left, top], [right, bottom]])
-        shares = torch.rand(high, self.num_corners, 2) * (low_high[1] - low_high[0]) + low_high[0]
+        low_high = torch.tensor([[left, top], [right, bottom]], dtype=torch.float32, device="cpu")
+        shares = (
+            torch.rand(high, self.num_corners, 2, dtype=torch.float32, device="cpu")
+            * (low_high[1] - low_high[0])
+            + low_high[0]
+        )
         depths = [uniform(self.darkness) for _ in range(high)]
-        count = int(torch.randint(low, high + 1, ()))
+        count = int(torch.randint(low, high + 1, (), device="cpu"))
         return {"count": count, "darkness": depths, "places": shares.flatten().tolist()}
 
     def polygons(self, height: int, width: int, count: float, places: Sequence[float]) -> np.ndarray:
@@ -123,7 +127,7 @@ class RandomShadow(_Weather):
         for polygon, depth in zip(self.polygons(height, width, count, places), darkness, strict=False):
             inside = _beside(cv2.fillPoly(np.zeros((height, width), np.uint8), [polygon], 1), image) > 0
             if image.dtype == torch.uint8:
-                table = (torch.arange(256, dtype=torch.float64) * (1 - depth)).to(torch.uint8)
+                table = (torch.arange(256, dtype=torch.float64, device="cpu") * (1 - depth)).to(torch.uint8)
                 dark = imgops.lut(image, table)
             else:
                 dark = image * (1 - depth)
@@ -336,7 +340,7 @@ class RandomSnow(_Weather):
             image.device, non_blocking=True
         )
         if image.dtype == torch.uint8:
-            levels = torch.arange(256, dtype=torch.float32)
+            levels = torch.arange(256, dtype=torch.float32, device="cpu")
             table = (levels * self.brightness).clamp(0, 255).to(torch.uint8)
             white, under = imgops.lut(light, table), light < limit
         else:
