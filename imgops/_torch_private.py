@@ -137,6 +137,14 @@ def accept_subclasses() -> None:
 accept_subclasses._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
+def is_exporting() -> bool:
+    """Return whether ``torch.export`` traces this call; before torch 2.13 every compiler says so."""
+    return _TELLS_EXPORT and torch.compiler.is_exporting()
+
+
+_TELLS_EXPORT = hasattr(torch.Tag, "inplace")
+
+
 def is_eager() -> bool:
     """Return whether neither a compiler nor a transform of torch.func traces this call."""
     return not _is_compiling() and _functorch_level() is None
@@ -163,13 +171,22 @@ def in_compiled_region() -> bool:
 
 
 def in_vmap() -> bool:
-    """Return whether a transform of torch.func is active outside of dynamo, which traces those by itself."""
-    return not _is_compiling() and _functorch_level() is not None
+    """Return whether a transform of torch.func is active, in a graph too."""
+    return _is_function_traced() if _is_compiling() else _functorch_level() is not None
+
+
+def _is_function_traced() -> bool:
+    return _functorch_level() is not None
+
+
+# Dynamo enters the transforms of torch.func that it traces; a traced question would not see them, so that
+# dynamo has to run the function instead.
+_is_function_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def is_vmapped(x: Tensor) -> bool:
-    """Return whether ``x`` is a batch that vmap presents as one sample."""
-    return is_batchedtensor(x)
+    """Return whether ``x`` may be a batch that vmap presents as one sample; a graph cannot tell."""
+    return _is_compiling() or is_batchedtensor(x)
 
 
 class _OperatorDefinition(CustomOpDef):

@@ -456,6 +456,31 @@ def test_vmap_of_containers(name: str) -> None:
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["different", "same", "error"])
+def test_vmap_in_a_graph(mode: str) -> None:
+    """A graph has the draws of eager mode: the transforms that share a way to sample are one function."""
+    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
+    jitter = ours.ColorJitter(0.4)
+    steps = [ours.RandomHorizontalFlip(), jitter, ours.RandomAffine(20), ours.RandomErasing(), ours.GaussianNoise()]
+    pipeline = ours.Compose([ours.RandomApply(steps[:2]), ours.RandomChoice(steps[2:4])])
+
+    def call(images: Tensor, labels: Tensor) -> Any:
+        outs = [torch.vmap(t, randomness=mode)(images) for t in (*steps, pipeline)]
+        behind = torch.vmap(lambda x, y: jitter((x, y)), (None, 0), randomness=mode)(images[0], labels)
+        return outs, behind[0]
+
+    labels = torch.arange(4)
+    graph = torch.compile(call, fullgraph=True, backend="aot_eager")
+    if mode == "error":
+        with pytest.raises(Exception, match="randomness must be 'same' or 'different' under vmap"):
+            graph(images, labels)
+        return
+    for seed in range(3):
+        found, wanted = (tree_leaves(seeded(seed, f, images, labels)) for f in (graph, call))
+        for a, b in zip(found, wanted, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
 def test_gradients_of_an_elastic_transform() -> None:
     """Gradients to the image and to alpha match finite differences."""
     image = torch.rand(

@@ -13,7 +13,8 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a batching rule so that it obeys ``randomness``.
 
     With "different", ``rule`` runs and every sample draws for itself. With "same", all samples share one
-    draw. With "error", the wrapped rule raises.
+    draw: the operator runs for each in the same state of the generator, or once if the rule says with
+    ``is_draw_alone`` that the result does not depend on the samples. With "error", the wrapped rule raises.
     """
 
     def draw_or_share(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
@@ -23,6 +24,12 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
             raise RuntimeError(f"{name}: {must}, got 'error'")
         if info.randomness == "different":
             return rule(op, info, in_dims, *args)
+        if getattr(rule, "is_draw_alone", False):
+            out = op(*(_sample(a, d, 0) for a, d in zip(args, in_dims, strict=True)))
+            return out.expand(info.batch_size, *out.shape), 0
+        if torch.compiler.is_compiling():  # a graph would not hold the changes of the generator's state
+            must = "randomness must be 'different' under vmap in a graph"
+            raise NotImplementedError(f"{op.__name__.split('.')[0]}: {must}, got 'same'")
         state = torch.random.get_rng_state()
         outputs = []
         for i in range(info.batch_size):

@@ -8,8 +8,8 @@ this code nor keep its order, so in a graph it runs inside one operator, ``imgop
 
 from __future__ import annotations
 
-import itertools
 import json
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -65,8 +65,15 @@ def from_description(text: str) -> Any:
     cls = CLASSES[name]
     made = getattr(cls, "_from_config", cls)(**config)
     if source:  # a proxy, so that what this cache holds keeps no pipeline alive
-        made.__dict__["_source"] = weakref.proxy(SOURCES[source[0]])
+        made.__dict__["_source"] = weakref.proxy(_find(SOURCES, source[0]))
     return made
+
+
+def _find(known: Any, handle: int) -> Any:
+    if handle not in known:
+        must = "generator must be one of this process, in which the transform was made"
+        raise ValueError(f"sample: {must}, got that of an exported program, or of a transform that is gone")
+    return known[handle]
 
 
 def draws_of(transform: Any) -> Callable[[Shape], Any]:
@@ -77,11 +84,15 @@ def draws_of(transform: Any) -> Callable[[Shape], Any]:
 
 # -- generators -----------------------------------------------------------------------------------
 
-_handles = itertools.count(1)
 _generators: dict[int, torch.Generator] = {}
 #: The handles of generators that were made before this worker started, and that it has yet to reseed.
 _brought: set[int] = set()
 _parting_lock = threading.Lock()
+
+
+def new_handle() -> int:
+    """Return a number that names an object of this process, and none in a process that loads a program."""
+    return int.from_bytes(os.urandom(7), "little") | 1
 
 
 def handle_of(owner: Any, generator: torch.Generator | None) -> int:
@@ -91,7 +102,7 @@ def handle_of(owner: Any, generator: torch.Generator | None) -> int:
     if not isinstance(generator, torch.Generator) or generator.device.type != "cpu":
         got = f"one on {generator.device}" if isinstance(generator, torch.Generator) else repr(generator)
         raise TypeError(f"{type(owner).__name__}: generator must be a torch.Generator on the CPU, got {got}")
-    handle = next(_handles)
+    handle = new_handle()
     _generators[handle] = generator
     if get_worker_info() is None:
         _brought.add(handle)
@@ -107,7 +118,7 @@ def generator_of(handle: int) -> torch.Generator | None:
     worker = get_worker_info() if _brought else None
     if worker is not None:
         _part_ways(worker.seed)
-    return _generators[handle]
+    return _find(_generators, handle)
 
 
 def _reduce_generator(generator: torch.Generator) -> tuple[Any, ...]:
@@ -357,6 +368,9 @@ def _sample_rule(op: Any, info: Any, in_dims: Any, gate: Tensor, previous: Tenso
     return each.unsqueeze(1), 0
 
 
+_sample_rule.is_draw_alone = True  # type: ignore[attr-defined]
+
+
 @operator(
     "imgops_transforms::sample", kernel=_sample_kernel, fake=_sample_fake, vmap=_sample_rule, random=True
 )
@@ -455,6 +469,9 @@ def _normal_rule(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:
     gate = gate.expand(size) if in_dims[1] is None else gate.movedim(in_dims[1], 0)
     before = previous if in_dims[2] is None else previous.select(in_dims[2], 0)
     return op(image, gate, before, *options), 0
+
+
+_normal_rule.is_draw_alone = True  # type: ignore[attr-defined]
 
 
 @operator(

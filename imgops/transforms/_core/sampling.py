@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from imgops import _subclass
-from imgops._torch_private import in_vmap, is_vmapped, raise_error, tree_leaves
+from imgops._torch_private import in_vmap, is_exporting, is_vmapped, raise_error, tree_leaves
 from imgops.transforms._core import annotation_kinds, programs
 from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape, Table
 from imgops.transforms._core.programs import SamplingProgram
@@ -68,8 +68,10 @@ class ParameterSampler:
         """Return the sampler for a call with these inputs."""
         sampler = cls()
         if in_vmap():
-            images = [x for x in tree_leaves(inputs) if isinstance(x, Tensor) and is_vmapped(x)]
-            sampler.open = images[0].new_ones((), dtype=torch.bool, device="cpu") if images else None
+            for x in tree_leaves(inputs):
+                if isinstance(x, Tensor) and is_vmapped(x):  # True for each of the samples, if x has them
+                    one = x.new_ones((), dtype=torch.bool, device="cpu")
+                    sampler.open = one if sampler.open is None else sampler.open & one
         return sampler
 
     def look_at(self, flat: list[Any]) -> None:
@@ -133,6 +135,7 @@ class ParameterSampler:
     def noise(self, transform: Any, image: Tensor) -> Tensor:
         """Draw standard normal noise of the shape of an image, in order with the other draws."""
         gate = self._open_samples()
+        _refuse_in_programs(transform)
         if self.count is not None:
             gate = gate.expand(self.count)
         # The noise depends on the shape of the image alone, so that no gradient goes through it.
@@ -148,6 +151,7 @@ class ParameterSampler:
 
     def beside(self, transform: Any, inpt: Any, count: int, canvas: tuple[int, int]) -> Tensor:
         """Sample the ``count`` parameters of a transform that depend on boxes or on a mask."""
+        _refuse_in_programs(transform)
         gate, kind = self._open_samples(), annotation_kinds.kind_of(inpt)
         options = (transform._generator_handle, transform._site, transform._description, kind)
         plain = _subclass.plain(inpt)
@@ -193,6 +197,8 @@ class ParameterSampler:
             numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
             programs.run_program(numbers, gate, self.image_sizes, *options, text)
         else:
+            for _, transform, _, _ in program.steps:
+                _refuse_in_programs(transform)
             given = gate, self._previous(), self.image_sizes
             numbers = self.last = programs.sample(*given, rows, *options, program.site, text)
         return numbers[0] if count is None else numbers
@@ -211,3 +217,12 @@ class ParameterSampler:
         again = Params((height, width), before.numbers, transform, before.table, before.key)
         again.noise = list(before.noise)
         return again
+
+
+def _refuse_in_programs(transform: Any) -> None:
+    """Raise if an exported program would draw from an object of this process, which no other process has."""
+    if not is_exporting() or not (transform._generator_handle or transform._source is not None):
+        return
+    got = "one of its own" if transform._generator_handle else "those of another library"
+    must = "generator must be PyTorch's in an exported program"
+    raise_error(NotImplementedError, f"{type(transform).__name__}: {must}, got {got}")

@@ -7,7 +7,6 @@ seed goes on from draw to draw, as albumentations does; only a key stands above 
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from imgops.transforms.albumentations.rules import bases_of, changed_names, is_c
 
 #: The attribute of a copied transform that holds the seed of the worker whose draws it has.
 _PARTED = "_imgops_worker_seed"
-_handles = itertools.count(1)
 _lock = threading.RLock()
 
 
@@ -113,7 +111,7 @@ class Source:
         #: Whether the code that draws, or any of it, is not albumentations' own.
         self.is_foreign, self.has_own_chance = bool(changed), "should_apply" in changed
         self.is_container = is_container(given)
-        self.handle = next(_handles)
+        self.handle = programs.new_handle()
         programs.SOURCES[self.handle] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
