@@ -66,13 +66,17 @@ def test_same_seed_same_augmentation(case: Case, dtype: torch.dtype) -> None:
     off = []
     for seed in range(SEEDS):
         found = seeded(seed, options.make(ours), image)
+        if case.hue and dtype == torch.uint8:  # torchvision's tensors rotate hues in floats, PIL in 8 bits
+            wanted = seeded(seed, options.make(v2), v2.functional.to_pil_image(image))
+            assert bits_equal(found, v2.functional.pil_to_tensor(wanted))
+            continue
         wanted = seeded(seed, options.make(v2), image)
         if case.edges:
             white = seeded(seed, options.make(v2), torch.ones_like(image[:1].float()))
             whole = (white > 0.999) | (white < 0.001)
             found, wanted = found * whole.to(found.dtype), wanted * whole.to(found.dtype)
         off.append(agree(case, found, wanted))
-    assert np.mean(off) <= max(0.001, case.chain), (
+    assert not off or np.mean(off) <= max(0.001, case.chain), (
         f"{np.mean(off):.4%} of the pixels differ, at most {max(off):.4%}"
     )
 

@@ -28,6 +28,7 @@ class Case:
         0.0  # the share of the pixels that may differ by more than a level, where steps follow steps
     )
     levels: bool = False  # torchvision takes uint8 alone
+    hue: bool = False  # on uint8 the pixels are those of torchvision's PIL images, to the bit
     id: str = ""
 
     def make(self, module: Any, **more: Any) -> Any:
@@ -82,8 +83,8 @@ CASES: tuple[Case, ...] = (
     Case("RandomAffine", AFFINE),
     Case("RandomAffine", {**AFFINE, "interpolation": InterpolationMode.BILINEAR}, edges=True, id="bilinear"),
     Case("RandomPerspective", {"p": 0.7}, edges=True),
-    Case("ColorJitter", JITTER, chain=0.02),
-    Case("ColorJitter", {"hue": 0.3}, id="hue"),
+    Case("ColorJitter", JITTER, chain=0.02, hue=True),
+    Case("ColorJitter", {"hue": 0.3}, hue=True, id="hue"),
     Case("Grayscale", {"num_output_channels": 3}),
     Case("RandomGrayscale", {"p": 0.5}),
     Case("RandomInvert"),
@@ -101,7 +102,7 @@ CASES: tuple[Case, ...] = (
     Case("AugMix", chain=0.02),
     Case("ElasticTransform", {"alpha": 60.0}, edges=True),
     Case("RandomChannelPermutation", moves=True),
-    Case("RandomPhotometricDistort", chain=0.03),
+    Case("RandomPhotometricDistort", chain=0.03, hue=True),
     Case("JPEG", {"quality": (20, 80)}, levels=True),
     Case("GaussianNoise", {"sigma": 0.2}),
     Case("RandomZoomOut", {"p": 0.7, "fill": 5, "side_range": (1.0, 2.0)}, moves=True, sized=True),
