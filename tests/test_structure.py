@@ -225,6 +225,26 @@ def test_factories_name_dtype_and_device(path: Path) -> None:
         assert not missing, f"line {node.lineno}: {ast.unparse(node)} does not name {missing}"
 
 
+#: Code that runs on the host alone, where sizes are numbers.
+_ON_THE_HOST = ("albumentations", "converters", "imagenet_c", "pil_images.py", "domain.py")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "transforms").rglob("*.py")), ids=lambda p: p.stem)
+def test_texts_of_errors_are_whole_in_a_graph(path: Path) -> None:
+    """Dynamo cannot write a symbolic size, or a tuple of them: ``_check.number`` and ``written`` read it first."""
+    if set(path.parts) & set(_ON_THE_HOST):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        todo = [node.value] if isinstance(node, ast.FormattedValue) else []
+        while todo:
+            part = todo.pop()
+            if isinstance(part, ast.Call) and ast.unparse(part.func).startswith("_check."):
+                continue
+            is_size = isinstance(part, ast.Attribute) and part.attr in ("shape", "canvas_size")
+            assert not is_size, f"line {part.lineno}: {ast.unparse(part)} may be symbolic"
+            todo += ast.iter_child_nodes(part)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_functions_are_short(path: Path) -> None:
     """A body has at most 70 lines without its docstring; a file is as long as its subject."""

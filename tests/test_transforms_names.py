@@ -461,7 +461,13 @@ def test_vmap_in_a_graph(mode: str) -> None:
     """A graph has the draws of eager mode: the transforms that share a way to sample are one function."""
     images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
     jitter = ours.ColorJitter(0.4)
-    steps = [ours.RandomHorizontalFlip(), jitter, ours.RandomAffine(20), ours.RandomErasing(), ours.GaussianNoise()]
+    steps = [
+        ours.RandomHorizontalFlip(),
+        jitter,
+        ours.RandomAffine(20),
+        ours.RandomErasing(),
+        ours.GaussianNoise(),
+    ]
     pipeline = ours.Compose([ours.RandomApply(steps[:2]), ours.RandomChoice(steps[2:4])])
 
     def call(images: Tensor, labels: Tensor) -> Any:

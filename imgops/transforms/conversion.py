@@ -13,7 +13,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import functional as v1_functional
 from torchvision.transforms import v2
 
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
 from imgops.transforms._core import operators
@@ -173,7 +173,7 @@ class _NormalizeByChannel(Normalize):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if image.ndim > 2 and len(self.mean) not in (1, image.shape[-3]):
             must = f"Normalize: image must have {len(self.mean)} channels, one for each mean"
-            raise_error(ValueError, f"{must}, got {image.shape[-3]}")
+            raise_error(ValueError, f"{must}, got {_check.number(image.shape[-3])}")
         return super()._image(image, params, kind)
 
 

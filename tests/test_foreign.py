@@ -1,0 +1,249 @@
+"""Code that is not imgops' never sees a packed buffer or the bytes of a file in the place of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+import imgops
+from imgops import EncodedImage, EncodedImages, PackedImages
+from imgops import transforms as ours
+
+IMAGES = [torch.full((3, h, 5), value, dtype=torch.uint8) for h, value in ((4, 10), (6, 200))]
+
+
+class Mine(v2.Transform):
+    """A transform of a user."""
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt.flip(-1)
+
+
+class Brighter(nn.Module):
+    """A module of a user."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        return torch.clamp(image + 1, max=255)
+
+
+FOREIGN: dict[str, Callable[[], Any]] = {
+    "torchvision's flip": lambda: v2.RandomHorizontalFlip(1.0),
+    "torchvision's resize": lambda: v2.Resize(3),
+    "torchvision's ToDtype": lambda: v2.ToDtype(torch.float32),
+    "torchvision's Lambda": lambda: v2.Lambda(lambda x: x.flip(-1)),
+    "a transform": Mine,
+    "a module": Brighter,
+    "a function": lambda: lambda x: x.flip(-1),
+}
+CONTAINERS: dict[str, Callable[[Any], Any]] = {
+    "alone": lambda t: t,
+    "Compose": lambda t: ours.Compose([t, ours.RandomInvert(0.0, per_sample=True)]),
+    "Compose per sample": lambda t: ours.Compose([ours.RandomInvert(0.0), t], per_sample=True),
+    "RandomApply": lambda t: ours.RandomApply([t], p=1.0),
+    "RandomChoice": lambda t: ours.RandomChoice([t]),
+    "RandomOrder": lambda t: ours.RandomOrder([t]),
+    "seeded": lambda t: ours.seeded(t, 3),
+    "Sequential": lambda t: nn.Sequential(t if isinstance(t, nn.Module) else v2.Lambda(t)),
+    "torchvision's Compose": lambda t: v2.Compose([t]),
+    "torchvision's RandomApply": lambda t: v2.RandomApply([t], p=1.0),
+    "in a structure": lambda t: lambda x: t({"image": x, "label": torch.tensor([1, 2])}),
+}
+BATCHES: dict[str, Callable[[], Any]] = {
+    "packed": lambda: PackedImages.of(IMAGES),
+    "files": lambda: EncodedImages([imgops.encode_image(x, "png") for x in IMAGES]),
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_batches_of_different_sizes_are_refused(foreign: str, container: str, batch: str) -> None:
+    transform = CONTAINERS[container](FOREIGN[foreign]())
+    with pytest.raises((TypeError, AttributeError)):
+        transform(BATCHES[batch]())
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_file_is_decoded_or_refused(foreign: str, container: str) -> None:
+    """imgops' containers decode a file before foreign code; without one of them, torchvision refuses it."""
+    if container == "in a structure" and foreign in ("a module", "a function"):
+        pytest.skip("they take an image alone")
+    wanted = CONTAINERS[container](FOREIGN[foreign]())(IMAGES[0])
+    file = EncodedImage(imgops.encode_image(IMAGES[0], "png"))
+    try:
+        found = CONTAINERS[container](FOREIGN[foreign]())(file)
+    except (TypeError, AttributeError):
+        assert container not in (
+            "Compose",
+            "Compose per sample",
+            "RandomApply",
+            "RandomChoice",
+            "RandomOrder",
+        )
+        return
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        assert torch.equal(torch.as_tensor(a), torch.as_tensor(b))
+
+
+def test_the_error_names_the_transform() -> None:
+    for make in BATCHES.values():
+        with pytest.raises(TypeError, match=r"^Mine: image must be a Tensor or a PIL image"):
+            ours.Compose([Mine()])(make())
+    with pytest.raises(Exception, match="PackedImages must not be flattened as a pytree in a graph"):
+        torch.compile(ours.Compose([v2.CenterCrop(3)]), fullgraph=True, backend="eager")(BATCHES["packed"]())
+
+
+@pytest.mark.parametrize("container", ["Compose", "RandomApply", "seeded", "torchvision's Compose"])
+def test_own_transforms_are_not_refused(container: str) -> None:
+    flip = ours.RandomHorizontalFlip(1.0, per_sample=True)
+    for make in BATCHES.values():
+        if container != "RandomApply":
+            found = CONTAINERS[container](flip)(make())
+            assert all(torch.equal(a, b.flip(-1)) for a, b in zip(found, IMAGES, strict=True))
+
+
+# -- collation ---------------------------------------------------------------------------------------
+
+
+def sample(height: int, boxes: int, mask_height: int | None = None) -> dict[str, Any]:
+    canvas = {"canvas_size": (height, 5)}
+    return {
+        "image": tv_tensors.Image(torch.zeros(3, height, 5, dtype=torch.uint8)),
+        "mask": tv_tensors.Mask(torch.full((1, mask_height or height, 5), 200, dtype=torch.uint8)),
+        "boxes": tv_tensors.BoundingBoxes([[1.0, 2, 3, 4]] * boxes, format="XYXY", **canvas),
+        "points": tv_tensors.KeyPoints([[1.0, 2.0]], **canvas),
+        "label": torch.tensor(height),
+        "path": f"{height}.png",
+    }
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (2, 2)])
+def test_collation_keeps_classes(counts: tuple[int, int]) -> None:
+    samples = [sample(h, n) for h, n in zip((4, 6), counts, strict=True)]
+    batch = PackedImages.collate(samples)
+    assert type(batch["image"]) is PackedImages
+    for name in ("mask", "boxes", "points"):
+        assert all(a is b[name] for a, b in zip(batch[name], samples, strict=True))
+    assert torch.equal(batch["label"], torch.tensor([4, 6])) and batch["path"] == ["4.png", "6.png"]
+    with pytest.raises(TypeError, match="must not be images, masks, boxes or keypoints"):
+        ours.RandomHorizontalFlip(1.0, per_sample=True)(batch)
+    out = ours.RandomInvert(1.0, per_sample=True)(batch)
+    assert all(mask.eq(200).all() for mask in out["mask"])
+
+
+def test_masks_of_one_shape_become_one() -> None:
+    batch = PackedImages.collate([sample(4, 1, 7), sample(6, 1, 7)])
+    assert type(batch["mask"]) is tv_tensors.Mask and batch["mask"].shape == (2, 1, 7, 5)
+
+
+def test_collation_refuses_what_is_no_image() -> None:
+    with pytest.raises(TypeError, match="images must be Tensors or Images, got one of Mask"):
+        PackedImages.of([tv_tensors.Mask(torch.zeros(1, 3, 4))])
+    mixed = [{"x": tv_tensors.Mask(torch.zeros(1, 3, 4))}, {"x": tv_tensors.Video(torch.zeros(2, 1, 3, 4))}]
+    with pytest.raises(TypeError, match="values of one place must have one class, got Mask, Video"):
+        PackedImages.collate(mixed)
+
+
+# -- containers that select --------------------------------------------------------------------------
+
+TV_TENSORS = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+BOXES = {"format": "XYXY", "canvas_size": (24, 24)}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("container", [ours.RandomChoice, ours.RandomOrder])
+def test_boxes_of_each_sample_are_selected(container: Any, rows: int) -> None:
+    """Two samples with two boxes each: the choice is for a sample, not for a row."""
+    images = tv_tensors.Image(torch.zeros(2, 3, 24, 24, dtype=torch.uint8))
+    corners = torch.arange(4.0 * rows).reshape(rows, 4) + torch.tensor([0.0, 0, 6, 6])
+    boxes = [tv_tensors.BoundingBoxes(corners + 1, **BOXES) for _ in range(2)]
+    steps = [ours.Resize((12, 12)), ours.CenterCrop(12)]
+    if container is ours.RandomOrder:
+        steps = [ours.RandomHorizontalFlip(1.0), ours.ClampBoundingBoxes(), ours.RandomVerticalFlip(1.0)]
+    for seed in range(6):
+        torch.manual_seed(seed)
+        found = container(steps, per_sample=True)({"i": images, "b": boxes})["b"]
+        torch.manual_seed(seed)
+        wanted = [container(steps)({"i": tv_tensors.Image(images[k]), "b": boxes[k]})["b"] for k in range(2)]
+        assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True)), seed
+
+
+@TV_TENSORS
+@pytest.mark.parametrize(
+    ("transform", "names"),
+    [
+        (lambda: ours.ConvertBoundingBoxFormat("XYWH"), "format XYXY to XYWH"),
+        (lambda: ours.SetClampingMode("hard"), "clamping_mode soft to hard"),
+        (lambda: ours.RandomResizedCrop(8), "to"),
+        (lambda: ours.Resize(8), "canvas_size .24, 24. to .8, 8."),
+        (lambda: ours.ToPureTensor(), "BoundingBoxes to Tensor"),
+    ],
+)
+@pytest.mark.parametrize("container", [ours.RandomApply, ours.RandomChoice, ours.RandomOrder])
+def test_metadata_that_depends_on_a_choice_is_refused(container: Any, transform: Any, names: str) -> None:
+    if container is not ours.RandomApply and names == "to":
+        return  # the sizes of boxes alone are not known before
+    boxes = tv_tensors.BoundingBoxes([[1.0, 2, 13, 14]], **BOXES)
+    pipeline = container([transform(), ours.ClampBoundingBoxes()])
+    if not hasattr(tv_tensors.BoundingBoxes, "clamping_mode") and "clamping" in names:
+        pytest.skip("a newer torchvision has it")
+    with pytest.raises(Exception, match=names):
+        torch.compile(pipeline, fullgraph=True, backend="eager")(boxes)
+
+
+@pytest.mark.parametrize("make", [ours.RandomChoice, ours.RandomOrder, ours.RandomApply])
+def test_refusals_are_whole_where_sizes_are_symbols(make: Any) -> None:
+    image = torch.zeros(3, 24, 24, dtype=torch.uint8)
+    pipeline = make([ours.RandomAffine(10), ours.Resize((12, 12))])
+    graph = torch.compile(pipeline, fullgraph=True, dynamic=True, backend="eager")
+    with pytest.raises(Exception, match=r"must .* and with per_sample=True, got Resize: .*24.*12"):
+        graph(image)
+
+
+# -- exported programs -------------------------------------------------------------------------------
+
+
+class Program(nn.Module):
+    def __init__(self, transform: Any) -> None:
+        super().__init__()
+        self.transform = transform
+
+    def forward(self, image: Tensor) -> Any:
+        return self.transform(image)
+
+
+@TV_TENSORS
+@pytest.mark.parametrize("strict", [False, True])
+def test_programs_hold_no_generator(strict: bool) -> None:
+    """A generator, and another library's, is an object of this process."""
+    generator = torch.Generator()
+    flip = ours.RandomHorizontalFlip(per_sample=True, generator=generator)
+    for transform in (
+        flip,
+        ours.Compose([ours.RandomInvert(), flip]),
+        ours.RandomApply([flip]),
+        ours.GaussianNoise(),
+    ):
+        if isinstance(transform, ours.GaussianNoise):
+            transform = ours.GaussianNoise(generator=generator)
+        with pytest.raises(
+            Exception, match="generator must be PyTorch's in an exported program, got one of its own"
+        ):
+            torch.export.export(Program(transform), (torch.rand(2, 3, 4, 6),), strict=strict)
+
+
+def test_a_handle_of_another_process_is_refused() -> None:
+    from imgops.transforms._core import programs
+
+    handles = {programs.new_handle() for _ in range(100)}
+    assert len(handles) == 100 and all(0 < h < 2**56 for h in handles)
+    with pytest.raises(ValueError, match="generator must be one of this process"):
+        programs.generator_of(12345)
