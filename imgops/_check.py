@@ -112,8 +112,12 @@ def switch(op: str, name: str, value: Any) -> bool:
 
 def written(values: Sequence[object]) -> str:
     """Write values as a tuple: dynamo writes a size that it has read, but no tuple of them."""
-    inside = ", ".join([f"{number(value)!r}" for value in values])
+    inside = ", ".join([f"{number(v) if _is_whole(v) else v!r}" for v in values])
     return f"({inside},)" if len(values) == 1 else f"({inside})"
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
 
 
 def tensor(op: str, name: str, value: object) -> None:

@@ -296,6 +296,8 @@ def attempt(call: Callable[[], Any]) -> Any:
 
 #: The calls that torchvision refuses: a bicubic rotation.
 OURS_ALONE = ("rotate-3",)
+#: torchvision's boxes of an expanded image have a canvas of another size than the image.
+EXPANDS = ("rotate-1", "rotate-2")
 #: The functionals whose kernels for masks have no interpolation in torchvision, so that its arguments move up.
 INTERPOLATE = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
 
@@ -309,6 +311,8 @@ def test_functionals_of_every_class(kind: str) -> None:
     mine, theirs = functional_calls(True), functional_calls(True, v2.functional)
     by_kernel, by_their_kernel = by_kernels(F, True), by_kernels(v2.functional, True)
     for name, their in theirs.items():
+        if kind in ("BoundingBoxes", "KeyPoints") and name in EXPANDS:
+            continue
         if name in OURS_ALONE or (kind == "Mask" and name.partition("-")[0] in INTERPOLATE):
             continue
         for call, by_theirs in ((mine[name], their), (by_kernel[name], by_their_kernel[name])):

@@ -46,17 +46,25 @@ def steps(module: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", list(steps(v2)))
 def test_photographs(name: str) -> None:
-    """99.9 % of the pixels are within a level of torchvision's, in both memory formats."""
+    """99.9 % of the pixels are within a level of torchvision's, in both memory formats.
+
+    A new hue is that of torchvision's PIL images, to the bit.
+    """
     for title, picture in photographs().items():
         planar = v2.functional.pil_to_tensor(picture).contiguous()
         interleaved = planar.permute(1, 2, 0).contiguous().permute(2, 0, 1)
         for seed in range(4):
-            wanted = seeded(seed, steps(v2)[name], planar)
+            if name == "jitter":
+                wanted = v2.functional.pil_to_tensor(seeded(seed, steps(v2)[name], picture))
+            else:
+                wanted = seeded(seed, steps(v2)[name], planar)
             for image in (planar, interleaved):
                 found = seeded(seed, steps(ours)[name], image)
                 assert found.shape == wanted.shape
                 off = ((found.int() - wanted.int()).abs() > 1).double().mean()
-                assert off <= 0.001, f"{title}: {off:.3%} of the pixels differ by more than a level"
+                assert off <= (0 if name == "jitter" else 0.001), (
+                    f"{title}: {off:.3%} of the pixels differ by more than a level"
+                )
 
 
 @pytest.mark.parametrize("mode", ["P", "L", "RGBA", "LA"])

@@ -49,7 +49,7 @@ ALLOWED = {
     },
     "autograd": {"_check", "_torch_private", "decomposition"},
     "decomposition": {"_layout", "_operators", "_packed"},
-    "vmap": {"_check"},
+    "vmap": {"_check", "_torch_private"},
     "sharding": {"_check"},
     "_run": {"_check", "_operators"},
     "_fast_path": {"_operators", "_packed", "_run", "_subclass", "_torch_private"},

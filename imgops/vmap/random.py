@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._torch_private import raise_error
+
 
 def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a batching rule so that it obeys ``randomness``.
@@ -21,7 +23,7 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
         if info.randomness == "error":
             name = op.__name__.split(".")[0]
             must = "randomness must be 'same' or 'different' under vmap, because it draws random numbers"
-            raise RuntimeError(f"{name}: {must}, got 'error'")
+            raise_error(RuntimeError, f"{name}: {must}, got 'error'")
         if info.randomness == "different":
             return rule(op, info, in_dims, *args)
         if getattr(rule, "is_draw_alone", False):

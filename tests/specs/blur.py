@@ -381,7 +381,8 @@ GAUSSIAN_BLUR = OpSpec(
         Sample("sigma", lambda m: (m.image(3, 7, 6), (3, 5), parameter(m, torch.tensor(0.9).double()))),
         Sample("each", lambda m: (m.image(3, 7, 6), (3, 5), _two_sigmas(m))),
         Sample("zero", lambda m: (m.image(3, 9, 8), (7, 9), 0)),
-        Sample("zeros", lambda m: (m.image(3, 7, 6), (3, 11), _sigmas_of_sizes(m))),
+        # At 0 the size of the kernel takes over, so that finite differences see a jump.
+        Sample("zeros", lambda m: (m.image(3, 7, 6), (3, 11), _sigmas_of_sizes(m)), gradcheck=False),
         Sample("tiny", lambda m: (m.image(3, 4, 5), 3, 1e-200), edge=True),
         Sample("one-pixel", lambda m: (m.image(5, 1, 1), 3, 1.0), edge=True),
     ),

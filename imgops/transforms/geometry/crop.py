@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -62,7 +63,8 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
         """Return a planar result where the crop reaches beyond the image on all sides, and so only pads."""
         sides = zip(out.shape[-2:], image.shape[-2:], strict=True)
-        return super()._in_torchvisions_format(out, image) if all(a >= b for a, b in sides) else out
+        only_pads = all(guard_or_false(a >= b) for a, b in sides)
+        return super()._in_torchvisions_format(out, image) if only_pads else out
 
     def _middles(self, images: Any) -> Tensor:
         """Crop the middle of images of different sizes, which must all be as large as the crop."""
