@@ -112,7 +112,7 @@ class Drawn(Source):
 
 
 def _crop_size_error() -> type[Exception]:
-    from albumentations.augmentations.crops.transforms import CropSizeError  # type: ignore[import-untyped]
+    from albumentations.augmentations.crops.transforms import CropSizeError
 
     return CropSizeError
 
