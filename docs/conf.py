@@ -88,7 +88,7 @@ html_theme_options = {
 }
 _WITHOUT_SIDEBAR = (
     *("index", "pictures", "gallery/*", "benchmarks", "operators", "migrating", "architecture", "transforms"),
-    *("pytorch", "machines", "transformers", "security", "stability", "checklists", "vocabulary"),
+    *("pytorch", "machines", "transformers", "security", "scope", "stability", "vocabulary"),
     "recipes/*",
 )
 html_sidebars = {page: [] for page in _WITHOUT_SIDEBAR}

@@ -96,13 +96,14 @@ def _of_random(name: str) -> list[str]:
 def public() -> dict[str, Any]:
     """Return the public names by module.
 
-    Transforms and functionals of torchvision have its parameters, which differ between its versions: of the
-    transforms only the parameters that imgops adds are listed.
+    Transforms of torchvision have its parameters, which differ between its versions: only the parameters that imgops
+    adds are listed. Functionals are defined by imgops, so all of their parameters are.
     """
     found: dict[str, Any] = {"imgops": {n: described(getattr(imgops, n)) for n in sorted(imgops.__all__)}}
     found["imgops.transforms, as in torchvision"] = {n: _added(n) for n in transforms.OURS}
     found["imgops.transforms, with random parameters"] = {n: _of_random(n) for n in ("sample", "apply")}
-    found["imgops.transforms.functional, as in torchvision"] = list(transforms.functional.OURS)
+    functional = transforms.functional
+    found["imgops.transforms.functional"] = {n: described(getattr(functional, n)) for n in functional.OURS}
     found["imgops.transforms"] = {n: described(getattr(transforms, n)) for n in transforms.ADDED}
     own = ("convert", "corruptions", "from_albumentations", "seeded")
     found["imgops.transforms"] |= {n: described(getattr(transforms, n)) for n in own}
