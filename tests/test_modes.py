@@ -27,6 +27,7 @@ import imgops
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
 from imgops.transforms import functional as F
+from imgops.transforms import recipes
 from tests.specs import SPECS
 from tests.specs._maker import Maker
 from tests.tiers import nightly
@@ -589,6 +590,35 @@ def test_transforms_in_wrappers(wrapper: str, levels: bool) -> None:
         wanted = attempt(lambda t=transform: seeded(3, reference(t), image))
         found = attempt(lambda t=transform: seeded(3, wrap(t), image))
         same(found, wanted, name)
+
+
+def recipes_by_name() -> dict[str, Any]:
+    return {
+        "yolo_letterbox": recipes.yolo_letterbox(64),
+        "three_augment": recipes.three_augment(32),
+        "pixmix_cifar": ours.Compose([ours.Resize((40, 40)), recipes.pixmix_cifar(picture(REAL, 40, 40)[None])]),
+    }
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo does not support tv_tensors")
+@pytest.mark.parametrize("kind", [tv_tensors.Image, tv_tensors.Video])
+def test_transforms_of_tv_tensors_in_a_graph(kind: Any) -> None:
+    """A compiled transform gives a tv_tensor of the class, and the values, that eager mode gives."""
+    image = kind(picture(REAL, 40, 40) if kind is tv_tensors.Image else picture(REAL, 40, 40).repeat(2, 1, 1, 1))
+    transforms = every_transform() | recipes_by_name()
+    refused = {n for n, t in transforms.items() if isinstance(attempt(lambda t=t: t(image)), type)}
+    assert refused <= {"three_augment"}, refused  # it takes levels
+    if kind is tv_tensors.Video:  # it leaves videos alone, and a compiler drops draws that no result depends on
+        refused.add("RandomGrayscale")
+    transforms = {n: t for n, t in transforms.items() if n not in refused}
+
+    def call(x: Tensor) -> dict[str, Any]:
+        return {name: transform(x) for name, transform in transforms.items()}
+
+    found, wanted = seeded(5, MODES["graph"](call), image), seeded(5, call, image)
+    for name, value in wanted.items():
+        assert [type(x) for x in tree_leaves(found[name])] == [type(x) for x in tree_leaves(value)], name
+        same(found[name], value, name, 1e-5)
 
 
 @pytest.mark.parametrize("mode", ["graph", "strict export"])

@@ -635,8 +635,7 @@ class _YOLOLetterBox(LetterBox):
     def _fill_of(self, inpt: Any) -> Any:
         if isinstance(inpt, tv_tensors.Mask):
             return 0
-        # In a graph a tv_tensor does not show its dtype.
-        image = inpt.as_subclass(Tensor) if isinstance(inpt, Tensor) else inpt
+        image = _subclass.plain(inpt)  # in a graph a tv_tensor does not show its dtype
         fill = _gray(self.fill, image)
         check_held(self, "fill", fill, image.dtype if isinstance(image, Tensor) else torch.uint8)
         return fill
