@@ -15,7 +15,7 @@ SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-fi
 
 PYTHON_HEADERS = -I"$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')"
 
-.PHONY: help demo test test-all test-oldest wheel check sanitize lint format bench docs docs-noplot clean
+.PHONY: help demo test test-all same test-oldest wheel check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
 help: ## Show the commands
@@ -29,6 +29,9 @@ test: $(VENV)/.test ## Run the tests, on all cores
 
 test-all: $(VENV)/.test ## Run the tests with every sample, nightly ones too: before a release
 	$(PY) -m pytest -n auto --dist worksteal --all
+
+same: $(VENV)/.test ## Compare pixels and draws of everything with the checksums in tests/same.json
+	$(PY) -m tests.same
 
 # No compiler is on the path of the tests, and no file of this folder.
 wheel: $(VENV)/.wheel ## Build the source distribution and the wheel, audit it, test it in an environment of its own

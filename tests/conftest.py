@@ -9,7 +9,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-torch.set_num_threads(2)
+from tests import budget
+
+# One worker for each core: more threads would wait for each other. Tests of threads set their own number.
+torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 if (
     not torch.cuda.is_available()
 ):  # then Triton's interpreter runs the CUDA kernels; Triton reads the variable when it is imported
@@ -40,8 +43,41 @@ def whole(pytestconfig: pytest.Config) -> bool:
 
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
+    compiled = torch._dynamo.utils.counters["stats"]
+    before = compiled["unique_graphs"]
     yield
+    budget.counts["tests"] += 1
+    budget.counts["graphs that are compiled"] += max(compiled["unique_graphs"] - before, 0)
     torch._dynamo.reset()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    budget.begin()
+    budget.count_launches()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    budget.keep()
+    if not hasattr(session.config, "workerinput") and is_complete(session.config) and exceeded():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    found = budget.total()
+    terminalreporter.write_line(", ".join(f"{number:,} {name}" for name, number in sorted(found.items())))
+    for line in exceeded() if is_complete(config) else ():
+        terminalreporter.write_line(line, red=True)
+
+
+def exceeded() -> list[str]:
+    return budget.exceeded(budget.total())
+
+
+def is_complete(config: pytest.Config) -> bool:
+    """Whether this is the run that the budget is for: all tests, without the nightly ones."""
+    options = config.option
+    chosen = options.keyword or options.markexpr or options.whole or options.collectonly or options.lf
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
 
 
 @pytest.fixture(scope="session")

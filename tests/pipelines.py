@@ -73,7 +73,9 @@ def _albumentations(*steps: tuple[str, dict[str, Any]]) -> Any:
     return lambda image: converted(image=image)["image"]
 
 
-_FRACTALS = torch.arange(2 * 3 * 40 * 40).mul(2654435761).bitwise_right_shift(7).to(torch.uint8).reshape(2, 3, 40, 40)
+_FRACTALS = (
+    torch.arange(2 * 3 * 40 * 40).mul(2654435761).bitwise_right_shift(7).to(torch.uint8).reshape(2, 3, 40, 40)
+)
 _JITTER = {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.1}
 
 #: Name -> how the pipeline is made. Those whose names end in "arrays" take NumPy's arrays (H, W, C).

@@ -181,13 +181,14 @@ def graphs() -> Iterator[Row]:
     own = {n: t for n, t in transforms_by_name(per_sample=True).items() if n not in _of_other_sizes()}
     whole = {n: m() for n, m in PIPELINES.items() if not n.startswith(NOT_IN_A_GRAPH) and "weights" not in n}
     whole = {n: p for n, p in whole.items() if n not in ("torchvision: multiscale", "torchvision: SSD")}
-    for kind, made, inpt in (("graph", fixed, levels), ("graph per sample", own, batch), ("graph", whole, levels)):
+    for kind, made, inpt in (
+        ("graph", fixed, levels),
+        ("graph per sample", own, batch),
+        ("graph", whole, levels),
+    ):
         names = list(made)
 
-        def all_of(x: Tensor, made: Any = tuple(made.values())) -> list[Any]:
-            return [transform(x) for transform in made]
-
-        graph = torch.compile(all_of, fullgraph=True, backend="aot_eager")
+        graph = torch.compile(_together(made), fullgraph=True, backend="aot_eager")
         results: list[list[Any]] = []
         for number in SEEDS:
             _seed(number)
@@ -195,6 +196,11 @@ def graphs() -> Iterator[Row]:
         yield f"all, {kind}", lambda g=graph, x=inpt: g(x)
         for i, name in enumerate(names):
             yield f"{name}, {kind}", lambda r=results, i=i: [one[i] for one in r]
+
+
+def _together(made: dict[str, Any]) -> Callable[[Tensor], list[Any]]:
+    transforms = list(made.values())
+    return lambda x: [transform(x) for transform in transforms]
 
 
 def _of_other_sizes() -> set[str]:
@@ -241,7 +247,9 @@ def main() -> int:
         print(FILE)
         return 0
     kept = json.loads(FILE.read_text())
-    if other := [f"{n} {kept['with'].get(n)}, here {v}" for n, v in around.items() if kept["with"].get(n) != v]:
+    if other := [
+        f"{n} {kept['with'].get(n)}, here {v}" for n, v in around.items() if kept["with"].get(n) != v
+    ]:
         print("Skipped: the file was made with", "; ".join(other))
         return 0
     found = measure()

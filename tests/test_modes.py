@@ -596,7 +596,9 @@ def recipes_by_name() -> dict[str, Any]:
     return {
         "yolo_letterbox": recipes.yolo_letterbox(64),
         "three_augment": recipes.three_augment(32),
-        "pixmix_cifar": ours.Compose([ours.Resize((40, 40)), recipes.pixmix_cifar(picture(REAL, 40, 40)[None])]),
+        "pixmix_cifar": ours.Compose(
+            [ours.Resize((40, 40)), recipes.pixmix_cifar(picture(REAL, 40, 40)[None])]
+        ),
     }
 
 
@@ -604,11 +606,15 @@ def recipes_by_name() -> dict[str, Any]:
 @pytest.mark.parametrize("kind", [tv_tensors.Image, tv_tensors.Video])
 def test_transforms_of_tv_tensors_in_a_graph(kind: Any) -> None:
     """A compiled transform gives a tv_tensor of the class, and the values, that eager mode gives."""
-    image = kind(picture(REAL, 40, 40) if kind is tv_tensors.Image else picture(REAL, 40, 40).repeat(2, 1, 1, 1))
+    image = kind(
+        picture(REAL, 40, 40) if kind is tv_tensors.Image else picture(REAL, 40, 40).repeat(2, 1, 1, 1)
+    )
     transforms = every_transform() | recipes_by_name()
     refused = {n for n, t in transforms.items() if isinstance(attempt(lambda t=t: t(image)), type)}
     assert refused <= {"three_augment"}, refused  # it takes levels
-    if kind is tv_tensors.Video:  # it leaves videos alone, and a compiler drops draws that no result depends on
+    if (
+        kind is tv_tensors.Video
+    ):  # it leaves videos alone, and a compiler drops draws that no result depends on
         refused.add("RandomGrayscale")
     transforms = {n: t for n, t in transforms.items() if n not in refused}
 

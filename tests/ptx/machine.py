@@ -27,6 +27,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
+from tests import budget
 from tests.ptx.translator import Kernel
 
 TYPES = {
@@ -170,6 +171,7 @@ class Machine:
             seconds, ptx = time.perf_counter() - start, made.asm["ptx"]
             run = self.built(ptx, made.metadata.name)
             seconds = self._longest(kernel.__name__, ptx, seconds)
+            budget.counts["kernels that are compiled to PTX"] += 1
             self.compiled[key] = Program(kernel.__name__, run, made.metadata.shared, ptx, seconds)
         program = self.compiled[key]
         parameters = ctypes.create_string_buffer(b"".join(packed) + bytes(64))
@@ -181,6 +183,7 @@ class Machine:
         if fault:
             raise RuntimeError(f"{kernel.__name__}: {FAULTS[fault]}, at {where.value:#x}")
         self.totals.add(program, count)
+        budget.counts["launches of compiled kernels"] += 1
 
     def built(self, ptx: str, name: str) -> Any:
         """Return a kernel as a function of this process; its code is kept for the next."""
@@ -244,4 +247,5 @@ def on_ptx(capability: int) -> Iterator[Machine]:
     try:
         yield machine
     finally:
+        budget.keep()
         JITFunction.run, cuda.runs_on = before  # type: ignore[method-assign,assignment]
