@@ -10,6 +10,8 @@ import imgops
 from imgops._operators import Operator, operators
 
 SIZES = [(31, 44), (7, 9), (60, 5), (1, 1)]
+#: For Triton's interpreter, which takes seconds for a few thousand pixels.
+SMALL = [(13, 18), (7, 9), (20, 5), (1, 1)]
 COUNT = len(SIZES)
 #: The operators that take no floats.
 ONLY_UINT8 = ("hit_or_miss", "lut")
@@ -20,10 +22,11 @@ def noise(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def calls() -> list[tuple[str, tuple[Any, ...]]]:
+def calls(sizes: list[tuple[int, int]] = SIZES) -> list[tuple[str, tuple[Any, ...]]]:
     """Return operators and their arguments after the image, with parameters for each image and for all."""
     own = torch.linspace(0.3, 1.7, COUNT, dtype=torch.float64)
-    boxes = torch.tensor([[3, 1, 40, 31], [0, 0, 9, 7], [1, 30, 3, 59], [0, 0, 1, 1]])
+    (h0, w0), (h1, w1), (h2, w2), _ = sizes
+    boxes = torch.tensor([[3, 1, w0 - 4, h0], [0, 0, w1, h1], [1, h2 // 2, w2 - 2, h2 - 1], [0, 0, 1, 1]])
     regions = boxes - torch.tensor([0.0, 0.0, 0.5, 0.25], dtype=torch.float64)
     affine = torch.tensor([[0.9, -0.2, 3.0], [0.15, 1.1, -2.0]], dtype=torch.float64).repeat(COUNT, 1, 1)
     affine[:, 0, 2] += torch.arange(COUNT)
@@ -73,10 +76,14 @@ def calls() -> list[tuple[str, tuple[Any, ...]]]:
 
 
 def packed_arguments(
-    name: str, given: tuple[Any, ...], interleaved: bool, dtype: torch.dtype
+    name: str,
+    given: tuple[Any, ...],
+    interleaved: bool,
+    dtype: torch.dtype,
+    sizes: list[tuple[int, int]] = SIZES,
 ) -> tuple[Operator, imgops.PackedImages, tuple[Any, ...]]:
     """Return the operator of packed images, the images, and the arguments of a call."""
-    images = [noise(3, *size, seed=i) for i, size in enumerate(SIZES)]
+    images = [noise(3, *size, seed=i) for i, size in enumerate(sizes)]
     packed = imgops.PackedImages.of(images, interleaved)
     if dtype != torch.uint8:
         packed = packed.like((packed.data / 255).to(dtype))

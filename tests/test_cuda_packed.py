@@ -15,7 +15,7 @@ from imgops._operators import operators
 from imgops.decomposition.packed import of_image
 from imgops.kernels import cuda
 from imgops.ops import packed as packed_operators
-from tests.packed_calls import COUNT, ONLY_UINT8, calls, packed_arguments
+from tests.packed_calls import COUNT, ONLY_UINT8, SIZES, SMALL, calls, packed_arguments
 from tests.tiers import nightly_unless
 
 CALLS = calls()
@@ -55,10 +55,11 @@ def _one_by_one(name: str, images: list[torch.Tensor], given: tuple[Any, ...], t
 
 
 def _is_quick(case: tuple[int, torch.dtype, bool]) -> bool:
-    """Return whether ``make test`` runs a case: two of a call's four, in turn, and one large table of weights."""
+    """Return whether ``make test`` runs a case: one of a call's four, in turn, and one large table of weights."""
     call, dtype, interleaved = case
     is_large = CALLS[call][0] == "resized_crop" and CALLS[call][1][-2:] == ("lanczos", False)
-    return not is_large and (call + (dtype == torch.uint8) + interleaved) % 2 == 0
+    turn = call % 2 if CALLS[call][0] in ONLY_UINT8 else call % 4
+    return not is_large and turn == 2 * (dtype != torch.uint8) + interleaved
 
 
 CASES = [
@@ -80,10 +81,11 @@ CASES = [
     ],
 )
 def test_all_images_are_one_launch_and_have_their_own_bits(
-    call: int, dtype: torch.dtype, interleaved: bool, launched: list[str]
+    call: int, dtype: torch.dtype, interleaved: bool, launched: list[str], whole: bool
 ) -> None:
-    name, given = CALLS[call]
-    operator, packed, args = packed_arguments(name, given, interleaved, dtype)
+    sizes = SIZES if whole else SMALL
+    name, given = calls(sizes)[call]
+    operator, packed, args = packed_arguments(name, given, interleaved, dtype, sizes)
     found = torch.full_like(operator.fake(*args), 77)
     # Tables that are kept make no launches.
     import_module(f"{cuda.__name__}._resampling_tables")._kept.clear()
