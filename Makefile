@@ -76,11 +76,15 @@ format: $(VENV)/.lint ## Format the code
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: $(VENV)/.bench ## Time imgops beside the raw libraries, torchvision and kornia
+bench: $(VENV)/.bench ## Time imgops next to the raw libraries, torchvision, kornia, albumentations and transformers
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.pipelines
 	$(PY) -m benchmarks.recipes
+	$(PY) -m benchmarks.loading
+	$(PY) -m benchmarks.threads
+	$(PY) -m benchmarks.processors
+	$(PY) -m benchmarks.conversions
 	$(PY) -m benchmarks.albumentations_calls
 
 docs: $(VENV)/.docs ## Build the pages, run the gallery, look at every page in a browser

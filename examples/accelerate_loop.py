@@ -1,6 +1,6 @@
 """Train with accelerate on any number of processes, and see the same augmented images as with one.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/accelerate_loop.py --steps 6
     torchrun --standalone --nproc-per-node 2 examples/accelerate_loop.py --steps 6
 

@@ -1,6 +1,6 @@
 """Measure the robustness of a network: its accuracy under each corruption of ImageNet-C, at each severity.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/corruption_robustness.py --steps 60
 
 A small network learns to tell crops of photographs apart, with and without augmentation by noise and blur.

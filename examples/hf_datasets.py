@@ -1,6 +1,6 @@
 """Use imgops with Hugging Face datasets: map() prepares files once, set_transform() augments them when read.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/photographs.py photos --count 200 --corrupt 1
     python examples/hf_datasets.py photos prepared --processes 2 --epochs 2
 

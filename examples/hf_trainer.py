@@ -1,6 +1,6 @@
 """Augment in the workers of transformers' Trainer, with a key for each image and epoch.
 
-    pip install "imgops[examples,transformers]"
+    pip install ".[examples,transformers]"
     python examples/hf_trainer.py --steps 6 --workers 2 --persistent
     torchrun --standalone --nproc-per-node 2 examples/hf_trainer.py --steps 6
 

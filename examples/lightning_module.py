@@ -1,6 +1,6 @@
 """Augment on the device in Lightning: ``on_after_batch_transfer``, with a key for each image.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/lightning_module.py --steps 6 --workers 2
 
 An image's draws depend on its index and the epoch alone. So the model sees the same images with any number of

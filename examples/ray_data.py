@@ -1,6 +1,6 @@
 """Augment a folder of JPEG files with Ray Data, and write Parquet files or WebDataset shards.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/photographs.py photos --count 200 --corrupt 1
     python examples/ray_data.py photos augmented --workers 2 --copies 2
 

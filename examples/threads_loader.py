@@ -1,6 +1,6 @@
 """Train from a folder of JPEG files without worker processes: threads decode and augment each batch.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/photographs.py photos --count 400 --corrupt 1
     python examples/threads_loader.py photos --threads 2 --epochs 2 --state state.pt
     python examples/threads_loader.py photos --threads 1 --workers 2    # the same by processes

@@ -1,6 +1,6 @@
 """Augment clips of TorchCodec's frames. The frames of a clip share their draws, and each clip has its own.
 
-    pip install "imgops[examples]" && apt-get install ffmpeg
+    pip install ".[examples]" && apt-get install ffmpeg
     python examples/torchcodec_frames.py --steps 2
     python examples/torchcodec_frames.py --steps 2 --video film.mp4
 

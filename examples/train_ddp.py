@@ -1,6 +1,6 @@
 """Train a classifier on several processes. Each augments its batch on its device, image by image.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/photographs.py photos --count 400 --corrupt 1
     torchrun --standalone --nproc-per-node 2 --max-restarts 3 examples/train_ddp.py photos --epochs 3
 

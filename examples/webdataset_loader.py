@@ -1,6 +1,6 @@
 """Train from WebDataset shards, with a loader that can be stopped or killed, and resumes with the same draws.
 
-    pip install "imgops[examples]"
+    pip install ".[examples]"
     python examples/photographs.py photos --count 200
     python examples/ray_data.py photos shards --format webdataset
     python examples/webdataset_loader.py shards --workers 2 --epochs 2 --state state.pt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 import imgops
@@ -75,4 +76,8 @@ def _info(options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    if hasattr(
+        signal, "SIGPIPE"
+    ):  # a pipe to head closes early, which is no error; Windows has no such signal
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(run(sys.argv[1:]))

@@ -203,7 +203,8 @@ def real(op: str, name: str, value: object) -> Tensor:
     """Return a number, a sequence of numbers or a tensor as a parameter tensor."""
     if isinstance(value, Tensor):
         return value
-    if (type(value) is float or type(value) is int) and value and _torch_private.can_bypass_dispatcher():
+    # The sign of 0 gets lost in a cache. A graph does not look at the value, because that would be a guard.
+    if (type(value) is float or type(value) is int) and _torch_private.can_bypass_dispatcher() and value:
         try:
             return _number(
                 value

@@ -259,6 +259,45 @@ def test_ratios_are_those_of_the_newest_results(
     assert f"benchmarks/results/{newest.name}" in README
 
 
+def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> None:
+    columns = ("1 thread, seed", "1 thread", "2 threads, seed", "2 threads")
+    found = [x for column in columns for x in _column("albumentations-calls", 0, column)]
+    text = " ".join((ROOT / "docs" / "migrating.rst").read_text().split())
+    assert f"It takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
+
+
+#: Programs of benchmarks with targets, options or machines of their own.
+_APART = {"scaling", "corruptions", "contributed", "cuda", "first_hour", "first_hour_work"}
+
+
+def test_make_bench_makes_the_tables() -> None:
+    """It runs each program of benchmarks that makes a table, except for those that need other engines or a GPU."""
+    programs = {p.stem for p in (ROOT / "benchmarks").glob("[a-z]*.py") if "__main__" in p.read_text()}
+    commands = (ROOT / "Makefile").read_text().partition("\nbench:")[2].partition("\n\n")[0]
+    assert set(re.findall(r"-m benchmarks\.(\w+)", commands)) == programs - _APART
+
+
+def test_pages_install_from_a_clone() -> None:
+    """There is no release on PyPI, so the name of the package installs nothing."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.rst"), *(ROOT / "examples").glob("*.py")]
+    assert [p.name for p in pages if re.search(r"pip install ['\"]?imgops", p.read_text())] == []
+
+
+def test_the_distance_of_hues_from_torchvisions() -> None:
+    """On tensors torchvision computes hues in floats. The pages say how many levels this is at most."""
+    from torchvision.transforms.v2 import functional
+
+    image = torch.randint(
+        0, 256, (3, 400, 400), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
+    factors = [step / 20 for step in range(-10, 11)]
+    apart = [imgops.adjust_hue(image, f).int() - functional.adjust_hue(image, f).int() for f in factors]
+    said = [TABLES, (ROOT / "docs" / "migrating.rst").read_text()]
+    most = {int(n) for text in said for n in re.findall(r"up\s+to (\d+)(?: levels| where the hue)", text)}
+    (said_most,) = most
+    assert said_most - 3 <= max(int(x.abs().max()) for x in apart) <= said_most
+
+
 def test_the_number_of_processors() -> None:
     assert f"[a benchmark of {len(_column('processors', 0, 'torchvision'))} processors]" in README
 

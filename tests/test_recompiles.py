@@ -1,11 +1,14 @@
-"""Fifty different boxes, positions, sizes or paddings need at most two compilations, and no graph break."""
+"""Fifty different boxes, positions, sizes or paddings need at most two compilations, and no graph break.
+
+Quarter turns are the exception: a graph for each.
+"""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -74,9 +77,45 @@ def test_at_most_two_compilations(name: str, grad: bool) -> None:
 def test_a_new_float_does_not_recompile(name: str) -> None:
     call, counter = SPECS[name].of_number, CompileCounterWithBackend("aot_eager")
     compiled = torch.compile(call, fullgraph=True, backend=counter)
-    for value in (0.11 + step / 13 for step in range(12)):
-        assert bits_equal(compiled(X, value), call(X, value)), value
+    for value in (*(0.11 + step / 13 for step in range(12)), 0.0, 1.0, 2.0):
+        try:
+            wanted = call(X, value)
+        except ValueError:  # not every parameter may be 0, or above 1
+            continue
+        assert bits_equal(compiled(X, value), wanted), value
     assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
+
+
+@pytest.mark.parametrize("name", ["adjust_gamma", "posterize", "solarize"])
+def test_zero_and_one_do_not_recompile(name: str) -> None:
+    """Dynamo makes a graph of its own for 0 and 1 where they are sizes; as parameters they are like other numbers."""
+    call, counter = getattr(imgops, name), CompileCounterWithBackend("aot_eager")
+    image = (X * 255).byte()
+    compiled = torch.compile(call, fullgraph=True, dynamic=True, backend=counter)
+    for value in (3, 5, 0, 1, 2):
+        assert bits_equal(compiled(image, value), call(image, value)), value
+    assert counter.frame_count == 1
+
+
+_ANGLES = (11, 90, 180, 270, 0, 12, 31)
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "graphs"),
+    [
+        (imgops.rotate90, (1, 2, 3, 0, 5, 7, -1, 4, 9), 4),
+        (v2.functional.rotate, _ANGLES, 5),
+        (v2.functional.rotate, [torch.tensor(float(a)) for a in _ANGLES], 1),
+    ],
+    ids=["rotate90", "rotate", "rotate-tensor"],
+)
+def test_each_quarter_turn_is_a_graph(call: Callable[..., Any], values: Sequence[Any], graphs: int) -> None:
+    """A graph of a turn moves pixels, which is cheaper than a graph of all angles; angles in a tensor are one graph."""
+    counter, square = CompileCounterWithBackend("aot_eager"), X[..., :32].contiguous()
+    compiled = torch.compile(call, fullgraph=True, dynamic=True, backend=counter)
+    for value in values:
+        assert bits_equal(compiled(square, value), call(square, value)), value
+    assert counter.frame_count == graphs
 
 
 def test_tensor_parameters_never_recompile() -> None:

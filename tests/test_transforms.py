@@ -386,6 +386,7 @@ PIL_STEPS: dict[str, Callable[[Any], list[Any]]] = {
         m.RandomHorizontalFlip(),
         m.ColorJitter(hue=0.2),
     ],
+    "a hue": lambda m: [m.ColorJitter(hue=0.3)],
     "to a tensor": lambda m: [m.RandomResizedCrop(24), m.ToImage(), m.ToDtype(torch.float32, scale=True)],
 }
 
@@ -407,3 +408,19 @@ def test_pil_images_in_a_pipeline(name: str, mode: str) -> None:
         if isinstance(wanted, PIL.Image.Image):
             assert found.mode == wanted.mode
         assert np.array_equal(np.asarray(found), np.asarray(wanted)), seed
+
+
+@pytest.mark.parametrize("others", [{}, {"brightness": 0.4}, {"contrast": 0.4, "saturation": 0.4}])
+def test_a_pipeline_computes_hues_itself(others: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """PIL's conversion to HSV and back takes several times as long as the operator."""
+    frame = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy())
+    wanted = seeded(0, v2.Compose([v2.ColorJitter(hue=0.3, **others)]), frame)
+    convert = PIL.Image.Image.convert
+
+    def without_hsv(image: PIL.Image.Image, mode: Any = None, *args: Any, **keywords: Any) -> PIL.Image.Image:
+        assert "HSV" not in (mode, image.mode), "PIL computes the hue"
+        return convert(image, mode, *args, **keywords)
+
+    monkeypatch.setattr(PIL.Image.Image, "convert", without_hsv)
+    found = seeded(0, ours.Compose([ours.ColorJitter(hue=0.3, **others)]), frame)
+    assert np.array_equal(np.asarray(found), np.asarray(wanted))

@@ -67,7 +67,9 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
         return self.hue is not None
 
     def outweighs_pil(self) -> bool:
-        return sum(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue)) > 1
+        # For a hue PIL converts the image to HSV and back, which takes longer than a conversion to a tensor.
+        others = (self.brightness, self.contrast, self.saturation)
+        return self.hue is not None or sum(f is not None for f in others) > 1
 
     def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return self._pack_steps(values, values["fn_idx"].tolist())
