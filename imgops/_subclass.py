@@ -21,17 +21,24 @@ def is_ordinary(values: Sequence[Any]) -> bool:
 
 def is_tv_tensor(value: Any) -> bool:
     """Return whether ``value`` is a tv_tensor, without importing torchvision."""
-    torchvision = sys.modules.get("torchvision.tv_tensors")
-    return torchvision is not None and isinstance(value, torchvision.TVTensor)
+    return type(value) not in _ORDINARY and _is_tv_class(type(value), "TVTensor")
 
 
 def shows_image(value: Any) -> bool:
     """Return whether a tensor may be an image: it is plain, or of torchvision's class of images."""
-    return not is_tv_tensor(value) or isinstance(value, sys.modules["torchvision.tv_tensors"].Image)
+    return not is_tv_tensor(value) or _is_tv_class(type(value), "Image")
 
 
 def is_mask(value: Any) -> bool:
-    return is_tv_tensor(value) and isinstance(value, sys.modules["torchvision.tv_tensors"].Mask)
+    return _is_tv_class(type(value), "Mask")
+
+
+# If dynamo traced this function, each graph would make variables of the 3000 items of sys.modules.
+@_torch_private.constant_in_graphs
+def _is_tv_class(cls: type, name: str) -> bool:
+    """Return whether ``cls`` is torchvision's class ``name`` of tensors or a subclass."""
+    torchvision = sys.modules.get("torchvision.tv_tensors")
+    return torchvision is not None and issubclass(cls, getattr(torchvision, name))
 
 
 def in_graph() -> bool:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType, MappingProxyType, MethodType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.autograd.forward_ad as forward_ad
@@ -93,13 +93,21 @@ def raise_error(kind: type[Exception], text: str) -> NoReturn:
     raise kind(text)
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def constant_in_graphs(function: _Function) -> _Function:
+    """Decorate a function that dynamo runs instead of tracing it; its result is a constant of the graph.
+
+    ``torch.compiler.assume_constant_result`` sets the same mark, but imports dynamo, which takes a second.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
+@constant_in_graphs
 def _refuse(kind: str, text: str) -> NoReturn:
     raise _refusal(kind)(text)
-
-
-# Dynamo runs a function with this mark instead of tracing it; torch.compiler.assume_constant_result, which
-# sets the mark, imports dynamo.
-_refuse._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @cache
@@ -118,6 +126,7 @@ class _TypesWithoutHandler(tuple[type, ...]):
         return super().__contains__(kind) or kind.__torch_dispatch__ is _C._disabled_torch_dispatch_impl
 
 
+@constant_in_graphs
 def accept_subclasses() -> None:
     """Let the first call of a compiled graph take tensors of subclasses, such as tv_tensors.
 
@@ -131,10 +140,6 @@ def accept_subclasses() -> None:
     known = getattr(runtime_wrappers, "HANDLED_TYPES", None)
     if known is not None and not isinstance(known, _TypesWithoutHandler):
         runtime_wrappers.HANDLED_TYPES = _TypesWithoutHandler(known)
-
-
-# Dynamo runs a function with this mark instead of tracing it.
-accept_subclasses._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def is_exporting() -> bool:
@@ -175,13 +180,10 @@ def in_vmap() -> bool:
     return _is_function_traced() if _is_compiling() else _functorch_level() is not None
 
 
+# Dynamo enters the transforms of torch.func that it traces, but a traced question would not see them.
+@constant_in_graphs
 def _is_function_traced() -> bool:
     return _functorch_level() is not None
-
-
-# Dynamo enters the transforms of torch.func that it traces; a traced question would not see them, so that
-# dynamo has to run the function instead.
-_is_function_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def is_vmapped(x: Tensor) -> bool:
