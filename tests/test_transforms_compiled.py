@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from checks import bits_equal
+from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -37,32 +38,47 @@ def same(found: Any, wanted: Any, tolerance: float = 2e-6) -> bool:
     )
 
 
-@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_one_graph_with_the_draws_of_eager_mode(case: Case, per_sample: bool, whole: bool) -> None:
-    if (per_sample and (not case.draws or case.sized)) or case.boxes:
-        pytest.skip("no parameters of each sample, or in need of boxes")
+#: Transforms with shared draws and, where they have numbers for each sample, with those.
+DRAWING = {
+    f"{case}{', per_sample' if per_sample else ''}": (
+        case,
+        case.make(ours, **({"per_sample": True} if per_sample else {})),
+    )
+    for case in CASES
+    for per_sample in (False, True)
+    if not case.boxes and not (per_sample and (not case.draws or case.sized))
+}
+
+
+@pytest.mark.parametrize("names", groups(DRAWING))
+def test_one_graph_with_the_draws_of_eager_mode(names: list[str], whole: bool) -> None:
     image = torch.stack([picture(torch.float32, seed=s) for s in range(3)])
-    transform = case.make(ours, **({"per_sample": True} if per_sample else {}))
-    graph, counting = compiled(transform)
+    transforms = {name: DRAWING[name][1] for name in names}
+    graph, counting = compile_together(transforms)
     drawn = []
     for seed in range(50 if whole else 16):
         drawn.append(seeded(seed, graph, image))
         if seed % 5 == 0:
-            assert same(drawn[-1], seeded(seed, transform, image)), f"other draws for seed {seed}"
+            wanted = seeded(seed, together(transforms), image)
+            for name in names:
+                assert same(drawn[-1][name], wanted[name]), f"{name}: other draws for seed {seed}"
     assert counting.count <= 2, f"{counting.count} compilations for {len(drawn)} calls"
     assert same(seeded(7, graph, image), drawn[7]), "manual_seed does not repeat a compiled run"
-    if case.draws and case.name != "RandomAutocontrast":
-        assert any(not same(a, b) for a, b in pairwise(drawn)), "every call draws the same"
+    for name in names:
+        case = DRAWING[name][0]
+        if case.draws and case.name != "RandomAutocontrast":
+            assert any(not same(a[name], b[name]) for a, b in pairwise(drawn)), (
+                f"{name}: every call draws the same"
+            )
 
 
-@pytest.mark.parametrize("name", list(containers(ours)))
-def test_containers_are_one_graph(name: str) -> None:
-    image = picture()
-    transform = containers(ours)[name]
-    graph, counting = compiled(transform)
+def test_containers_are_one_graph() -> None:
+    image, transforms = picture(), containers(ours)
+    graph, counting = compile_together(transforms)
     for seed in range(20):
-        assert same(seeded(seed, graph, image), seeded(seed, transform, image))
+        found, wanted = seeded(seed, graph, image), seeded(seed, together(transforms), image)
+        for name in transforms:
+            assert same(found[name], wanted[name]), (name, seed)
     assert counting.count == 1
 
 
@@ -71,19 +87,18 @@ CLASSES = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo t
 
 
 @CLASSES
-@pytest.mark.parametrize("case", [c for c in CASES if not c.policy], ids=str)
-def test_tv_tensors_in_a_graph(case: Case) -> None:
+@pytest.mark.parametrize("cases", groups(c for c in CASES if not c.policy and (c.name != "Pad" or c.id)))
+def test_tv_tensors_in_a_graph(cases: list[Case]) -> None:
     given = sample(picture())
-    if case.name == "Pad" and not case.id:
-        pytest.skip("torchvision refuses boxes here")
     given.pop("label")
-    transform = case.make(ours)
-    graph, _ = compiled(transform)
+    transforms = {str(case): case.make(ours) for case in cases}
+    graph, _ = compile_together(transforms)
     for seed in range(3):
-        found, wanted = seeded(seed, graph, given), seeded(seed, transform, given)
-        assert same(found, wanted, 1e-4)
-        for name in ("boxes", "points"):
-            assert found[name].canvas_size == wanted[name].canvas_size
+        found, wanted = seeded(seed, graph, given), seeded(seed, together(transforms), given)
+        for name in transforms:
+            assert same(found[name], wanted[name], 1e-4), (name, seed)
+            for kind in ("boxes", "points"):
+                assert found[name][kind].canvas_size == wanted[name][kind].canvas_size, (name, seed)
 
 
 @CLASSES
