@@ -13,15 +13,22 @@ from imgops._torch_private import CountingBackend
 Call = Callable[..., Any]
 
 
-def groups(values: Iterable[Any], size: int = 20) -> list[Any]:
+def groups(values: Iterable[Any], size: int = 20, marks: Any = ()) -> list[Any]:
     """Return the values in lists of ``size``, each a parameter of a test with the name of its first value."""
     every = list(values)
     parts = [every[i : i + size] for i in range(0, len(every), size)]
-    return [pytest.param(part, id=f"{_name(part[0])}..") for part in parts]
+    return [pytest.param(part, id=f"{_name(part[0])}..", marks=marks) for part in parts]
 
 
 def _name(value: Any) -> str:
     return "-".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def compiled(function: Call, backend: Any = "aot_eager", **options: Any) -> tuple[Call, CountingBackend]:
+    """Return the function as one graph, and what counts its compilations."""
+    torch.compiler.reset()
+    counting = CountingBackend(backend)
+    return torch.compile(function, fullgraph=True, backend=counting, **options), counting
 
 
 def together(calls: Mapping[str, Call]) -> Callable[..., dict[str, Any]]:
@@ -48,20 +55,16 @@ def compile_together(
     Returns:
         the compiled function, and what counts its compilations.
     """
-    torch.compiler.reset()
-    counting = CountingBackend(backend)
     join = apart if inputs == "own" else together
-    graph = torch.compile(join(calls), fullgraph=True, backend=counting, **options)
+    graph, counting = compiled(join(calls), backend, **options)
 
     def run(*args: Any) -> dict[str, Any]:
         try:
             return graph(*args)
         except Exception:
             for name, call in calls.items():
-                torch.compiler.reset()
-                alone = torch.compile(join({name: call}), fullgraph=True, backend=backend, **options)
                 try:
-                    alone(*args)
+                    compiled(join({name: call}), backend, **options)[0](*args)
                 except Exception as error:
                     raise AssertionError(f"{name} cannot be compiled") from error
             raise

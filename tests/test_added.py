@@ -13,14 +13,14 @@ import pytest
 import torch
 from added_cases import JOINING, ROWS, Row
 from checks import bits_equal
+from groups import apart, compile_together, compiled, groups
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from transform_cases import picture, sample, seeded
 
 from imgops import transforms as ours
-from imgops._torch_private import CountingBackend
-from tests.tiers import nightly_unless
+from tests.tiers import nightly
 
 #: Before torch 2.13, dynamo does not support torchvision's tensor classes.
 CLASSES = hasattr(torch.Tag, "inplace")
@@ -118,50 +118,72 @@ def test_per_sample_is_a_loop(row: Row) -> None:
             torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
 
 
-def compiled(function: Callable[..., Any]) -> tuple[Any, CountingBackend]:
-    torch.compiler.reset()
-    counting = CountingBackend("aot_eager")
-    return torch.compile(function, fullgraph=True, backend=counting), counting
+#: Each row with shared draws and with draws for each sample. The quick ones of the latter are in test_gradients_in_a_graph.
+SHARED = [(row, False) for row in ROWS]
+OF_EACH = [(row, True) for row in SAMPLING]
+
+
+def images_of(row: Row) -> Tensor:
+    return torch.stack([picture(torch.float32, *row.size, s) for s in range(3)])
 
 
 @pytest.mark.parametrize(
-    ("row", "per_sample"),
-    nightly_unless(  # test_gradients makes a graph for samples of their own, too
-        lambda values: not (values[1] and values[0].gradient),
-        [(row, each) for row in ROWS for each in (False, True) if row.per_sample or not each],
-    ),
-    ids=lambda value: {False: "shared", True: "per_sample"}[value] if isinstance(value, bool) else str(value),
+    "rows",
+    [
+        *groups(SHARED + [r for r in OF_EACH if not r[0].gradient]),
+        *groups((r for r in OF_EACH if r[0].gradient), marks=nightly),
+    ],
 )
-def test_one_graph_with_the_draws_of_eager_mode(row: Row, per_sample: bool) -> None:
-    images = torch.stack([picture(torch.float32, *row.size, s) for s in range(3)])
-    transform = row.make(per_sample=True) if per_sample else row.make()
-    graph, counting = compiled(transform)
-    drawn = []
+def test_one_graph_with_the_draws_of_eager_mode(rows: list[tuple[Row, bool]]) -> None:
+    transforms = {
+        f"{row}, per_sample" if each else str(row): row.make(per_sample=True) if each else row.make()
+        for row, each in rows
+    }
+    images = {name: (images_of(row),) for name, (row, _) in zip(transforms, rows)}
+    graph, counting = compile_together(transforms, inputs="own")
+    drawn: dict[str, set[bytes]] = {name: set() for name in transforms}
     for seed in range(12):
-        drawn.append(seeded(seed, graph, images))
-        assert torch.allclose(drawn[-1], seeded(seed, transform, images), rtol=0, atol=2e-6)
+        found, wanted = (seeded(seed, f, images) for f in (graph, apart(transforms)))
+        for name, value in found.items():
+            assert torch.allclose(value, wanted[name], rtol=0, atol=2e-6), (name, seed)
+            drawn[name].add(value.numpy().tobytes())
     assert counting.count == 1
-    if row.per_sample:
-        assert len({d.numpy().tobytes() for d in drawn}) > 1
+    for name, (row, _) in zip(transforms, rows):
+        assert not row.per_sample or len(drawn[name]) > 1, f"{name}: every call draws the same"
+
+
+def small(row: Row) -> Tensor:
+    """Return two images of float64 in [0.1, 0.9], which require a gradient."""
+    generator = torch.Generator().manual_seed(3)
+    width = 7 if row.size == (40, 40) else 9
+    return (torch.rand(2, 3, 7, width, dtype=torch.float64, generator=generator) * 0.8 + 0.1).requires_grad_()
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.gradient], ids=str)
 def test_gradients(row: Row) -> None:
-    """Gradients match finite differences, of a single image and, through the operator, of samples; also in a graph."""
-    generator = torch.Generator().manual_seed(3)
-    image = (
-        torch.rand(2, 3, 7, 7 if row.size == (40, 40) else 9, dtype=torch.float64, generator=generator) * 0.8
-        + 0.1
-    ).requires_grad_()
-    transform = _chosen(row)
+    """Gradients match finite differences, of a single image and, through the operator, of samples."""
+    image, transform = small(row), _chosen(row)
     assert torch.autograd.gradcheck(lambda x: seeded(0, transform, x), (image,), fast_mode=True)
     if not row.per_sample:
         return
     each = row.make(per_sample=True)
     assert torch.autograd.gradcheck(lambda x: seeded(1, each, x), (image,), fast_mode=True)
-    graph, _ = compiled(each)
-    grads = [torch.autograd.grad(seeded(1, f, image).square().sum(), image)[0] for f in (each, graph)]
-    assert torch.allclose(*grads, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rows", groups(r for r in SAMPLING if r.gradient))
+def test_gradients_in_a_graph(rows: list[Row]) -> None:
+    """Values and gradients of samples with draws of their own are those of eager mode."""
+    transforms = {str(row): row.make(per_sample=True) for row in rows}
+    images = {str(row): (small(row),) for row in rows}
+    graph, _ = compile_together(transforms, inputs="own")
+    found, wanted = (seeded(1, f, images) for f in (graph, apart(transforms)))
+    leaves = [image for (image,) in images.values()]
+    gradients = [
+        torch.autograd.grad(sum(v.square().sum() for v in out.values()), leaves) for out in (found, wanted)
+    ]
+    for name, in_graph, eager in zip(transforms, *gradients):
+        assert torch.allclose(found[name], wanted[name], rtol=0, atol=2e-6), name
+        assert torch.allclose(in_graph, eager, rtol=0, atol=1e-9), name
 
 
 def test_gradients_of_gradients() -> None:
@@ -213,11 +235,8 @@ def test_inputs_of_every_kind(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("FDA", "HistogramMatching")], ids=str)
-def test_what_goes_with_an_image(row: Row, whole: bool) -> None:
-    """Boxes, masks and keypoints follow where pixels move, and stay otherwise; also in a graph, and in a batch.
-
-    `make test` makes no graph of those that stay: it would be that of the image.
-    """
+def test_what_goes_with_an_image(row: Row) -> None:
+    """Boxes, masks and keypoints follow where pixels move, and stay otherwise; also in a batch."""
     given = sample(picture(torch.uint8, *row.size))
     given.pop("label")
     transform = _chosen(row)
@@ -227,11 +246,6 @@ def test_what_goes_with_an_image(row: Row, whole: bool) -> None:
         bits_equal(found[n].as_subclass(Tensor), given[n].as_subclass(Tensor)) for n in ("mask", "boxes")
     )
     assert still == (not row.moves or "Dropout" in row.name)
-    if CLASSES and (whole or row.moves):
-        graph, _ = compiled(transform)
-        for a, b in zip(tree_leaves(seeded(5, graph, given)), tree_leaves(found)):
-            assert type(a) is type(b)
-            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor), rtol=0, atol=1e-4)
     if not row.per_sample:
         return
     each = row.make(p=1.0, per_sample=True)
@@ -246,6 +260,29 @@ def test_what_goes_with_an_image(row: Row, whole: bool) -> None:
         alone = transform({n: given[n] for n in ("image", "mask", "boxes")})
         assert bits_equal(out["mask"][i].as_subclass(Tensor), alone["mask"].as_subclass(Tensor))
         assert bits_equal(out["boxes"][i].as_subclass(Tensor), alone["boxes"].as_subclass(Tensor))
+
+
+@pytest.mark.skipif(not CLASSES, reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *groups(r for r in ROWS if r.moves),
+        *groups(
+            (r for r in ROWS if not r.moves and r.name not in ("FDA", "HistogramMatching")), marks=nightly
+        ),
+    ],
+)
+def test_what_goes_with_an_image_in_a_graph(rows: list[Row]) -> None:
+    given, transforms = {}, {str(row): _chosen(row) for row in rows}
+    for row in rows:
+        scene = sample(picture(torch.uint8, *row.size))
+        given[str(row)] = ({name: scene[name] for name in ("image", "mask", "boxes", "points")},)
+    graph, _ = compile_together(transforms, inputs="own")
+    found, wanted = (seeded(5, f, given) for f in (graph, apart(transforms)))
+    for name in transforms:
+        for a, b in zip(tree_leaves(found[name]), tree_leaves(wanted[name]), strict=True):
+            assert type(a) is type(b), name
+            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor), rtol=0, atol=1e-4)
 
 
 BENT = [r for r in ROWS if r.moves and "Dropout" not in r.name]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from added_cases import ROWS
+from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -83,29 +84,36 @@ def assert_graph_is_eager(transform: Any, *inputs: Any, tolerance: float = 2e-6)
 WAYS = list(product(("RandomApply", "RandomChoice", "RandomOrder"), ("shared", "per_sample")))
 ADDED = [str(r) for r in ROWS]
 HELD = [
-    pytest.param(
-        name,
-        way[0],
-        way[1] == "per_sample",
-        id="-".join((name, *way)),
-        marks=() if n % 6 == w and (name not in ADDED or n % 3 == 0) else nightly,
-    )
+    ((name, *way), n % 6 == w and (name not in ADDED or n % 3 == 0))
     for n, name in enumerate(OF_IMAGES)
     for w, way in enumerate(WAYS)
 ]
 
 
-@pytest.mark.parametrize(("name", "container", "per_sample"), HELD)
-def test_transforms_of_images(name: str, container: str, per_sample: bool) -> None:
+@pytest.mark.parametrize(
+    "held",
+    [
+        *groups(held for held, is_quick in HELD if is_quick),
+        *groups((held for held, is_quick in HELD if not is_quick), marks=nightly),
+    ],
+)
+def test_transforms_of_images(held: list[tuple[str, str, str]]) -> None:
     images = torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)])
-    made = OF_IMAGES[name]()
-    with torch.no_grad():
-        torch.manual_seed(0)
-        changes_shape = made(images).shape != images.shape
-    if changes_shape and container != "RandomChoice":
-        pytest.skip("what may be left out keeps the shape: tested below")
-    other = OF_IMAGES[name]() if changes_shape else ours.RandomVerticalFlip(1.0)
-    assert_graph_is_eager(contain(container, made, other, per_sample), images)
+    made: dict[str, Any] = {}
+    for name, container, how in held:
+        transform = OF_IMAGES[name]()
+        with torch.no_grad():
+            changes_shape = seeded(0, transform, images).shape != images.shape
+        if changes_shape and container != "RandomChoice":
+            continue  # transforms that may be left out keep the shape: tested below
+        other = OF_IMAGES[name]() if changes_shape else ours.RandomVerticalFlip(1.0)
+        made["-".join((name, container, how))] = contain(container, transform, other, how == "per_sample")
+    graph, _ = compile_together(made, "eager")
+    for seed in SEEDS:
+        found, wanted = (outcome(f, seed, images) for f in (graph, together(made)))
+        for name in made:
+            assert agree(found[0][name], wanted[0][name], 2e-6), f"{name}: other results for seed {seed}"
+        assert torch.equal(found[1], wanted[1]), "the graph draws more or less"
 
 
 @pytest.mark.parametrize(

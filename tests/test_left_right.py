@@ -290,8 +290,7 @@ def test_several_samples_in_one_call() -> None:
     assert (out["labels_0"].tolist(), out["labels_1"].tolist()) == ([2, 1], [1, 7])
 
 
-@pytest.mark.parametrize("p", [0.0, 1.0])
-@pytest.mark.parametrize("backend", [None, "eager"])
+@pytest.mark.parametrize(("p", "backend"), [(0.0, None), (1.0, None), (0.5, "eager")])
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -416,7 +415,7 @@ def test_masks_and_keypoints_of_samples_have_a_batch_dimension(backend: str | No
         torch._dynamo.reset()
         flip = torch.compile(flip, backend=backend)
     boxes = people()["boxes"]
-    for count in (2, 3):
+    for count in (2, 3) if backend is None else (2,):
         mask = tv_tensors.Mask(torch.zeros(count, SIDE, SIDE, dtype=torch.uint8))
         points = tv_tensors.KeyPoints(torch.zeros(count, 17, 2), canvas_size=(SIDE, SIDE))
         for follower in (mask, points):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from checks import bits_equal
+from groups import apart, compile_together, together
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -495,36 +496,35 @@ def test_each_sample_is_what_a_loop_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("name", MOVING)
-def test_one_graph(name: str, format: str) -> None:
-    torch._dynamo.reset()
+def test_one_graph(format: str) -> None:
     given = scene(64, 64, format)
-    transform = getattr(ours, name)(p=0.5, **MOVING[name])
-    compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
+    transforms = {name: getattr(ours, name)(p=0.5, **options) for name, options in MOVING.items()}
+    graph, _ = compile_together(transforms)
     for seed in range(3):
-        wanted, found = (seeded(seed, f, given["image"], given["boxes"]) for f in (transform, compiled))
-        for a, b in zip(wanted, found):
-            assert bits_equal(a.as_subclass(Tensor), b.as_subclass(Tensor))
-        assert found[1].format is wanted[1].format and found[1].canvas_size == wanted[1].canvas_size
+        both = (seeded(seed, f, given["image"], given["boxes"]) for f in (together(transforms), graph))
+        for name, (wanted, found) in zip(MOVING, zip(*(out.values() for out in both))):
+            for a, b in zip(wanted, found):
+                assert bits_equal(a.as_subclass(Tensor), b.as_subclass(Tensor)), name
+            assert found[1].format is wanted[1].format and found[1].canvas_size == wanted[1].canvas_size
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("name", ["Mosaic", "CopyPaste", "RandomIoUCrop"])
-def test_one_graph_of_several_samples(name: str, format: str) -> None:
-    torch._dynamo.reset()
-    samples: Any = [scene(80, 80, format, seed=i) for i in range(4)]
-    transform: Any = {
+def test_one_graph_of_several_samples(format: str) -> None:
+    samples = [scene(80, 80, format, seed=i) for i in range(4)]
+    calls: dict[str, Any] = {
         "Mosaic": ours.Mosaic(96),
         "CopyPaste": ours.CopyPaste(p=1.0),
         "RandomIoUCrop": ours.RandomIoUCrop(),
-    }[name]
-    samples = {"Mosaic": samples, "CopyPaste": samples[:2], "RandomIoUCrop": samples[0]}[name]
-    compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
+    }
+    inputs: Any = {"Mosaic": (samples,), "CopyPaste": (samples[:2],), "RandomIoUCrop": (samples[0],)}
+    graph, _ = compile_together(calls, inputs="own")
     for seed in range(3):
-        wanted, found = (seeded(seed, f, samples) for f in (transform, compiled))
-        for key, value in wanted.items():
-            a, b = value.as_subclass(Tensor), found[key].as_subclass(Tensor)
-            assert bits_equal(a, b) or (key == "boxes" and torch.allclose(a, b, rtol=0, atol=1e-9)), key
+        wanted, found = (seeded(seed, f, inputs) for f in (apart(calls), graph))
+        for name, out in wanted.items():
+            for key, value in out.items():
+                a, b = value.as_subclass(Tensor), found[name][key].as_subclass(Tensor)
+                close = key == "boxes" and torch.allclose(a, b, rtol=0, atol=1e-9)
+                assert close or bits_equal(a, b), (name, key)
 
 
 def test_boxes_keep_their_dtype_and_shape() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from checks import bits_equal
-from groups import compile_together, groups, together
+from groups import compile_together, compiled, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -18,13 +18,6 @@ from transform_cases import AFFINE, CASES, JITTER, Case, containers, picture, sa
 
 import imgops
 from imgops import transforms as ours
-from imgops._torch_private import CountingBackend
-
-
-def compiled(function: Callable[..., Any], backend: str = "aot_eager") -> tuple[Any, CountingBackend]:
-    torch.compiler.reset()
-    counting = CountingBackend(backend)
-    return torch.compile(function, fullgraph=True, backend=counting), counting
 
 
 def same(found: Any, wanted: Any, tolerance: float = 2e-6) -> bool:

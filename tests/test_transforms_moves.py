@@ -10,6 +10,7 @@ import pytest
 import torch
 from added_cases import ROWS, Row
 from checks import bits_equal
+from groups import compile_together, groups
 from torch import Tensor
 from torchvision import tv_tensors
 from transform_cases import CASES, Case, seeded
@@ -68,20 +69,29 @@ def canvases(out: dict[str, Any]) -> set[tuple[int, ...]]:
     return {*images, *(tuple(x.canvas_size) for x in (*out["boxes"], out["points"]))}
 
 
+def scene_of(case: Case | Row) -> dict[str, Any]:
+    return scene(*(case.size if isinstance(case, Row) else (40, 52)))
+
+
+def assert_one_canvas(out: dict[str, Any]) -> None:
+    assert canvases(out) == {tuple(out["image"].shape[-2:])}
+    assert [b.format.value for b in out["boxes"]] == FORMATS
+
+
 @pytest.mark.parametrize("case", MOVING, ids=str)
 def test_one_canvas(case: Case | Row) -> None:
-    """After a transform, alone and in a graph, all that follows an image has a canvas of its size."""
-    height, width = case.size if isinstance(case, Row) else (40, 52)
+    """After a transform, all that follows an image has a canvas of its size."""
     transform = made(case)
-    runs = [transform]
-    if GRAPHS and (not case.id or case.id == "expand"):
-        torch.compiler.reset()
-        runs.append(torch.compile(transform, fullgraph=True, backend="eager"))
     for seed in range(6):
-        for run in runs[: 2 if seed < 1 else 1]:
-            out = seeded(seed, run, scene(height, width))
-            assert canvases(out) == {tuple(out["image"].shape[-2:])}
-            assert [b.format.value for b in out["boxes"]] == FORMATS
+        assert_one_canvas(seeded(seed, transform, scene_of(case)))
+
+
+@pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize("cases", groups(c for c in MOVING if not c.id or c.id == "expand"))
+def test_one_canvas_in_a_graph(cases: list[Case | Row]) -> None:
+    graph, _ = compile_together({str(c): made(c) for c in cases}, "eager", inputs="own")
+    for out in seeded(0, graph, {str(c): (scene_of(c),) for c in cases}).values():
+        assert_one_canvas(out)
 
 
 MASK_DTYPES = (
