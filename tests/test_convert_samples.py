@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import Any
 
 import numpy as np
@@ -190,3 +191,48 @@ def test_images_of_few_pixels(size: tuple[int, int]) -> None:
             wanted, found = attempt(given, image, number), attempt(converted, image, number)
             if not isinstance(wanted, Exception):
                 assert levels_apart(found, wanted) == 0, (given, number)
+
+
+# -- functions of torchvision that a program replaces ----------------------------------------------------
+
+#: The modules of the first version's functions.
+MODULES = (v1.functional, v1._functional_pil, v1._functional_tensor)
+
+
+def calls_of(call: Any, image: Any) -> set[tuple[Any, str]]:
+    """Return the modules and names of torchvision's functions that are called."""
+    known = {f.__code__: (m, n) for m in MODULES for n, f in vars(m).items() if hasattr(f, "__code__")}
+    found = set()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in known:
+            found.add(known[frame.f_code])
+
+    sys.setprofile(note)
+    try:
+        attempt(call, image)
+    finally:
+        sys.setprofile(None)
+    return {(module, name) for module, name in found if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("inpt", ["photo", "floats"])
+def test_replaced_functions_are_called(inpt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transform that calls a function with which a program replaces torchvision's stays as it is."""
+    image, tried = leaves()[inpt], set()
+    for given in [getattr(v1, name)(**arguments) for name, arguments in BOTH] + of_floats(v1):
+        for module, name in calls_of(given, image):
+            if (type(given), name) in tried:
+                continue
+            usual, called = getattr(module, name), []
+
+            def noted(*args: Any, _usual: Any = usual, _called: list[int] = called, **keywords: Any) -> Any:
+                _called.append(1)
+                return _usual(*args, **keywords)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(module, name, noted)
+                attempt(ours.convert(v1.Compose([given, v1.RandomHorizontalFlip(0)])), image)
+            assert called, (given, name)
+            tried.add((type(given), name))
+    assert len(tried) > 30

@@ -17,7 +17,7 @@ from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.albumentations.rules import Unmapped as Unmapped
-from imgops.transforms.converters import _origin, _to_tensor
+from imgops.transforms.converters import _functions, _origin, _to_tensor
 from imgops.transforms.converters._origin import UsersCode as UsersCode
 
 #: The counterparts of a transform, in their order.
@@ -55,6 +55,7 @@ class Reader:
     def __init__(self) -> None:
         self.unmapped: list[str] = []
         self.near: dict[str, str] = {}
+        self._replaced = _functions.replaced_functions()
 
     def read_pipeline(self, given: Any) -> Converted:
         """Return the counterpart of a whole pipeline, which must not be a user's own class."""
@@ -70,6 +71,8 @@ class Reader:
         name = ""
         try:
             name = _origin.known_name(given, MAKERS)
+            if _functions.may_call(given, self._replaced):
+                raise UsersCode
             if getattr(given, "_forward_hooks", None) or getattr(given, "_forward_pre_hooks", None):
                 raise Unmapped("forward hooks")
             made = MAKERS[name](given, self)
