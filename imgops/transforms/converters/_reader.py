@@ -141,6 +141,8 @@ def _images_of(step: Any) -> tuple[type, ...]:
 
 def _require_images(inputs: tuple[Any, ...], taken: tuple[type, ...]) -> None:
     """Raise if there is no image among the inputs."""
+    if len(inputs) == 1 and isinstance(inputs[0], taken):
+        return
     flat, _ = tree_flatten(inputs)
     if not any(isinstance(x, taken) for x in flat):
         got = type(flat[0]).__name__ if flat else "nothing"
