@@ -11,6 +11,7 @@ import random
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -1124,6 +1125,19 @@ def test_a_method_of_a_class_that_was_replaced(monkeypatch: pytest.MonkeyPatch) 
             given = v1.Compose([cls(20)])
             assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0
         assert ours.convert(v1.Compose([cls(20)])).transforms[0] is not given.transforms[0]
+
+
+class Inverter:
+    def invert(self, *_: Any) -> Any:
+        return v1.functional.invert(photo(20, 20))
+
+
+@pytest.mark.parametrize("cls", [v1.CenterCrop, v1.GaussianBlur])
+def test_a_method_of_a_users_object_in_a_class(cls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (Inverter().invert, staticmethod(Inverter().invert), partial(Inverter().invert)):
+        monkeypatch.setattr(cls, "forward", value)
+        given = v1.Compose([cls(21)])
+        assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0
 
 
 def test_functions_of_a_user_in_a_policy_of_timm() -> None:
