@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import pickle
 import pkgutil
@@ -10,6 +11,7 @@ import random
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ def photo(width: int = 97, height: int = 75) -> Image.Image:
 
 
 def seed(number: int) -> None:
-    torch.manual_seed(number)
+    torch.random.default_generator.manual_seed(number)
     random.seed(number)
     np.random.seed(number)
 
@@ -513,11 +515,49 @@ def test_mixup_of_timm(settings: dict[str, Any], mode: str) -> None:
             assert state() == after
     for wrong, error, text in (
         (torch.rand(5, 3, 4, 4), ValueError, "Mixup: images must be even in number, got 5"),
-        (torch.rand(3, 4, 4), TypeError, "Mixup: inputs must be a batch"),
-        (images.byte(), TypeError, "Mixup: images must be floating point, got torch"),
+        (torch.tensor(1.0), ValueError, "Mixup: images must be a batch"),
+        (
+            torch.ones(2, 3, 4, 4, dtype=torch.int32),
+            TypeError,
+            "Mixup: images must be floating point, got torch",
+        ),
     ):
-        with pytest.raises(error, match=text):
-            converted(wrong, labels)
+        if not (error is TypeError and mode == "batch" and settings.get("mixup_alpha") == 0):
+            with pytest.raises(error, match=text):
+                converted(wrong, labels)
+
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8, torch.int64)
+
+
+@pytest.mark.parametrize("mode", ["batch", "elem", "pair"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_mixup_of_every_dtype_and_shape(dtype: torch.dtype, mode: str) -> None:
+    """What timm takes is taken, with equal images, labels and dtypes; integers only where none is a sum."""
+    timm = pytest.importorskip("timm")
+    kinds = ({}, {"cutmix_alpha": 1.0}, {"mixup_alpha": 0.0, "cutmix_alpha": 1.0, "label_smoothing": 0.0})
+    shapes = ((4, 3, 9, 11), (4, 7), (4,), (4, 5, 6), (4, 3, 2, 5, 6))
+    for settings, shape, is_enabled in itertools.product(kinds, shapes, (True, False)):
+        given = timm.data.Mixup(num_classes=7, mode=mode, **settings)
+        given.mixup_enabled = is_enabled
+        converted, labels = ours.convert(given), torch.tensor([1, 2, 3, 4])
+        for number in range(4):
+            images = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+            images = images.to(dtype) if dtype.is_floating_point else (255 * images).to(dtype)
+            seed(number)
+            try:
+                wanted, after = given(images.clone(), labels), state()
+            except Exception:  # what timm raises is not ours to say
+                continue
+            seed(number)
+            try:
+                found = converted(images, labels)
+            except (TypeError, ValueError):
+                assert not dtype.is_floating_point or len(shape) != 4
+                continue
+            assert state() == after
+            for a, b in zip(found, wanted, strict=True):
+                assert a.dtype == b.dtype and torch.equal(a, b)
 
 
 TIMM = "transforms naflex_transforms auto_augment random_erasing mixup naflex_mixup naflex_random_erasing"
@@ -1085,6 +1125,19 @@ def test_a_method_of_a_class_that_was_replaced(monkeypatch: pytest.MonkeyPatch) 
             given = v1.Compose([cls(20)])
             assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0
         assert ours.convert(v1.Compose([cls(20)])).transforms[0] is not given.transforms[0]
+
+
+class Inverter:
+    def invert(self, *_: Any) -> Any:
+        return v1.functional.invert(photo(20, 20))
+
+
+@pytest.mark.parametrize("cls", [v1.CenterCrop, v1.GaussianBlur])
+def test_a_method_of_a_users_object_in_a_class(cls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (Inverter().invert, staticmethod(Inverter().invert), partial(Inverter().invert)):
+        monkeypatch.setattr(cls, "forward", value)
+        given = v1.Compose([cls(21)])
+        assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0
 
 
 def test_functions_of_a_user_in_a_policy_of_timm() -> None:

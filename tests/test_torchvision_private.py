@@ -66,6 +66,13 @@ def test_base_class() -> None:
     assert callable(v2.AugMix._sample_dirichlet) and callable(v2.MixUp._check_image_or_video)
 
 
+def test_functions_of_the_first_version() -> None:
+    """Each module calls functions of the next one by their names."""
+    public, pil, tensor = map(vars, torchvision_private.FIRST_FUNCTIONS)
+    assert {"hflip", "resize", "crop"} <= {*public} & {*pil} & {*tensor}
+    assert public["F_pil"].__dict__ is pil and public["F_t"].__dict__ is tensor
+
+
 def test_functions() -> None:
     assert torchvision_private.interpolation_mode("bilinear") is InterpolationMode.BILINEAR
     assert torchvision_private.interpolation_mode(2) is InterpolationMode.BILINEAR

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -37,6 +39,7 @@ from transformers import (  # noqa: E402
     Qwen2VLImageProcessor,
     SiglipImageProcessor,
 )
+from transformers.image_processing_backends import PilBackend, TorchvisionBackend  # noqa: E402
 from transformers.video_processing_utils import BaseVideoProcessor  # noqa: E402
 
 from imgops.integrations.transformers import _pixels, _registration, exact, register  # noqa: E402
@@ -83,6 +86,31 @@ def test_it_is_the_pil_backend(name: str, kind: str) -> None:
     except Exception:
         pytest.skip("the PIL backend does not take it")
     assert difference(of_exact(name, images), wanted) <= TOLERANCE
+
+
+#: Settings of a call that the two backends of transformers may read differently.
+CALLS: tuple[dict[str, Any], ...] = ({"resample": 0}, {"resample": 4}, {"do_pad": True})
+OFTEN = ("DPTImageProcessor", "DonutImageProcessor", "JanusImageProcessor")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if n % 30 == 0 or name in OFTEN else nightly)
+        for n, name in enumerate(TWINS)
+        if name not in OTHER_MARGIN
+    ],
+)
+def test_settings_of_a_call(name: str) -> None:
+    kind, twin = processors.classes()[name]
+    given = processors.MADE_WITH.get(name, {})
+    for how in CALLS:
+        try:
+            wanted = result(twin(**given), name, photo(60, 80), **how)  # type: ignore[misc]
+        except Exception:  # what the PIL backend refuses is not compared
+            continue
+        found = result(exact(kind(**given)), name, photo(60, 80), **how)
+        assert difference(found, wanted) <= TOLERANCE, how
 
 
 #: Forms that differ for other reasons than pixels, by their beginning: code of the model stacks images of
@@ -530,6 +558,79 @@ class OwnMobileViT(MobileViTImageProcessor):
 def test_a_users_class_has_the_replaced_methods(kind: Any) -> None:
     found, wanted = exact(kind())(photo(121, 160)), exact(kind.__bases__[0]())(photo(121, 160))
     assert difference(found, wanted) == 0
+
+
+# -- a user's code --------------------------------------------------------------------------------------
+
+#: The methods of transformers' backends that a user may override; the rest of each is a constructor.
+METHODS = {
+    base: sorted(
+        {
+            name
+            for cls in (base, *base.__mro__)
+            if cls.__module__.startswith("transformers.image_processing")
+            for name, value in vars(cls).items()
+            if isinstance(value, types.FunctionType) and name not in ("__init__", "__repr__")
+        }
+    )
+    for base in (PilBackend, TorchvisionBackend)
+}
+
+
+def noting(calls: list[str], name: str, usual: Any) -> Any:
+    def noted(*args: Any, **keywords: Any) -> Any:
+        calls.append(name)
+        return usual(*args, **keywords)
+
+    return noted
+
+
+@pytest.mark.parametrize("where", ["subclass", "object", "class"])
+@pytest.mark.parametrize("name", METHODS[TorchvisionBackend])
+def test_methods_of_a_user_are_called(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is called where it is without imgops, in a subclass, on one object, and on transformers' class."""
+    kind, calls = CLIPImageProcessor, []
+    noted = noting(calls, name, getattr(kind, name))
+    if where == "class":
+        exact(kind())  # a class that is made before does not count
+        monkeypatch.setattr(kind, name, noted, raising=False)
+    processor = type(kind.__name__, (kind,), {name: noted})() if where == "subclass" else kind()
+    if where == "object":
+        processor.__dict__[name] = functools.partial(noted, processor)
+    converted = exact(processor)
+    levels = torch.zeros(3, 9, 12, dtype=torch.uint8)
+    sizes: dict[str, Any] = {"size": {"height": 8, "width": 7}, "crop_size": {"height": 6, "width": 6}}
+    for images in ([levels, levels[:, 1:]], torch.zeros(1, 9, 12)):
+        for how in ({}, {"do_normalize": False}, {"do_rescale": False}):
+            given = {"return_tensors": "pt", "do_convert_rgb": True, **sizes, **how}
+            calls.clear()
+            processor(images, **given)
+            wanted = bool(calls)
+            calls.clear()
+            converted(images, **given)
+            assert bool(calls) >= wanted, (given, images)
+
+
+@pytest.mark.parametrize("where", ["subclass", "object", "class"])
+@pytest.mark.parametrize("name", METHODS[PilBackend])
+def test_methods_of_a_user_on_arrays_are_refused(
+    name: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind: Any = CLIPImageProcessorPil
+    noted = noting([], name, getattr(kind, name))
+    if where == "class":
+        monkeypatch.setattr(kind, name, noted, raising=False)
+    processor = type(kind.__name__, (kind,), {name: noted})() if where == "subclass" else kind()
+    if where == "object":
+        processor.__dict__[name] = functools.partial(noted, processor)
+    with pytest.raises(TypeError, match="exact: processor of the PIL backend must be of transformers' own"):
+        exact(processor)
+
+
+def test_a_replaced_method_of_the_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TorchvisionBackend, "resize", lambda self, image, *args, **keywords: image)
+    with pytest.raises(TypeError, match="exact: methods of transformers' TorchvisionBackend must be its own"):
+        exact(CLIPImageProcessor())
 
 
 @pytest.mark.parametrize("size", [(20, 400), (700, 50)])

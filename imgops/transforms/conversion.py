@@ -15,8 +15,8 @@ from torchvision.transforms import v2
 
 from imgops import _check, _subclass
 from imgops._packed import PackedImages
-from imgops._torch_private import raise_error
-from imgops.transforms._core import operators
+from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops.transforms._core import encoded, operators
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
@@ -101,6 +101,9 @@ class _LevelsToFloat(_DivideBy255):
 
     def extra_repr(self) -> str:
         return f"dtype={self.dtype}, scale=True"
+
+    def forward(self, *inputs: Any) -> Any:
+        return super().forward(*inputs) if _is_alone(inputs) else _as_given(inputs)
 
     def _convert(self, image: Tensor) -> Tensor:
         return super()._convert(image) if image.dtype == torch.uint8 else image
@@ -232,7 +235,8 @@ class _ImageToTensor(PILToTensor):
     """The first half of the first version's ToTensor: PIL images and arrays become planar tensors.
 
     Tensors of levels stay, as the pixels of a PIL image would be read; so do tensors of floats, and with
-    ``takes_tensors`` all others.
+    ``takes_tensors`` all others. In a sample of several inputs this step makes floats, too: after it nothing
+    tells the tensors of PIL images from those that were given.
     """
 
     _transformed_types = (PIL.Image.Image, np.ndarray, Tensor)
@@ -243,6 +247,17 @@ class _ImageToTensor(PILToTensor):
 
     def _get_name(self) -> str:
         return "PILToTensor"
+
+    def forward(self, *inputs: Any) -> Any:
+        if _is_alone(inputs):
+            return super().forward(*inputs)
+        flat, structure = tree_flatten(_as_given(encoded.decoded(inputs)))
+        needs = [isinstance(x, (PIL.Image.Image, np.ndarray)) for x in flat]
+        if not any(needs):
+            needs = self._needs(flat)
+        floats = _LevelsToFloat()
+        out = [floats(self.transform(x, {})) if n else x for x, n in zip(flat, needs, strict=True)]
+        return tree_unflatten(out, structure)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         is_known = image.dtype == torch.uint8 or image.is_floating_point()
@@ -255,6 +270,16 @@ class _ImageToTensor(PILToTensor):
         if isinstance(inpt, Tensor):
             return self._image(inpt, params, type(inpt))  # type: ignore[arg-type]
         return planar_pixels(inpt)
+
+
+def _is_alone(inputs: tuple[Any, ...]) -> bool:
+    """Return whether a transform is called with one image, and with no structure of inputs."""
+    return len(inputs) == 1 and not isinstance(inputs[0], (tuple, list, dict))
+
+
+def _as_given(inputs: tuple[Any, ...]) -> Any:
+    """Return the arguments of a transform in the form of its result."""
+    return inputs if len(inputs) > 1 else inputs[0]
 
 
 def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:

@@ -85,7 +85,8 @@ def exact(processor: Any) -> Any:
     Raises
     ------
     TypeError
-        If it is no processor, or one whose class has no backend on tensors.
+        If it is no processor, or one whose class has no backend on tensors, or one of the PIL backend with
+        methods of a user.
 
     Notes
     -----
@@ -106,7 +107,7 @@ def exact(processor: Any) -> Any:
     if _is_exact(type(processor)):
         return processor
     if isinstance(processor, _PilBackend):
-        original = _registration.class_on_tensors(type(processor))
+        original = _registration.class_on_tensors(processor)
         settings = {k: v for k, v in processor.to_dict().items() if k != "image_processor_type"}
         return _exact_class(original)(**settings)
     if isinstance(processor, _TorchvisionBackend):

@@ -23,6 +23,7 @@ from transformers.image_utils import (
 
 import imgops
 from imgops.integrations.transformers import _pixels as pixels
+from imgops.transforms.converters._origin import is_code_of
 
 #: From 5.21 on transformers asks for the form of a converted image.
 _AS_ARRAY: dict[str, Any] = (
@@ -47,6 +48,13 @@ def _new_size(image: Tensor, size: Any) -> tuple[int, int]:
         must = "size must have height and width, max_height and max_width, or shortest_edge"
         raise ValueError(f"resize: {must}, got {size}")
     return int(new[0]), int(new[1])
+
+
+def _has_users(processor: Any, *names: str) -> bool:
+    """Return whether a user's code stands in the place of one of a processor's methods."""
+    original = type(processor).original
+    found = (vars(processor).get(name) or inspect.getattr_static(original, name) for name in names)
+    return not all(is_code_of(("transformers",), getattr(f, "__func__", f)) for f in found)
 
 
 def _has_no_image(images: Any) -> bool:
@@ -100,7 +108,8 @@ class ExactBackend(TorchvisionBackend):
     def _preprocess(
         self, images: Any, do_resize: bool, size: Any, resample: Any = None, **kwargs: Any
     ) -> BatchFeature:
-        if do_resize and size.height and size.width and pixels.go_together(images):
+        is_common = do_resize and size.height and size.width and not _has_users(self, "resize")
+        if is_common and pixels.go_together(images):
             how = pixels.interpolation(resample)
             images = list(imgops.resize(imgops.PackedImages.of(images), (size.height, size.width), how))
             do_resize = False
@@ -157,6 +166,11 @@ class ExactBackend(TorchvisionBackend):
         image_mean: Any,
         image_std: Any,
     ) -> Tensor:
+        names = ("normalize", "_fuse_mean_std_and_rescale_factor") if do_normalize else ("rescale",)
+        if (do_normalize or do_rescale) and _has_users(self, *names):  # it gets what it gets without imgops
+            return super().rescale_and_normalize(
+                images, do_rescale, rescale_factor, do_normalize, image_mean, image_std
+            )
         if images.dtype == torch.uint8 and (do_rescale or do_normalize):
             key = [rescale_factor if do_rescale else None, do_normalize]
             key += [tuple(x) if isinstance(x, (list, tuple)) else x for x in (image_mean, image_std)]

@@ -10,11 +10,29 @@ from transformers.image_processing_backends import TorchvisionBackend
 
 from imgops.integrations.transformers import _models, _rebinding
 from imgops.integrations.transformers._backend import ExactBackend
+from imgops.transforms.converters import _origin
 
 
-@functools.cache
 def exact_class(original: Any) -> Any:
-    """Return the class of exact processors for a class of transformers' backend on tensors."""
+    """Return the class of exact processors for a class of transformers' backend on tensors.
+
+    Raises
+    ------
+    TypeError
+        If a method of transformers' own base classes, whose place the exact backend takes, was replaced.
+    """
+    if not _origin._has_own_methods(TorchvisionBackend):
+        must = "methods of transformers' TorchvisionBackend must be its own"
+        raise TypeError(f"exact: {must}, got one that was replaced")
+    # A class whose methods are replaced afterwards is another class.
+    return _exact_class(original, tuple(v for v in vars(original).values() if isinstance(v, _METHODS)))
+
+
+_METHODS = (FunctionType, staticmethod, classmethod)
+
+
+@functools.lru_cache(maxsize=1024)
+def _exact_class(original: Any, methods: tuple[Any, ...]) -> Any:
     above = [
         b for b in original.__bases__ if issubclass(b, TorchvisionBackend) and b is not TorchvisionBackend
     ]
@@ -26,9 +44,7 @@ def exact_class(original: Any) -> Any:
         body |= _rebound(original)
         if original.__module__.startswith("transformers."):  # other classes are as the one below them
             body["pil_backend"] = _rebinding.pil_backend(original)
-        for name, function in _models.METHODS.get(original.__name__, {}).items():
-            usual = body.get(name) or getattr(original, name)
-            body[name] = functools.partialmethod(_method, function, usual)
+            body |= _replaced(original, body)
     return type(original.__name__, (original, *parents), body)
 
 
@@ -41,6 +57,16 @@ def _rebound(original: Any) -> dict[str, Any]:
             copy = names.rebound(inner)
             body[name] = copy if inner is value else type(value)(copy)
     return body
+
+
+def _replaced(original: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the methods of a class of transformers that resample by other means than PIL."""
+    found: dict[str, Any] = {}
+    for name, function in _models.METHODS.get(original.__name__, {}).items():
+        usual = body.get(name) or getattr(original, name)
+        if _origin.is_code_of(("transformers",), getattr(original, name)):
+            found[name] = functools.partialmethod(_method, function, usual)
+    return found
 
 
 def _method(self: Any, function: Any, usual: Any, *args: Any, **keywords: Any) -> Any:

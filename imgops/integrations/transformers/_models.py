@@ -1,4 +1,4 @@
-"""Models whose backend on arrays resamples by other means than PIL."""
+"""Models whose backend on arrays does other steps than its backend on tensors."""
 
 from __future__ import annotations
 
@@ -107,6 +107,27 @@ def _resize_as_pytorch(self: Any, usual: Any, image: Tensor, size: Any, **kwargs
     return torch.nn.functional.interpolate(image.float(), new, mode="bilinear", antialias=True)
 
 
+def _thumbnail_unless_nearest(
+    self: Any, usual: Any, image: Tensor, size: Any, resample: Any = None
+) -> Tensor:
+    """Make a thumbnail by bicubic interpolation where nearest neighbors, whose number is 0, are asked for."""
+    return usual(self, image, size, resample or PIL.Image.Resampling.BICUBIC)
+
+
+def _resize_unless_nearest(
+    self: Any, usual: Any, image: Tensor, size: Any, min_size: int, resample: Any = None, **kwargs: Any
+) -> Tensor:
+    """Resize by the processor's interpolation where nearest neighbors, whose number is 0, are asked for."""
+    return usual(self, image, size, min_size, resample or self.resample, **kwargs)
+
+
+def _pad_to_divisor(
+    self: Any, usual: Any, image: Tensor, size_divisor: int | None = 1, **kwargs: Any
+) -> Tensor:
+    """Pad an image to a multiple of a divisor, if there is one."""
+    return image if size_divisor is None else usual(self, image, size_divisor, **kwargs)
+
+
 def _videos_of_arrays(self: Any, usual: Any, videos: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
     videos = [pixels.from_array(x) if isinstance(x, np.ndarray) else x for x in videos]
     return usual(self, videos, *args, **kwargs)
@@ -115,6 +136,11 @@ def _videos_of_arrays(self: Any, usual: Any, videos: Any, *args: Any, **kwargs: 
 #: The methods that replace those of a class. After ``self`` they take the method in whose place they are.
 METHODS: dict[str, dict[str, Callable[..., Any]]] = {
     "BaseVideoProcessor": {"_prepare_input_videos": _videos_of_arrays},
+    "DPTImageProcessor": {"pad_image": _pad_to_divisor},
+    "DeepseekVLHybridImageProcessor": {"resize": _resize_unless_nearest},
+    "DeepseekVLImageProcessor": {"resize": _resize_unless_nearest},
+    "DonutImageProcessor": {"thumbnail": _thumbnail_unless_nearest},
+    "JanusImageProcessor": {"resize": _resize_unless_nearest},
     "Kosmos2_5ImageProcessor": {"normalize": _normalize_each},
     "MobileViTImageProcessor": {"flip_channel_order": _reverse_channels},
     "NougatImageProcessor": {"crop_margin": _crop_margin_of_levels, "thumbnail": _make_thumbnail},

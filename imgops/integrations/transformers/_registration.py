@@ -11,6 +11,8 @@ import transformers
 from transformers import AutoImageProcessor, AutoProcessor, AutoVideoProcessor, ProcessorMixin
 from transformers.image_processing_backends import TorchvisionBackend
 
+from imgops.transforms.converters._origin import UsersCode, known_name, name_of, package_of
+
 BACKEND = "imgops"
 _LOADERS = AutoImageProcessor, AutoVideoProcessor, AutoProcessor
 
@@ -54,8 +56,17 @@ def _loading(load: Callable[..., Any], exact: Callable[[Any], Any], names_backen
     return from_pretrained
 
 
-def class_on_tensors(kind: type) -> type:
-    """Return the class on tensors that belongs to one of the PIL backend."""
+def class_on_tensors(processor: Any) -> type:
+    """Return the class on tensors that belongs to a processor's class, one of the PIL backend.
+
+    Methods of a user work on arrays, and would not be called with tensors.
+    """
+    kind, name = type(processor), name_of(processor)
+    try:
+        known_name(processor, (name,) if package_of(processor) == "transformers" else ())
+    except UsersCode:
+        must = "processor of the PIL backend must be of transformers' own class, with its methods"
+        raise TypeError(f"exact: {must}, got {name} with a user's code") from None
     found = getattr(transformers, kind.__name__.removesuffix("Pil"), None)
     if not isinstance(found, type) or not issubclass(found, TorchvisionBackend):
         must = "processor must be of a class with a backend on tensors"

@@ -15,7 +15,8 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torchvision.transforms import InterpolationMode
+from torchvision.transforms import InterpolationMode, _functional_pil, _functional_tensor
+from torchvision.transforms import functional as first_functional
 from torchvision.transforms.v2 import _transform as transform_base
 from torchvision.transforms.v2 import _utils as v2_utils
 from torchvision.transforms.v2.functional import _geometry as v2_geometry
@@ -26,6 +27,9 @@ from imgops import _subclass
 
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
+
+#: The modules of the first version's functions, which call each other by name.
+FIRST_FUNCTIONS = (first_functional, _functional_pil, _functional_tensor)
 
 #: The classes of inputs that a transform works on unless it declares others.
 DEFAULT_TYPES = transform_base.Transform._transformed_types

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torchvision import transforms as v1
 
+from imgops import _subclass
 from imgops._torch_private import raise_error
-from imgops.transforms import containers, conversion, dropout, geometry, policy
+from imgops.transforms import color, containers, conversion, dropout, geometry, policy
 from imgops.transforms._core import programs, seeding, torchvision_private
 from imgops.transforms._core.base import like
-from imgops.transforms._core.parameters import Shape
+from imgops.transforms._core.parameters import Params, Shape
+from imgops.transforms.functional import _dispatch
 
 
 class _FirstVersion:
@@ -48,31 +50,77 @@ def share_of_white(level: float) -> float:
     return share
 
 
-class _AutoAugment(_FirstVersion, policy.AutoAugment):
+class _OfPlanes:
+    """A transform that takes tensors ``(H, W)``, as an image of one channel that is returned without it."""
+
+    def _run(self, inputs: tuple[Any, ...], sampler: Any) -> Any:
+        this: Any = super()
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and inputs[0].ndim == 2:
+            return this._run((inputs[0][None],), sampler)[0]
+        return this._run(inputs, sampler)
+
+    def _get_name(self) -> str:
+        return type(self).__name__.removeprefix("_")
+
+
+class _AutoAugment(_OfPlanes, _FirstVersion, policy.AutoAugment):
     def _given(self) -> Any:
         return v1.AutoAugment(self.policy)
 
 
-class _RandAugment(_FirstVersion, policy.RandAugment):
+class _RandAugment(_OfPlanes, _FirstVersion, policy.RandAugment):
     def _given(self) -> Any:
         return v1.RandAugment(self.num_ops, self.magnitude, self.num_magnitude_bins)
 
 
-class _TrivialAugmentWide(_FirstVersion, policy.TrivialAugmentWide):
+class _TrivialAugmentWide(_OfPlanes, _FirstVersion, policy.TrivialAugmentWide):
     def _given(self) -> Any:
         return v1.TrivialAugmentWide(self.num_magnitude_bins)
 
 
-class _AugMix(_FirstVersion, policy.AugMix):
+class _AugMix(_OfPlanes, _FirstVersion, policy.AugMix):
     def _given(self) -> Any:
         return v1.AugMix(self.severity, self.mixture_width, self.chain_depth, self.alpha, self.all_ops)
 
 
-class _RandomCrop(geometry.RandomCrop):
-    """A crop that draws a row and a column wherever one of them is to be chosen."""
+class _ColorJitter(_OfPlanes, color.ColorJitter):
+    """A jitter of planes, too."""
+
+
+class _Pad(geometry.Pad):
+    """A padding of planes, too."""
 
     def _get_name(self) -> str:
-        return "RandomCrop"
+        return "Pad"
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if type(inpt) is Tensor and inpt.ndim == 2:
+            return super().transform(inpt[None], params)[0]
+        return super().transform(inpt, params)
+
+
+class _Grayscale(color.Grayscale):
+    """A conversion to gray after which a tensor of one channel has one, as torchvision's has."""
+
+    def _get_name(self) -> str:
+        return "Grayscale"
+
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        is_gray = image.shape[-3] == 1 and kind is not PIL.Image.Image
+        return image.clone() if is_gray else super()._image(image, params, kind)
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if _dispatch.is_image(inpt) and inpt.ndim > 2 and inpt.shape[-3] == 1:
+            return _dispatch.wrap_like(_subclass.plain(inpt).clone(), inpt)
+        return super().transform(inpt, params)
+
+    def _plan(self, shape: Shape, program: Any) -> Shape:
+        samples, channels, height, width = shape
+        return samples, 1 if channels == 1 else self.num_output_channels, height, width
+
+
+class _RandomCrop(_OfPlanes, geometry.RandomCrop):
+    """A crop that draws a row and a column wherever one of them is to be chosen."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self.shape_of(flat_inputs)

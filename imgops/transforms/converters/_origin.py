@@ -112,6 +112,8 @@ def is_code_of(packages: Container[str], code: Any) -> bool:
         module = sys.modules.get(name)
         is_there = module is not None and vars(module) is code.__globals__
         return is_there and name.partition(".")[0] in packages
+    if isinstance(code, types.MethodType):
+        return is_code_of(packages, code.__func__)
     if isinstance(code, _BUILTIN):
         return True
     inner = code.func if isinstance(code, functools.partial) else getattr(code, "__wrapped__", None)

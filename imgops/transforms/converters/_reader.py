@@ -17,7 +17,7 @@ from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.albumentations.rules import Unmapped as Unmapped
-from imgops.transforms.converters import _origin, _to_tensor
+from imgops.transforms.converters import _functions, _origin, _to_tensor
 from imgops.transforms.converters._origin import UsersCode as UsersCode
 
 #: The counterparts of a transform, in their order.
@@ -55,6 +55,7 @@ class Reader:
     def __init__(self) -> None:
         self.unmapped: list[str] = []
         self.near: dict[str, str] = {}
+        self._replaced = _functions.replaced_functions()
 
     def read_pipeline(self, given: Any) -> Converted:
         """Return the counterpart of a whole pipeline, which must not be a user's own class."""
@@ -70,6 +71,8 @@ class Reader:
         name = ""
         try:
             name = _origin.known_name(given, MAKERS)
+            if _functions.may_call(given, self._replaced):
+                raise UsersCode
             if getattr(given, "_forward_hooks", None) or getattr(given, "_forward_pre_hooks", None):
                 raise Unmapped("forward hooks")
             made = MAKERS[name](given, self)
@@ -87,11 +90,7 @@ class Reader:
         for step in steps:
             step.training = getattr(given, "training", True)
         is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(steps[0], _CONTAINERS)
-        if (
-            not is_lenient
-            and not _is_users(steps[0])
-            and np.ndarray not in torchvision_private.types_of(steps[0])
-        ):
+        if not is_lenient and not _is_users(steps[0]):
             steps[0]._only_images = True
         return steps
 
@@ -99,8 +98,9 @@ class Reader:
         """Return the counterparts of transforms that are applied one after the other."""
         steps = Steps()
         for made in (made for each in given for made in self.read(each)):
-            if steps and _only_takes_images(made) and _is_users(steps[-1]):
-                steps.append(RequireImages())
+            taken = _images_of(made) if steps and _is_users(steps[-1]) else ()
+            if taken:
+                steps.append(RequireImages(taken))
             steps.append(made)
         return Steps(_to_tensor.before_normalize(steps))
 
@@ -121,27 +121,44 @@ def _is_users(step: Any) -> bool:
     return not isinstance(step, OperatorTransform)
 
 
-def _only_takes_images(step: Any) -> bool:
-    """Return whether a transform, or one that a container may apply first, refuses what is not an image."""
+#: The classes of images that every transform takes; conversions take arrays, too.
+_IMAGES: tuple[type, ...] = (PIL.Image.Image, Tensor, EncodedImage, *BATCHES)
+
+
+def _images_of(step: Any) -> tuple[type, ...]:
+    """Return the classes of images that a transform, or those that a container may apply first, takes.
+
+    Without one the transform takes inputs of all classes.
+    """
     if isinstance(step, _CONTAINERS):
         inside = step.transforms[:1] if isinstance(step, v2.Compose | v2.RandomApply) else step.transforms
-        return any(map(_only_takes_images, inside))
-    return getattr(step, "_only_images", False)
+        return max(map(_images_of, inside), key=len, default=())
+    if not getattr(step, "_only_images", False):
+        return ()
+    takes_arrays = np.ndarray in torchvision_private.types_of(step)
+    return (*_IMAGES, np.ndarray) if takes_arrays else _IMAGES
 
 
-def _require_images(inputs: tuple[Any, ...]) -> None:
+def _require_images(inputs: tuple[Any, ...], taken: tuple[type, ...]) -> None:
     """Raise if there is no image among the inputs."""
+    if len(inputs) == 1 and isinstance(inputs[0], taken):
+        return
     flat, _ = tree_flatten(inputs)
-    if not any(isinstance(x, PIL.Image.Image | Tensor | EncodedImage) or type(x) in BATCHES for x in flat):
+    if not any(isinstance(x, taken) for x in flat):
         got = type(flat[0]).__name__ if flat else "nothing"
-        raise_error(TypeError, f"convert: image must be a PIL image or a Tensor, got {got}")
+        kinds = "a PIL image, an array or a Tensor" if np.ndarray in taken else "a PIL image or a Tensor"
+        raise_error(TypeError, f"convert: image must be {kinds}, got {got}")
 
 
 class RequireImages(OperatorTransform, v2.Transform):
     """Return the output of a user's function, and raise if the next transform would not take it."""
 
+    def __init__(self, taken: tuple[type, ...]) -> None:
+        super().__init__()
+        self._taken = taken
+
     def forward(self, *inputs: Any) -> Any:
-        _require_images(inputs)
+        _require_images(inputs, self._taken)
         return inputs if len(inputs) > 1 else inputs[0]
 
 
@@ -150,7 +167,7 @@ class Converted(containers.Compose):
 
     def __init__(self, transforms: list[Any], is_sequential: bool) -> None:
         super().__init__(transforms)
-        self._only_images = _only_takes_images(transforms[0])
+        self._taken = _images_of(transforms[0])
         self._is_sequential = is_sequential
 
     def train(self, mode: bool = True) -> Converted:
@@ -163,6 +180,6 @@ class Converted(containers.Compose):
         return "Compose"
 
     def forward(self, *inputs: Any) -> Any:
-        if self._only_images:
-            _require_images(inputs)
+        if self._taken:
+            _require_images(inputs, self._taken)
         return super().forward(*inputs)

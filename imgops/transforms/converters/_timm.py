@@ -192,6 +192,9 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
         return len(self.interpolations) == 1
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if kind is PIL.Image.Image and not all(params.numbers[2:4]):
+            # timm draws boxes without pixels on images of few pixels, and PIL resizes them to black.
+            return image.new_zeros((*image.shape[:-2], *self.size))
         if len(self.interpolations) == 1:
             return super()._image(image, params, kind)
         boxes = as_integers(params.beside(image))

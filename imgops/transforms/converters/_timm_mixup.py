@@ -97,22 +97,29 @@ class _TimmMixup(RandomTransform, v2.Transform):
         return [n for row in rows for n in row]
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if len(inputs) != 2 or not all(isinstance(x, Tensor) for x in inputs) or inputs[0].ndim != 4:
-            raise_error(TypeError, "Mixup: inputs must be a batch (N, C, H, W) and its labels")
+        if len(inputs) != 2 or not all(isinstance(x, Tensor) for x in inputs):
+            raise_error(TypeError, "Mixup: inputs must be a batch and its labels")
         images, labels = inputs
-        if not images.is_floating_point():
+        pastes = self.cutmix_alpha > 0
+        if not images.ndim or (pastes and images.ndim != 4):
+            must = "Mixup: images must be a batch (N, C, H, W)" if pastes else "Mixup: images must be a batch"
+            raise_error(ValueError, f"{must}, got {images.ndim} dimensions")
+        only_pastes = self.mode == "batch" and not (self.mixup_enabled and self.mixup_alpha > 0)
+        if not (images.is_floating_point() or only_pastes):
             raise_error(TypeError, f"Mixup: images must be floating point, got {images.dtype}")
         if len(images) % 2:
             raise_error(ValueError, f"Mixup: images must be even in number, got {len(images)}")
         if self.per_sample or sampler.count is not None:
             must = "Mixup: per_sample must be False, because images are mixed with others"
             raise_error(NotImplementedError, f"{must}, got True")
-        params = self._sample_params([images], sampler)
+        batch = _subclass.plain(images)
+        if batch.ndim != 4:  # where every value of a sample has the same weights, its shape does not count
+            batch = batch.reshape(len(batch), 1, -1, 1)
+        params = self._sample_params([batch], sampler)
         assert params is not None
-        numbers = params.tensor().reshape(len(images), _WIDTH)
-        return _subclass.like(self._mixed(_subclass.plain(images), numbers), images), self._labels(
-            labels, numbers
-        )
+        numbers = params.tensor().reshape(len(batch), _WIDTH)
+        mixed = self._mixed(batch, numbers).reshape(images.shape)
+        return _subclass.like(mixed, images), self._labels(labels, numbers, images.dtype)
 
     def _mixed(self, images: Tensor, numbers: Tensor) -> Tensor:
         numbers = numbers.to(images.device)
@@ -121,14 +128,21 @@ class _TimmMixup(RandomTransform, v2.Transform):
         columns = torch.arange(images.shape[-1], device=images.device, dtype=torch.int64)
         inside = (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
         others = images.flip(0)
-        blend = images * first.to(images.dtype) + others * second.to(images.dtype)
-        return torch.where(inside, others, torch.where(second == 0, images, blend))
+        if not images.is_floating_point():
+            return torch.where(inside, others, images)
+        # timm multiplies by numbers, which have the precision of the arithmetic and not that of the images.
+        precise = torch.promote_types(images.dtype, torch.float32)
+        own, other = (
+            (x.to(precise) * weights.to(precise)).to(images.dtype)
+            for x, weights in ((images, first), (others, second))
+        )
+        return torch.where(inside, others, torch.where(second == 0, images, own + other))
 
-    def _labels(self, labels: Tensor, numbers: Tensor) -> Tensor:
+    def _labels(self, labels: Tensor, numbers: Tensor, dtype: torch.dtype) -> Tensor:
         from timm.data.mixup import mixup_target
 
         weights: Any = numbers[:, 6:].to(labels.device)
-        weights = weights[0, 0] if self.mode == "batch" else weights.float()
+        weights = weights[0, 0] if self.mode == "batch" else weights.to(dtype)
         return mixup_target(labels, self.num_classes, weights, self.label_smoothing, self.multi_label)
 
 

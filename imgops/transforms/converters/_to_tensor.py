@@ -6,7 +6,8 @@ from typing import Any
 
 from torchvision.transforms import v2
 
-from imgops.transforms import conversion
+from imgops.transforms import containers, conversion
+from imgops.transforms._core.base import OperatorTransform
 
 
 def to_tensor(given: Any = None, reader: Any = None) -> list[Any]:
@@ -35,9 +36,27 @@ def before_normalize(steps: list[Any]) -> list[Any]:
     Normalize refuses levels, so that the given pipeline takes no tensors of them. Where it takes them, the
     conversion returns them unchanged.
     """
-    last = max((i for i, step in enumerate(steps) if isinstance(step, conversion.Normalize)), default=0)
     found: list[Any] = []
     for i, step in enumerate(steps):
-        is_before = type(step) is MaybeToTensor and i < last
+        is_before = type(step) is MaybeToTensor and _normalizes_first(steps[i + 1 :])
         found += [conversion._ImageToTensor(True), conversion._LevelsToFloat()] if is_before else [step]
     return found
+
+
+def _normalizes_first(steps: list[Any]) -> bool:
+    """Return whether a Normalize comes before all steps after which it may take a sample with levels."""
+    for step in steps:
+        if isinstance(step, conversion.Normalize):
+            return True
+        if isinstance(step, _OTHERWISE) or not isinstance(step, OperatorTransform):
+            return False
+    return False
+
+
+_OTHERWISE = (
+    conversion.ToDtype,
+    conversion.ConvertImageDtype,
+    conversion.Lambda,
+    conversion.ToPureTensor,
+    containers._Container,
+)

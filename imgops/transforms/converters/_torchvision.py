@@ -154,7 +154,7 @@ def _random_crop(given: Any, reader: Reader) -> list[Any]:
     fill, mode = _fill(given), given.padding_mode
     if given.padding is None or not given.pad_if_needed or mode in ("constant", "edge"):
         return [first._RandomCrop(given.size, given.padding, given.pad_if_needed, fill, mode)]
-    return [transforms.Pad(given.padding, fill, mode), first._RandomCrop(given.size, None, True, fill, mode)]
+    return [first._Pad(given.padding, fill, mode), first._RandomCrop(given.size, None, True, fill, mode)]
 
 
 def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
@@ -172,7 +172,7 @@ _FIRST: dict[str, Any] = {
     "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
     "Resize": lambda t, _: _resize(t.size, t.interpolation, t.max_size),
     "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
-    "Pad": lambda t, _: transforms.Pad(t.padding, _fill(t), t.padding_mode),
+    "Pad": lambda t, _: first._Pad(t.padding, _fill(t), t.padding_mode),
     "Lambda": lambda t, _: _Whole(t.lambd),
     "RandomApply": partial(_apply, first._RandomApply),
     "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
@@ -195,7 +195,7 @@ _FIRST: dict[str, Any] = {
     "RandomAffine": lambda t, _: transforms.RandomAffine(
         t.degrees, t.translate, t.scale, t.shear, t.interpolation, _fill(t), t.center
     ),
-    "Grayscale": lambda t, _: transforms.Grayscale(t.num_output_channels),
+    "Grayscale": lambda t, _: first._Grayscale(t.num_output_channels),
     "RandomGrayscale": lambda t, _: transforms.RandomGrayscale(t.p),
     "RandomPerspective": lambda t, _: transforms.RandomPerspective(
         t.distortion_scale, t.p, t.interpolation, _fill(t)
@@ -232,7 +232,7 @@ def _auto_augment(given: Any) -> Any:
 
 def _jitter(given: Any) -> Any:
     """Return a ColorJitter of the ranges that the given one has already made of its factors."""
-    made = transforms.ColorJitter()
+    made = first._ColorJitter()
     for name in ("brightness", "contrast", "saturation", "hue"):
         setattr(made, name, getattr(given, name))
     return made
