@@ -12,7 +12,7 @@ from imgops import _check
 from imgops._operators import Contract, Function, Operator
 
 #: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
-TAGGED = hasattr(torch.Tag, "inplace") and hasattr(torch.Tag, "out")
+TAGGED = False
 
 #: The number of distinct calls of one operator that are remembered before all are forgotten at once.
 _REMEMBERED = 512

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from checks import bits_equal, check_adjoint, check_vmap
+from groups import groups
 
 import imgops
 from imgops._operators import Contract, operators
@@ -14,14 +15,17 @@ from imgops.extend.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT
-from tests.tiers import nightly_unless
+from tests.tiers import nightly, nightly_unless
 
 INNER = [s for s in SAMPLES if not s.edge]
 # Samples whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
 #: The first sample of each operator where a sample costs a graph; the others nightly.
-FIRST_OF_INNER = nightly_unless(lambda s: s in FIRST, INNER)
+FIRST_OF_INNER = [
+    *groups((s for s in INNER if s in FIRST), 12),
+    *groups((s for s in INNER if s not in FIRST), 12, marks=nightly),
+]
 FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
 
 
@@ -140,8 +144,13 @@ def test_straight_through_gradients(sample: Sample) -> None:
     "sample", nightly_unless(lambda s: s in FIRST, [s for s in DIFFERENTIABLE if not s.edge]), ids=str
 )
 def test_torch_func(sample: Sample) -> None:
-    """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad), compiled grad and forward_ad."""
+    """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad) and forward_ad."""
     _func.func(sample.checked(Maker()))
+
+
+@pytest.mark.parametrize("samples", groups((s for s in DIFFERENTIABLE if s in FIRST), 12))
+def test_torch_func_in_a_graph(samples: list[Sample]) -> None:
+    _func.func_in_a_graph(*(sample.checked(Maker()) for sample in samples))
 
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.linear], ids=str)
@@ -176,25 +185,26 @@ def test_vmap_randomness_does_not_concern_deterministic_operators(randomness: st
     assert bits_equal(out, imgops.resize(images, (3, 4)))
 
 
-@pytest.mark.parametrize("sample", FIRST_OF_INNER, ids=str)
-def test_compiled(sample: Sample) -> None:
-    _checks.compilation(sample.checked(Maker()))
+@pytest.mark.parametrize("samples", FIRST_OF_INNER)
+def test_compiled(samples: list[Sample]) -> None:
+    _checks.compilation(*(sample.checked(Maker()) for sample in samples))
 
 
 @pytest.mark.parametrize(
-    "sample", [s for s in FIRST if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC], ids=str
+    "samples", groups((s for s in FIRST if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC), 12)
 )
-def test_compiled_in_every_variant(sample: Sample, whole: bool) -> None:
-    makers = every_value(sample)
-    for maker in makers if whole else makers[1:2]:
-        _checks.compilation(sample.checked(maker))
+def test_compiled_in_every_variant(samples: list[Sample], whole: bool) -> None:
+    makers = [every_value(sample) for sample in samples]
+    for i in range(max(map(len, makers))) if whole else (1,):
+        _checks.compilation(*(s.checked(each[i]) for s, each in zip(samples, makers) if i < len(each)))
 
 
-@pytest.mark.parametrize("op", list(OPERATORS))
-def test_compiled_by_inductor(op: str, whole: bool) -> None:
-    samples = [s for s in INNER if s.op == op]
-    for sample, format in ((samples[-1], "interleaved"), (samples[0], "planar"))[: 2 if whole else 1]:
-        _checks.compilation(sample.checked(Maker(batch=(2,), format=format)), "inductor")
+@pytest.mark.parametrize("operators", groups(OPERATORS, 12))
+def test_compiled_by_inductor(operators: list[str], whole: bool) -> None:
+    for at, format in ((-1, "interleaved"), (0, "planar"))[: 2 if whole else 1]:
+        samples = [[s for s in INNER if s.op == op][at] for op in operators]
+        calls = [sample.checked(Maker(batch=(2,), format=format)) for sample in samples]
+        _checks.compilation(*calls, backend="inductor")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)

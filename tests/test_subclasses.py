@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from checks import bits_equal
+from groups import compile_together
 from torch import Tensor
 from torchvision import tv_tensors
 
@@ -90,13 +91,13 @@ def test_boxes_are_no_images() -> None:
 @pytest.mark.skipif(torch.__version__ < "2.13", reason="compiled custom operators take no such class before")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("kind", list(CLASSES))
-@pytest.mark.parametrize("name", ["crop", "paste", "pad", "resize"])
-def test_compiled(name: str, kind: str, backend: str) -> None:
+def test_compiled(kind: str, backend: str) -> None:
     image = CLASSES[kind]()
-    compiled = torch.compile(CALLS[name], fullgraph=True, backend=backend)
-    out = compiled(image)
-    assert type(out) is type(image)
-    assert bits_equal(out.as_subclass(Tensor), CALLS[name](image.as_subclass(Tensor)))
+    calls = {name: CALLS[name] for name in ("crop", "paste", "pad", "resize")}
+    found = compile_together(calls, backend)[0](image)
+    for name, out in found.items():
+        assert type(out) is type(image), name
+        assert bits_equal(out.as_subclass(Tensor), CALLS[name](image.as_subclass(Tensor))), name
 
 
 def test_torchvision_is_not_imported_for_those_who_do_not_use_it() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
+from groups import apart, compile_together, groups
 from torch import Tensor
 
 import imgops
@@ -33,9 +34,9 @@ MUTATES = {n for n in EVERY if OPERATORS[n].operator.contract.mutates}
 DERIVED = [n for n in CALLS if OPERATORS[n].is_derived]
 
 
-def same(found: Any, wanted: Any) -> None:
+def same(found: Any, wanted: Any, name: str = "") -> None:
     for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6, msg=lambda m: f"{name}: {m}")
 
 
 def flat(function: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -122,31 +123,53 @@ def test_forward_ad(name: str) -> None:
 
 
 # test_generic.py compiles and exports the first sample of each operator, too.
+FEW = [
+    *groups(n for n in EVERY if n not in DERIVED[1:]),
+    *groups((n for n in EVERY if n in DERIVED[1:]), marks=nightly),
+]
+
+
 @pytest.mark.parametrize("backend", [pytest.param("aot_eager", marks=nightly), "inductor"])
-@pytest.mark.parametrize("name", nightly_unless(lambda n: n not in DERIVED[1:], EVERY))
-def test_compiled(name: str, backend: str) -> None:
-    ours, theirs, tensors = EVERY[name]
-    compiled = torch.compile(ours, fullgraph=True, backend=backend)
-    same(compiled(*tensors), theirs(*tensors))
-    if name in CALLS:
-        results = []
-        for function in (compiled, theirs):
-            leaves = tuple(t.clone().requires_grad_() for t in tensors)
-            results.append(torch.autograd.grad(loss(function)(*leaves), leaves))
-        same(*results)
+@pytest.mark.parametrize("names", FEW)
+def test_compiled(names: list[str], backend: str) -> None:
+    graph, _ = compile_together({n: EVERY[n][0] for n in names}, backend, inputs="own")
+    found = graph({n: EVERY[n][2] for n in names})
+    for name in names:
+        same(found[name], EVERY[name][1](*EVERY[name][2]), name)
+    known = [n for n in names if n in CALLS]
+    leaves = {n: tuple(t.clone().requires_grad_() for t in CALLS[n][2]) for n in known}
+    graph, _ = compile_together({n: CALLS[n][0] for n in known}, backend, inputs="own")
+    found, theirs = graph(leaves), apart({n: CALLS[n][1] for n in known})(leaves)
+    for name, tensors in leaves.items():
+        gradients = (
+            torch.autograd.grad(loss(lambda *_, out=out: out)(), tensors, retain_graph=True)
+            for out in (found[name], theirs[name])
+        )
+        same(*gradients)
 
 
-@pytest.mark.parametrize("name", nightly_unless(lambda n: n not in DERIVED[1:], CALLS))
-def test_compiled_transforms(name: str) -> None:
-    ours, theirs, tensors = CALLS[name]
-    every = tuple(range(len(tensors)))
-    stacked = tuple(torch.stack([t, t / 2]) for t in tensors)
-    for transform in (lambda f: torch.func.grad(loss(f), every), lambda f: torch.func.jacrev(flat(f), every)):
-        compiled = torch.compile(transform(ours), fullgraph=True, backend="aot_eager")
-        same(compiled(*tensors), transform(theirs)(*tensors))
-    per_sample = torch.vmap(torch.func.grad(loss(ours), every))
-    compiled = torch.compile(per_sample, fullgraph=True, backend="aot_eager")
-    same(compiled(*stacked), torch.vmap(torch.func.grad(loss(theirs), every))(*stacked))
+@pytest.mark.parametrize("names", FEW)
+def test_compiled_transforms(names: list[str]) -> None:
+    found: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
+    inputs = {}
+    for name in names:
+        if name in OUT:
+            continue
+        ours, theirs, tensors = CALLS[name]
+        every = tuple(range(len(tensors)))
+        for kind, transform, given in (
+            ("grad", lambda f, every=every: torch.func.grad(loss(f), every), tensors),
+            ("jacrev", lambda f, every=every: torch.func.jacrev(flat(f), every), tensors),
+            (
+                "vmap of grad",
+                lambda f, every=every: torch.vmap(torch.func.grad(loss(f), every)),
+                tuple(torch.stack([t, t / 2]) for t in tensors),
+            ),
+        ):
+            key = f"{name}, {kind}"
+            found[key], wanted[key], inputs[key] = transform(ours), transform(theirs), given
+    same(compile_together(found, inputs="own")[0](inputs), apart(wanted)(inputs))
 
 
 @pytest.mark.parametrize("name", list(EVERY))

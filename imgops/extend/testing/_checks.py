@@ -200,30 +200,51 @@ def check_vmap(
         torch.testing.assert_close(found, looped, rtol=0, atol=tolerance)
 
 
-def compilation(call: Call, backend: str = "aot_eager") -> None:
-    """Check that one graph with dynamic sizes has the values, strides and gradients of the eager call."""
-    if call.operator.contract is Contract.OUT and not all(
-        call.bound.arguments[n].is_contiguous() for n in call.mutated
-    ):
-        return  # dynamo supports no other out= tensors
+def compilation(*calls: Call, backend: str = "aot_eager") -> None:
+    """Check that one graph of the calls, with dynamic sizes, has eager mode's values, strides and gradients."""
+    known = [c for c in calls if c.operator.contract is not Contract.OUT or _writes_contiguous(c)]
+    if not known:
+        return
+    pairs = [leaves(c, [] if c.operator.contract is Contract.OUT else c.differentiable) for c in known]
+    inputs = [tensors for _, tensors in pairs]
+
+    def run(inputs: Sequence[Sequence[Tensor]]) -> list[tuple[Tensor, ...]]:
+        return [several(function(*tensors)) for (function, _), tensors in zip(pairs, inputs, strict=True)]
+
     torch.compiler.reset()
-    names = [] if call.operator.contract is Contract.OUT else call.differentiable
-    function, tensors = leaves(call, names)
-    graph = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
-    eager, out = several(function(*tensors)), several(graph(*tensors))
+    graph = torch.compile(run, fullgraph=True, dynamic=True, backend=backend)
+    try:
+        results = graph(inputs)
+    except Exception as error:
+        for call in known if len(known) > 1 else ():  # so that the error is that of one call
+            compilation(call, backend=backend)
+        raise AssertionError(f"{known[0]} cannot be compiled by {backend}") from error
+    for call, tensors, out, eager in zip(known, inputs, results, run(inputs), strict=True):
+        _same_results(f"{call} compiled by {backend}", tensors, out, eager)
+
+
+def _writes_contiguous(call: Call) -> bool:
+    """Return whether dynamo supports the out= tensors of the call."""
+    return all(call.bound.arguments[name].is_contiguous() for name in call.mutated)
+
+
+def _same_results(
+    name: str, tensors: Sequence[Tensor], out: Sequence[Tensor], eager: Sequence[Tensor]
+) -> None:
     for a, b in zip(out, eager, strict=True):
-        assert bits_equal(a, b), f"compiled by {backend} the values differ"
-        assert a.stride() == b.stride(), f"strides {a.stride()} compiled by {backend}, {b.stride()} without"
+        assert bits_equal(a, b), f"{name}: the values differ"
+        assert a.stride() == b.stride(), f"{name}: strides {a.stride()}, {b.stride()} without"
     if not tensors or not any(o.requires_grad for o in eager):
         return
     cotangents = [
         torch.sin(torch.arange(o.numel(), dtype=o.dtype, device="cpu")).reshape(o.shape) for o in eager
     ]
-    wanted = torch.autograd.grad(eager, tensors, cotangents, allow_unused=True)
-    got = torch.autograd.grad(out, tensors, cotangents, allow_unused=True)
+    options: Any = {"allow_unused": True, "retain_graph": True}  # the calls of a graph share one backward
+    wanted, got = (torch.autograd.grad(o, tensors, cotangents, **options) for o in (eager, out))
     for a, b in zip(got, wanted, strict=True):
         zero = torch.zeros((), dtype=torch.float32, device="cpu")
-        torch.testing.assert_close(zero if a is None else a, zero if b is None else b, rtol=1e-6, atol=1e-6)
+        a, b = (zero if g is None else g for g in (a, b))
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6, msg=lambda m: f"{name}: {m}")
 
 
 def export(call: Call) -> None:

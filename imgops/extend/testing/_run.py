@@ -16,6 +16,7 @@ CHECKS: dict[str, Callable[[Call], Any]] = {
     "fast path": _checks.fast_path,
     "gradients": _checks.gradients,
     "torch.func": _func.func,
+    "torch.func in a graph": _func.func_in_a_graph,
     "adjoint": _checks.adjoint,
     "vmap": _checks.vmap,
     "compile": _checks.compilation,
