@@ -17,7 +17,6 @@ from imgops import _packed, _run, _subclass, _torch_private
 from imgops._operators import Contract, Function, Operator
 
 _autocasts = torch.is_autocast_enabled
-_exporting = torch.compiler.is_exporting
 _increment_version = torch.autograd.graph.increment_version
 
 
@@ -71,9 +70,8 @@ def _mutating_call(
     dispatch, fake = _through_dispatcher(operator), operator.fake
     mutated, returns_nothing = operator.mutated_indices, operator.contract is Contract.BUFFERS
     inputs = [*range(operator.tensors), *(mutated if operator.contract is Contract.OUT else ())]
-    # An exported program holds functional operators, which have decompositions. (Before torch 2.13
-    # ``is_exporting`` is true under every compiler, where the mutating operator is the better choice.)
-    functional = cast("Function | None", operator.autograd) if _run.TAGGED else None
+    # An exported program holds functional operators, which have decompositions.
+    exporting, functional = _torch_private.is_exporting, cast("Function | None", operator.autograd)
 
     def is_direct(args: tuple[Any, ...]) -> bool:
         return (
@@ -87,7 +85,7 @@ def _mutating_call(
             run(args)
             for i in mutated:
                 _increment_version(args[i])
-        elif functional is not None and _exporting():
+        elif functional is not None and exporting():
             fake(*args)
             functional(*args)
         else:
@@ -99,7 +97,6 @@ def _mutating_call(
 
 def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
     overload, prepare = operator.overload, _run.prepare_always(operator)
-    out_is_keyword = operator.contract is Contract.OUT and _run.TAGGED
     parameters = operator.signature.parameters.values()
     known = [(i, _run.KINDS[p.annotation][0]) for i, p in enumerate(parameters) if p.annotation in _run.KINDS]
 
@@ -108,7 +105,7 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
             if not _run.fits(args[i], kind):
                 prepare(args)  # the dispatcher would raise its own errors, and would accept bytes as a string
                 break
-        return overload(*args[:-1], out=args[-1]) if out_is_keyword else overload(*args)
+        return overload(*args)
 
     def dispatch(args: tuple[Any, ...]) -> Any:
         if type(args[0]) is _packed.PackedImages:

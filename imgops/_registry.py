@@ -239,12 +239,10 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
         tags.append(torch.Tag.nondeterministic_seeded)
     if operator.contract is Contract.DYNAMIC:
         tags.append(torch.Tag.dynamic_output_shape)
-    tag = {Contract.INPLACE: "inplace", Contract.OUT: "out"}.get(operator.contract)
-    schema = _schema(declared, operator.mutates, tag)
-    if tag is not None and _run.TAGGED:
-        tags.append(getattr(torch.Tag, tag))
-    elif tag is not None:
-        # Before torch 2.13 the operator returns nothing, and its Python function returns the buffer.
+    schema = _schema(declared, operator.mutates)
+    if operator.contract.mutates:
+        # The operator returns nothing to PyTorch, and its Python function returns the buffer: inductor (of
+        # torch 2.14) reuses memory that an operator with the tag ``inplace`` or ``out`` has returned.
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
     opdef = _torch_private.custom_op(operator.qualified, elsewhere, schema=schema, tags=tags)
     # Register one device per call, because a shared registration cannot be replaced for one device alone.
@@ -256,13 +254,12 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
         opdef.register_fake(_registered_fake(operator))
     _register_gradient(operator, opdef)
-    if operator.contract is not Contract.OUT or not _run.TAGGED:
-        opdef.register_vmap(_vmap_rule(operator, opdef))
+    opdef.register_vmap(_vmap_rule(operator, opdef))
     if operator.autocast is not None:
         _torch_private.register_autocast(opdef, operator.autocast, DEVICES)
     overload = _torch_private.overload_of(opdef)
     rule = operator.sharding or _operators.missing_facet(operator, "sharding")
-    if operator.contract is Contract.INPLACE and not _run.TAGGED:
+    if operator.contract is Contract.INPLACE:
         rule = _without_outputs(rule)
     _torch_private.when_distributed(
         partial(_torch_private.register_sharding, overload, rule, operator.tensors)
@@ -280,22 +277,21 @@ def _without_outputs(rule: Function) -> Function:
 
 
 @cache
-def _schema(declared: Function, mutates: tuple[str, ...], tag: str | None) -> str:
+def _schema(declared: Function, mutates: tuple[str, ...]) -> str:
     """Return the schema of a signature without its defaults.
 
     PyTorch leaves out arguments that equal their defaults, also where it calls a facet.
     """
     bare = types.FunctionType(declared.__code__, declared.__globals__, declared.__name__)
     bare.__annotations__ = declared.__annotations__
-    tagged = {"tags": getattr(torch.Tag, tag)} if tag is not None and _run.TAGGED else {}
-    return torch.library.infer_schema(bare, mutates_args=mutates, **tagged)
+    return torch.library.infer_schema(bare, mutates_args=mutates)
 
 
 def _as_kernel(run: Callable[[Sequence[Any]], Any]) -> Function:
-    """Adapt ``run`` to the calls of torch.library, where only an out= operator has keyword arguments."""
+    """Adapt ``run`` to the calls of torch.library."""
 
-    def kernel(*args: Any, **out: Any) -> Any:
-        return run((*args, *out.values()))
+    def kernel(*args: Any) -> Any:
+        return run(args)
 
     return kernel
 
@@ -315,10 +311,8 @@ def _registered_fake(operator: Operator) -> Function:
         return operator.fake
     validate = _run.prepare_always(operator)
 
-    def mutating(*args: Any, **out: Any) -> Any:
-        every = (*args, *out.values())
-        validate(every)
-        return _run.result_of(operator, every)
+    def mutating(*args: Any) -> None:
+        validate(args)
 
     return mutating
 
@@ -328,8 +322,7 @@ def _register_gradient(operator: Operator, opdef: Any) -> None:
         recorded: Any = operator.autograd or _operators.missing_facet(operator, "autograd")
         if operator.contract is Contract.OUT:
             recorded = None  # PyTorch has no gradients for out= operators
-        result = partial(_run.result_of, operator)
-        _torch_private.register_mutation(opdef, _run.prepare_always(operator), recorded, result)
+        _torch_private.register_mutation(opdef, _run.prepare_always(operator), recorded)
         return
     gradient = cast("Gradient | None", operator.autograd) or _operators.missing_gradient(operator)
     _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
@@ -350,7 +343,7 @@ def _complete_gradient(operator: Operator, decomposition: Function, declared: Fu
     given = cast("Gradient | None", operator.autograd)
     if given is not None and given.jvp is not None:
         return given
-    schema = _schema(declared, (), None)
+    schema = _schema(declared, ())
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
     rule = derived.DerivedGradient(decomposition, operator.fake, operator.tensors)
 

@@ -11,9 +11,6 @@ from torch import Tensor
 from imgops import _check
 from imgops._operators import Contract, Function, Operator
 
-#: From torch 2.13 on an operator can say that it is in place, or that it writes to ``out``.
-TAGGED = False
-
 #: The number of distinct calls of one operator that are remembered before all are forgotten at once.
 _REMEMBERED = 512
 
@@ -62,20 +59,9 @@ def fake_then_kernel(
         if values is not None:
             values(*args)
         made = kernel(*args)
-        return result_of(operator, args) if operator.contract.mutates else made
+        return None if operator.contract.mutates else made
 
     return compute
-
-
-def result_of(operator: Operator, args: Sequence[Any]) -> Any:
-    """Return the result of a mutating operator: the argument that it writes to.
-
-    The result is None for an operator that writes to buffers, and before torch 2.13 for every mutating
-    operator.
-    """
-    if operator.contract is Contract.BUFFERS or not TAGGED:
-        return None
-    return args[0] if operator.contract is Contract.INPLACE else args[-1]
 
 
 def _check_types_first(operator: Operator) -> Function:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import builtins
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from importlib import import_module
-from types import FunctionType, MappingProxyType, MethodType
+from types import FunctionType, MethodType
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -283,41 +283,38 @@ def default_dispatch_state() -> Iterator[None]:
         yield
 
 
-def register_mutation(
-    opdef: Any, check: Callable[..., Any], recorded: Callable[..., Any] | None, result: Callable[..., Any]
-) -> None:
+def register_mutation(opdef: Any, check: Callable[..., Any], recorded: Callable[..., Any] | None) -> None:
     """Register the Autograd kernel of an operator that writes to its arguments.
 
     The stock kernel leaves the old ``grad_fn`` on a mutated tensor, so gradients are silently wrong, and it
     lets the operator write to a leaf. If a gradient is needed, this kernel calls ``recorded``, which makes
-    the same change with differentiable operators; ``result`` picks the operator's result from its arguments.
+    the same change with differentiable operators.
     """
     overload = opdef._opoverload
     below = _below_autograd(overload)
 
-    def autograd_kernel(keyset: Any, *args: Any, **out: Any) -> Any:
+    def autograd_kernel(keyset: Any, *args: Any) -> None:
         run_deferred()
-        every = (*args, *out.values())
-        tracked = _grad_enabled() and _C._any_requires_grad(*every)
-        forward_mode = forward_ad._current_level >= 0 and _any_floating(every)
+        tracked = _grad_enabled() and _C._any_requires_grad(*args)
+        forward_mode = forward_ad._current_level >= 0 and _any_floating(args)
         if not (tracked or forward_mode):
-            return below(keyset, args, out)
+            below(keyset, args)
+            return
         if recorded is None:  # the message that PyTorch has for its own out= functions
             raise RuntimeError(
                 f"{opdef._name}(): functions with out=... arguments don't support automatic differentiation, "
                 "but one of the arguments requires grad."
             )
-        check(every)
-        recorded(*every)
-        return result(every)
+        check(args)
+        recorded(*args)
 
     _override_autograd(opdef, autograd_kernel)
 
 
 def _below_autograd(overload: Any) -> Callable[..., Any]:
-    def below(keyset: Any, args: Any, out: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    def below(keyset: Any, args: Any) -> Any:
         with _C._AutoDispatchBelowAutograd():
-            return overload.redispatch(keyset & _C._after_autograd_keyset, *args, **out)
+            return overload.redispatch(keyset & _C._after_autograd_keyset, *args)
 
     return below
 

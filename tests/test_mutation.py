@@ -12,10 +12,11 @@ from checks import bits_equal
 from torch import Tensor
 
 import imgops
+from imgops._operators import operators
 from tests.specs._maker import ANY_DTYPE, Maker, formatted
 from tests.specs.movement import paste_reference
 
-TAGGED = hasattr(torch.Tag, "inplace")
+MUTATING = sorted(name for name, operator in operators().items() if operator.mutates)
 
 
 def by_pil(image: Tensor, source: Tensor, mask: Tensor | None, position: tuple[int, int]) -> Tensor:
@@ -292,16 +293,32 @@ def test_inductor_writes_in_place_without_a_clone() -> None:
     assert "imgops.paste_.default(buf0" in python and python.count("empty_strided_cpu((3, 8, 8)") == 1
 
 
-@pytest.mark.skipif(not TAGGED, reason="torch 2.13 has the tags")
-def test_tags_and_schemas() -> None:
-    ops = torch.ops.imgops
-    assert torch.Tag.inplace in ops.paste_.default.tags
-    assert torch.Tag.out in ops.paste_out.default.tags and torch.Tag.out in ops.resize_out.default.tags
-    buffers = ops.accumulate.default
-    assert torch.Tag.inplace not in buffers.tags and torch.Tag.out not in buffers.tags
-    assert not buffers._schema.returns
-    image = torch.zeros(1, 2, 2)
-    assert ops.paste_(image, image + 1, None, 0, 0) is image
+def test_inductor_keeps_each_buffer_that_was_written_to() -> None:
+    """Inductor may reuse the memory of a clone after its last use; with ``Tag.inplace`` it does so too early."""
+
+    def every(image: Tensor, source: Tensor) -> list[Tensor]:
+        a, b, c, d, e, f = (image.clone() for _ in range(6))
+        small, count = source.clone(), image[:1].clone()
+        imgops.paste_(a, source, (1, 1))
+        imgops.paste_(b, a[:, :2, :2], (0, 0))
+        imgops.paste_out(a, source, (2, 2), out=c)
+        imgops.resize_out(image, (2, 2), out=small)
+        imgops.paste_(d, small, (3, 3))
+        imgops.accumulate(e, count, source, (2, 0))
+        imgops.resize_out(source, (8, 8), out=f)
+        return [a, b, c, d, e, f, small, count]
+
+    inputs = torch.rand(3, 8, 8), torch.rand(3, 2, 2)
+    found = torch.compile(every, fullgraph=True)(*inputs)
+    for name, x, y in zip("abcdef", found, every(*inputs), strict=False):
+        assert bits_equal(x, y), name
+
+
+def test_schemas_return_nothing() -> None:
+    """The Python function returns the buffer; an operator that returned it would have wrong values in a graph."""
+    for name in MUTATING:
+        schema = getattr(torch.ops.imgops, name).default._schema
+        assert schema.is_mutable and not schema.returns, name
 
 
 def test_inference_mode() -> None:
