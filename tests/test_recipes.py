@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import runpy
 import textwrap
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from torchvision.transforms import v2 as theirs
 import imgops
 from imgops import transforms as v2
 from imgops._torch_private import CountingBackend
+from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "recipes").glob("*.rst"))
@@ -34,16 +34,16 @@ needs_classes = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dy
 
 
 @pytest.mark.parametrize(("page", "n"), PROGRAMS, ids=[f"{page.stem}-{n}" for page, n in PROGRAMS])
-def test_a_recipe_runs_by_itself(page: Path, n: int, tmp_path: Path) -> None:
+def test_a_recipe_runs_by_itself(page: Path, n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = textwrap.dedent(BLOCK.findall(page.read_text())[n])
     if "tv_tensors in a graph need" in code and not hasattr(torch.Tag, "inplace"):
         pytest.skip("dynamo takes no tv_tensors")
     program = tmp_path / "recipe.py"
     program.write_text(code.replace("fullgraph=True)", 'fullgraph=True, backend="aot_eager")'))
-    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-W", "error::UserWarning", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        runpy.run_path(str(program), run_name="__main__")
 
 
 def image(height: int, width: int, *batch: int) -> Tensor:
@@ -70,7 +70,7 @@ def marked(*dims: int) -> Callable[..., tuple[Any, ...]]:
     return mark
 
 
-@pytest.mark.parametrize("per_sample", [False, True])
+@pytest.mark.parametrize("per_sample", [pytest.param(False, marks=nightly), True])
 @pytest.mark.parametrize(
     ("how", "mark", "wanted"),
     [
