@@ -18,3 +18,8 @@ def nightly_unless(is_quick: Callable[[Any], bool], values: Iterable[Any]) -> li
     """
     marks = ((v, () if is_quick(v) else nightly) for v in values)
     return [pytest.param(*(v if type(v) is tuple else (v,)), marks=m) for v, m in marks]
+
+
+def every_night(*values: Any) -> list[Any]:
+    """Return the values as parameters of a test that are all marked nightly."""
+    return [pytest.param(v, marks=nightly) for v in values]
