@@ -49,18 +49,3 @@ def exceeded(found: Counter[str]) -> list[str]:
         for name, most in budget.items()
         if found[name] > most
     ]
-
-
-def count_launches() -> None:
-    """Count the launches of Triton's interpreter in this process from now on."""
-    try:
-        from triton.runtime.interpreter import GridExecutor
-    except ImportError:
-        return
-    launch = GridExecutor.__call__
-
-    def counted(self, *args, **options):  # type: ignore[no-untyped-def]
-        counts["launches that Triton interprets"] += 1
-        return launch(self, *args, **options)
-
-    GridExecutor.__call__ = counted

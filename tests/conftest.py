@@ -9,7 +9,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests import budget
+from tests import budget, interpreter
 
 # One worker for each core: more threads would wait for each other. Tests of threads set their own number.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
@@ -57,7 +57,7 @@ def _fresh_compiler():
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     budget.begin()
-    budget.count_launches()
+    interpreter.prepare()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
