@@ -25,7 +25,7 @@ from torchvision import transforms as v1
 from torchvision.transforms import InterpolationMode, _presets, v2
 
 from imgops import transforms as ours
-from imgops.transforms.converters import _origin
+from imgops.transforms._core import origin
 from imgops.transforms.converters._first_version import share_of_white
 from imgops.transforms.converters._reader import MAKERS
 from tests.tiers import nightly, nightly_unless
@@ -1160,8 +1160,8 @@ def test_every_class_of_a_library_is_its_own() -> None:
             module.partition(".")[0]
         ):
             kind = getattr(importlib.import_module(module), path)
-            assert _origin._is_in_its_module(kind), name
-            assert not isinstance(kind, type) or _origin._has_own_methods(kind), name
+            assert origin.is_in_its_module(kind), name
+            assert not isinstance(kind, type) or origin.has_own_methods(kind), name
 
 
 @pytest.mark.parametrize("nested", [False, True])

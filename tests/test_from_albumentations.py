@@ -6,6 +6,7 @@ What is wanted is always what albumentations itself returns.
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import warnings
 from collections.abc import Callable
@@ -365,8 +366,17 @@ CONTAINERS: dict[str, Callable[[], list[Any]]] = {
     "RandomOrder": lambda: [A.RandomOrder(steps(), n=4, p=0.8), A.RandomOrder(steps(), n=2, p=1)],
     "Sequential": lambda: [A.Sequential(steps(), p=0.5), A.OneOf([A.Sequential(steps(), p=0.3), A.CLAHE()])],
     "SomeOf": lambda: [A.SomeOf(steps(), n=2, p=0.8), A.SomeOf(steps(), n=3, replace=True, p=1)],
-    "one in another": lambda: [A.OneOf([A.SomeOf(steps(), n=1, p=0.5), A.OneOf(steps(), p=0.1)], p=0.9)],
+    "one in another": lambda: [outer([inner() for inner in INNER]) for outer in OUTER],
 }
+INNER: list[Callable[[], Any]] = [
+    *(lambda: A.SomeOf(steps(), n=1, p=0.5), lambda: A.OneOf(steps(), p=0.1)),
+    *(lambda: A.OneOrOther(A.VerticalFlip(), A.Transpose(), p=0.4), lambda: A.Sequential(steps(), p=0.7)),
+    lambda: A.RandomOrder(steps(), n=2, p=0.6),
+]
+OUTER: list[Callable[[list[Any]], Any]] = [
+    *(lambda t: A.OneOf(t, p=0.9), lambda t: A.SomeOf(t, n=2, p=0.9), lambda t: A.RandomOrder(t, n=2, p=0.9)),
+    *(lambda t: A.OneOrOther(t[2], t[4]), lambda t: A.Sequential(t, p=0.9), lambda t: A.Compose(t, p=0.9)),
+]
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
@@ -377,6 +387,13 @@ def test_containers(name: str, p: float) -> None:
     for _ in range(12):
         sample = {"image": SCENE, "mask": MASK, "bboxes": BOXES, "labels": [1, 2, 3, 4, 5]}
         assert_called_alike(mine(**sample), given(**sample))
+
+
+def test_containers_on_tensors() -> None:
+    given = A.Compose(CONTAINERS["one in another"](), seed=7)
+    mine = converted(given)
+    for _ in range(12):
+        equal(pixels(mine(image=IMAGE)["image"]), given(image=FRAME)["image"])
 
 
 BOX_STEPS: list[Callable[[], Any]] = [
@@ -1154,6 +1171,23 @@ def test_a_users_own_class() -> None:
     assert isinstance(ours.convert(Halved(p=1))(IMAGE), Tensor)
     with pytest.raises(ValueError, match=r"^Enlarged: image must keep its size 64 x 80, got 128 x 80$"):
         converted(Enlarged(p=1))(IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(A.HorizontalFlip, "apply"), (A.BasicTransform, "should_apply"), (A.OneOf, "__call__")]
+)
+def test_a_method_that_was_replaced(kind: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module of a function decides whose it is, not the name that functools.wraps gives it."""
+
+    @functools.wraps(getattr(kind, name))
+    def own(self: Any, *args: Any, **keywords: Any) -> Any:
+        return original(self, *args, **keywords)
+
+    original = getattr(kind, name)
+    given = A.OneOf([A.HorizontalFlip(p=0.5)], p=1)
+    assert rules.changed_names(given.transforms[0]) | rules.changed_names(given) == set()
+    monkeypatch.setattr(kind, name, own)
+    assert rules.changed_names(given.transforms[0]) | rules.changed_names(given) == {name}
 
 
 def test_every_class_is_listed() -> None:

@@ -23,7 +23,7 @@ from transformers.image_utils import (
 
 import imgops
 from imgops.integrations.transformers import _pixels as pixels
-from imgops.transforms.converters._origin import is_code_of
+from imgops.transforms._core.origin import is_code_of
 
 #: From 5.21 on transformers asks for the form of a converted image.
 _AS_ARRAY: dict[str, Any] = (

@@ -10,7 +10,7 @@ from transformers.image_processing_backends import TorchvisionBackend
 
 from imgops.integrations.transformers import _models, _rebinding
 from imgops.integrations.transformers._backend import ExactBackend
-from imgops.transforms.converters import _origin
+from imgops.transforms._core import origin
 
 
 def exact_class(original: Any) -> Any:
@@ -21,7 +21,7 @@ def exact_class(original: Any) -> Any:
     TypeError
         If a method of transformers' own base classes, whose place the exact backend takes, was replaced.
     """
-    if not _origin._has_own_methods(TorchvisionBackend):
+    if not origin.has_own_methods(TorchvisionBackend):
         must = "methods of transformers' TorchvisionBackend must be its own"
         raise TypeError(f"exact: {must}, got one that was replaced")
     # A class whose methods are replaced afterwards is another class.
@@ -64,7 +64,7 @@ def _replaced(original: Any, body: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, function in _models.METHODS.get(original.__name__, {}).items():
         usual = body.get(name) or getattr(original, name)
-        if _origin.is_code_of(("transformers",), getattr(original, name)):
+        if origin.is_code_of(("transformers",), getattr(original, name)):
             found[name] = functools.partialmethod(_method, function, usual)
     return found
 

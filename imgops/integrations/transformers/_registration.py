@@ -11,7 +11,7 @@ import transformers
 from transformers import AutoImageProcessor, AutoProcessor, AutoVideoProcessor, ProcessorMixin
 from transformers.image_processing_backends import TorchvisionBackend
 
-from imgops.transforms.converters._origin import UsersCode, known_name, name_of, package_of
+from imgops.transforms._core.origin import UsersCode, known_name, name_of, package_of
 
 BACKEND = "imgops"
 _LOADERS = AutoImageProcessor, AutoVideoProcessor, AutoProcessor

@@ -166,7 +166,9 @@ class _Reader:
             weights = [*(p * float(w) for w in given.transforms_ps), 1 - p]
             return [_drawn_by(source, containers.RandomChoice([*makes, conversion.Identity()], weights))]
         if name == "OneOrOther":
-            return [_drawn_by(draws.Choice(given), containers.RandomChoice(makes, [given.p, 1 - given.p]))]
+            return [
+                _drawn_by(draws.Choice(given, forced), containers.RandomChoice(makes, [given.p, 1 - given.p]))
+            ]
         makes = [self._as_one(self.add_filter([m], is_first=True)) for m in makes]
         return [_drawn_by(draws.Order(given), _SomeOf(makes, given.n))]
 

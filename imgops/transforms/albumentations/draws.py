@@ -170,6 +170,11 @@ class Chance(Source):
 class Choice(Chance):
     """The transform that OneOf or OneOrOther chooses; the one after the last is none of them."""
 
+    def __init__(self, given: Any, forced: bool = False) -> None:
+        super().__init__(given, forced)
+        if self.name == "OneOrOther":  # its probability is that of the first transform
+            self.forced = False
+
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float]:
         given, count = self.given, len(self.given.transforms)
         if self.name == "OneOrOther":

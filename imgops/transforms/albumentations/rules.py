@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 
+from imgops.transforms._core.origin import code_of, is_code_of
+
 #: The arguments of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
 Arguments = Mapping[str, Any]
 Maker = Callable[[Arguments], Any]
@@ -62,23 +64,17 @@ def changed_names(given: Any) -> set[str]:
     found = {n for cls in mro[:closest] for n in vars(cls) if hasattr(base, n)} - _HARMLESS
     found = {n for n in found if not n.startswith("__") or n == "__call__"}  # such as __init__ and __doc__
     found |= {n for n in vars(given) if _is_code(getattr(type(given), n, None))}
-    return found | {n for n in _METHODS if not _is_theirs(getattr(base, n, None))}
+    for cls in mro[closest:-1]:  # whose methods may have been replaced
+        found |= {n for n, v in vars(cls).items() if not all(is_code_of(_PACKAGES, c) for c in code_of(v))}
+    return found
 
 
 def _is_code(value: Any) -> bool:
     return isinstance(value, property) or (callable(value) and not isinstance(value, type))
 
 
-#: The methods that may be replaced in albumentations' own classes.
-_METHODS = (
-    *("__call__", "apply", "apply_to_bboxes", "apply_to_keypoints", "apply_to_mask", "apply_with_params"),
-    *("get_params", "get_params_dependent_on_data", "should_apply", "update_transform_params"),
-)
-
-
-def _is_theirs(method: Any) -> bool:
-    """Return whether a method was not replaced in albumentations' own class."""
-    return getattr(method, "__module__", "albumentations").partition(".")[0] in ("albumentations", "albucore")
+#: albumentations' packages, and those that its classes are made with.
+_PACKAGES = frozenset(("abc", "albucore", "albumentations", "functools", "pydantic", "typing"))
 
 
 def name_of(given: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from imgops.transforms._core.origin import package_of
 from imgops.transforms.albumentations import from_albumentations
 from imgops.transforms.albumentations.convert import is_of_albumentations
 from imgops.transforms.albumentations.rules import report
@@ -15,7 +16,6 @@ from imgops.transforms.converters import _timm as _timm
 from imgops.transforms.converters import _timm_mixup as _timm_mixup
 from imgops.transforms.converters import _timm_policies as _timm_policies
 from imgops.transforms.converters import _torchvision as _torchvision
-from imgops.transforms.converters._origin import package_of
 from imgops.transforms.converters._reader import WAY_OUT, Reader
 
 __all__ = ["convert"]

@@ -8,7 +8,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from imgops.transforms._core import torchvision_private
-from imgops.transforms.converters._origin import is_code_of, package_of
+from imgops.transforms._core.origin import is_code_of, package_of
 
 
 def replaced_functions() -> frozenset[str]:

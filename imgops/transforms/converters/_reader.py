@@ -13,12 +13,12 @@ from torchvision.transforms import v2
 from imgops import EncodedImage
 from imgops._torch_private import raise_error, tree_flatten
 from imgops.transforms import containers, conversion
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import origin, torchvision_private
 from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.origin import UsersCode as UsersCode
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.albumentations.rules import Unmapped as Unmapped
-from imgops.transforms.converters import _functions, _origin, _to_tensor
-from imgops.transforms.converters._origin import UsersCode as UsersCode
+from imgops.transforms.converters import _functions, _to_tensor
 
 #: The counterparts of a transform, in their order.
 Maker = Callable[[Any, "Reader"], Any]
@@ -61,16 +61,16 @@ class Reader:
         """Return the counterpart of a whole pipeline, which must not be a user's own class."""
         steps = self.read_all([given])
         if len(steps) == 1 and steps[0] is given:
-            self.unmapped.append(_origin.name_of(given))
+            self.unmapped.append(origin.name_of(given))
         return Converted(steps or [conversion.Identity()], isinstance(given, nn.Sequential))
 
     def read(self, given: Any) -> Steps:
         """Return the counterparts of a transform; the transform itself if it runs a user's code."""
-        if _origin.package_of(given) == "imgops":
+        if origin.package_of(given) == "imgops":
             return Steps([given])
         name = ""
         try:
-            name = _origin.known_name(given, MAKERS)
+            name = origin.known_name(given, MAKERS)
             if _functions.may_call(given, self._replaced):
                 raise UsersCode
             if getattr(given, "_forward_hooks", None) or getattr(given, "_forward_pre_hooks", None):

@@ -17,10 +17,10 @@ import imgops
 from imgops import _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import pil_images, seeding
+from imgops.transforms._core.origin import is_code_of, known_name
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.converters._origin import is_code_of, known_name
 from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped, UsersCode
 from imgops.transforms.converters._settings import RandomWithSettings
 from imgops.transforms.converters._timm_sizes import as_tuple

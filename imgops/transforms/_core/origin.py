@@ -57,14 +57,14 @@ def known_name(given: Any, known: Container[str]) -> str:
         If the class or the function is a user's, or has a method of a user, or the object has one.
     """
     if isinstance(given, types.FunctionType):
-        if name_of(given) in known and _is_in_its_module(given):
+        if name_of(given) in known and is_in_its_module(given):
             return name_of(given)
         raise UsersCode
     classes = type(given).__mro__
     for place, cls in enumerate(classes):
-        if name_of(cls) in known and _is_in_its_module(cls):
+        if name_of(cls) in known and is_in_its_module(cls):
             is_sole_base = classes[place:] == cls.__mro__
-            if is_sole_base and _has_own_methods(cls) and not _has_replaced_method(given):
+            if is_sole_base and has_own_methods(cls) and not _has_replaced_method(given):
                 return name_of(cls)
             raise UsersCode
         base = classes[place + 1] if cls is not object else object
@@ -75,7 +75,7 @@ def known_name(given: Any, known: Container[str]) -> str:
     raise UsersCode
 
 
-def _is_in_its_module(kind: Any) -> bool:
+def is_in_its_module(kind: Any) -> bool:
     """Return whether a class or function is the one that its module holds under its name."""
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
@@ -83,17 +83,17 @@ def _is_in_its_module(kind: Any) -> bool:
     return found is kind
 
 
-def _has_own_methods(cls: type) -> bool:
+def has_own_methods(cls: type) -> bool:
     """Return whether all methods of a class and of its bases are those that their libraries define."""
     for base in cls.__mro__[:-1]:
         packages = {*_SHARED, package_of(base)}
         for value in vars(base).values():
-            if not all(is_code_of(packages, code) for code in _code_of(value)):
+            if not all(is_code_of(packages, code) for code in code_of(value)):
                 return False
     return True
 
 
-def _code_of(value: Any) -> Iterator[Any]:
+def code_of(value: Any) -> Iterator[Any]:
     """Yield the functions, classes and callable objects that a value in the body of a class consists of."""
     if isinstance(value, (staticmethod, classmethod)):
         yield value.__func__
