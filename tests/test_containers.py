@@ -365,3 +365,58 @@ def test_boxes_of_several_canvases(name: str) -> None:
         for a, b in zip(found, transform(given)):
             torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor))
             assert tuple(a.canvas_size) == tuple(b.canvas_size)
+
+
+# -- forms of samples ---------------------------------------------------------------------------------
+
+BATCH = tv_tensors.Image(torch.stack([picture(seed=s)[..., :16, :12] for s in range(4)]))
+
+#: Forms of a batch and, with the index of a sample, of that sample.
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "image, label": lambda of: (of(BATCH), of(torch.arange(4))),
+    "label, image": lambda of: (of(torch.arange(4)), of(BATCH)),
+    "label first in a dict": lambda of: {"label": of(torch.arange(4)), "image": of(BATCH)},
+    "shares first": lambda of: [of(torch.eye(4)), {"image": of(BATCH)}],
+}
+STEPS: dict[str, Callable[[], list[Any]]] = {
+    "ours": lambda: [ours.RandomHorizontalFlip(), ours.RandomCrop((16, 12), padding=2)],
+    "noise": lambda: [ours.RandomInvert(), ours.RandomErasing(1.0)],
+    "sizes": lambda: [ours.RandomCrop(8), ours.Resize((8, 8))],
+}
+
+
+def each_of(form: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+    """Return a batch in a form, and its samples."""
+
+    def of(value: Any, index: int) -> Any:
+        return (
+            tv_tensors.wrap(value[index], like=value)
+            if isinstance(value, tv_tensors.TVTensor)
+            else value[index]
+        )
+
+    return form(lambda x: x), [form(lambda x, i=i: of(x, i)) for i in range(4)]
+
+
+def assert_rows(found: Any, wanted: list[Any]) -> None:
+    """Assert that a batch has the samples that were wanted, in every one of its places."""
+    flat = [tree_leaves(one) for one in wanted]
+    for place, value in enumerate(tree_leaves(found)):
+        rows = [sample[place] for sample in flat]
+        for a, b in zip(value, rows, strict=True):
+            assert torch.equal(torch.as_tensor(a), torch.as_tensor(b)), place
+        assert type(value) is type(rows[0]), place
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("container", ["Compose", "RandomApply", "RandomChoice", "RandomOrder"])
+def test_a_batch_in_any_form_is_a_loop_over_its_samples(container: str, steps: str) -> None:
+    if steps == "sizes" and container in ("RandomApply", "RandomOrder"):
+        return  # refused, above
+    whole, one = (getattr(ours, container)(STEPS[steps](), **how) for how in ({"per_sample": True}, {}))
+    for (name, form), seed in product(FORMS.items(), range(3)):
+        batch, samples = each_of(form)
+        found = outcome(whole, seed, batch)
+        torch.manual_seed(seed)
+        assert_rows(found[0], [one(sample) for sample in samples])
+        assert torch.equal(found[1], torch.rand(1)), name

@@ -23,7 +23,14 @@ import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs
-from imgops.transforms._core.base import WHERE, OperatorTransform, RandomTransform, batch_of, has_batches
+from imgops.transforms._core.base import (
+    WHERE,
+    OperatorTransform,
+    RandomTransform,
+    batch_of,
+    has_batches,
+    images_among,
+)
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.conversion import (
@@ -102,8 +109,7 @@ class _Container(RandomTransform):
         """Set the number of samples if this container draws for each of them; return the former number."""
         before = sampler.count
         if self.per_sample and before is None:
-            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-            sampler.count = batch_of(flat)
+            sampler.count = batch_of(tree_flatten(inputs)[0])
         return before
 
     def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -172,9 +178,8 @@ def _sample_ahead(
     steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
 ) -> None:
     """Sample at once for as many transforms as possible before any of them is applied."""
-    flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-    flat = [x for x in flat if type(x) in BATCHES] or [x for x in flat if _dispatch.is_image(x)]
-    if not flat:
+    flat = images_among(tree_flatten(inputs)[0])
+    if not flat or not _dispatch.is_image(flat[0]):
         return
     sampler.look_at(flat)
     inside = sampler.count is not None
@@ -270,7 +275,7 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
 
 def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
     """Return the shapes of images before and after a transform that is known to change them, else None."""
-    images = [x for x in tree_flatten(inputs)[0] if _dispatch.is_image(x)]
+    images = [x for x in images_among(tree_flatten(inputs)[0]) if _dispatch.is_image(x)]
     if (
         not images
         or not isinstance(transform, OperatorTransform)

@@ -57,6 +57,8 @@ _sites = itertools.count()
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+#: The classes that say that an input is an image; without one of them, the first plain tensor is the image.
+_SHOWN = (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image, EncodedImage)
 
 #: The methods that torchvision's ``forward`` calls.
 _STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
@@ -690,13 +692,19 @@ def like(samples: int, channels: int, height: int, width: int) -> Tensor:
     return torch.empty(shape, device="meta", dtype=torch.float32)
 
 
+def images_among(flat: list[Any]) -> list[Any]:
+    """Return the images among flat inputs: without another image, the first plain tensor is one."""
+    batches = [x for x in flat if type(x) in BATCHES]
+    shown = batches or [x for x in flat if isinstance(x, _SHOWN)]
+    return shown or [x for x in flat if _dispatch.is_image(x)][:1]
+
+
 def batch_of(inputs: list[Any]) -> int | None:
     """Return the number of samples of the first image; None if it has no batch dimension."""
-    for inpt in inputs:
+    for inpt in images_among(inputs)[:1]:
         if type(inpt) in BATCHES:
             return len(inpt)
-    for inpt in inputs:
-        if _dispatch.is_image(inpt):
+        if isinstance(inpt, Tensor):
             image = _subclass.plain(inpt)
             return image.shape[0] if _has_samples(inpt, image) else None
     return None
