@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+from torchvision import transforms as first
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -108,6 +109,77 @@ def test_own_transforms_are_not_refused(container: str) -> None:
         if container != "RandomApply":
             found = CONTAINERS[container](flip)(make())
             assert all(torch.equal(a, b.flip(-1)) for a, b in zip(found, IMAGES, strict=True))
+
+
+# -- draws of each sample -----------------------------------------------------------------------------
+
+
+class Inherited(ours.Compose):
+    """A container of a user, which changes nothing."""
+
+
+class Logged(ours.Compose):
+    """A container of a user, whose forward is its own."""
+
+    def forward(self, *inputs: Any) -> Any:
+        return super().forward(*inputs)
+
+
+class Drawing(v2.Transform):
+    """A transform of a user, which draws once for a call."""
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"dims": (-1,) if torch.rand(1) < 0.5 else ()}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt.flip(params["dims"])
+
+
+def hooked(module: nn.Module) -> nn.Module:
+    module.register_forward_hook(lambda *_: None)
+    return module
+
+
+#: What holds a transform, or draws by itself, and whether each sample of a batch can have its own draw.
+HOLDERS: dict[str, tuple[Callable[..., Any], bool]] = {
+    "Compose": (lambda t, **how: ours.Compose([t(**how)]), True),
+    "a subclass": (lambda t, **how: Inherited([t(**how)]), True),
+    "a subclass with a forward": (lambda t, **how: Logged([t(**how)]), False),
+    "a hook": (lambda t, **how: hooked(t(**how)), False),
+    "a hook inside": (lambda t, **how: ours.Compose([hooked(t(**how))]), False),
+    "a hooked container": (lambda t, **how: hooked(ours.RandomOrder([t(**how)])), False),
+    "Sequential": (lambda t, **how: nn.Sequential(t(**how)), False),
+    "Lambda": (lambda t, **how: ours.Lambda(t(**how)), False),
+    "torchvision's Compose": (lambda t, **how: v2.Compose([t(**how)]), False),
+    "torchvision's first Compose": (lambda t, **how: first.Compose([t(**how)]), False),
+    "torchvision's RandomApply": (lambda t, **how: v2.RandomApply([ours.Identity()]), False),
+    "torchvision's RandomChoice": (lambda t, **how: first.RandomChoice([t(**how)]), False),
+    "torchvision's flip": (lambda t, **how: v2.RandomHorizontalFlip(), False),
+    "torchvision's policy": (lambda t, **how: first.RandAugment(), False),
+    "a user's": (lambda t, **how: Drawing(), False),
+}
+ROWS = torch.stack([torch.arange(48, dtype=torch.uint8).reshape(3, 4, 4) + i for i in range(5)])
+
+
+@pytest.mark.parametrize("container", [ours.Compose, ours.RandomApply, ours.RandomChoice, ours.RandomOrder])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_samples_share_no_draw_in_silence(holder: str, container: Any) -> None:
+    """What cannot draw for each sample is refused, unless it was made to do so by itself."""
+    hold, is_own = HOLDERS[holder]
+    whole = container([hold(ours.RandomHorizontalFlip)], per_sample=True)
+    if is_own:
+        torch.manual_seed(3)
+        found = whole(ROWS)
+        torch.manual_seed(3)
+        one = container([hold(ours.RandomHorizontalFlip)])
+        assert torch.equal(found, torch.stack([one(image) for image in ROWS]))
+        return
+    with pytest.raises(NotImplementedError, match="transforms that draw for each sample must be imgops' own"):
+        whole(ROWS)
+    assert container([hold(ours.RandomHorizontalFlip)])(ROWS).shape == ROWS.shape  # one draw for the call
+    if holder in ("Sequential", "a hook", "a hook inside", "Lambda", "torchvision's Compose"):
+        whole = container([hold(ours.RandomHorizontalFlip, per_sample=True)], per_sample=True)
+        assert whole(ROWS).shape == ROWS.shape
 
 
 # -- collation ---------------------------------------------------------------------------------------

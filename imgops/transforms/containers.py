@@ -22,7 +22,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs
+from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs, seeding
 from imgops.transforms._core.base import (
     WHERE,
     OperatorTransform,
@@ -33,6 +33,7 @@ from imgops.transforms._core.base import (
 )
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms._core.signatures import is_own
 from imgops.transforms.conversion import (
     Normalize,
     ToDtype,
@@ -263,6 +264,8 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
         return transform._run(inputs, sampler)
     if not knows_samplers:
+        if sampler.count is not None:
+            _require_own_draws(transform, type(transform).__name__)
         out = transform(*inputs)
     else:
         later, sampler.selects_later = sampler.selects_later, True
@@ -271,6 +274,25 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if sampler.gate is None or sampler.selects_later:
         return out
     return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], transform)
+
+
+def _require_own_draws(transform: Any, owner: str) -> None:
+    """Raise if a transform, or one inside, is known to draw once for all samples.
+
+    torchvision's classes are known by the classes of imgops that are named as they are, a user's by their
+    ``make_params``.
+    """
+    if getattr(transform, "per_sample", False):
+        return
+    cls = type(transform)
+    names = [c.__name__ for c in cls.__mro__ if c.__module__.startswith(("torchvision.", "imgops."))]
+    classes = [programs.CLASSES.get(name, object) for name in names if name != "Compose"]
+    if any(issubclass(c, RandomTransform) for c in classes) or not is_own(cls, "make_params"):
+        must = "transforms that draw for each sample must be imgops' own, without hooks and"
+        must = f"{owner}: {must} inside of imgops' containers, or have per_sample=True"
+        raise_error(NotImplementedError, f"{must}, got {cls.__name__}")
+    for part in seeding.parts_of(transform):
+        _require_own_draws(part, owner)
 
 
 def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
