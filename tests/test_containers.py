@@ -13,6 +13,7 @@ from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
+from torchvision.transforms import v2 as reference
 from transform_cases import CASES, picture, seeded
 
 import imgops
@@ -249,8 +250,6 @@ def test_containers_behind_a_size_that_depends_on_a_draw() -> None:
 
 def test_samples_left_out_of_a_batch_are_as_they_were() -> None:
     """They match torchvision's loop, also for a crop after its padding."""
-    from torchvision.transforms import v2 as reference
-
     images = torch.stack([picture(seed=s)[..., :40, :40] for s in range(8)])
     mine = ours.RandomApply([ours.RandomCrop(40, padding=3)], p=0.5, per_sample=True)
     theirs = reference.RandomApply([reference.RandomCrop(40, padding=3)], p=0.5)
@@ -420,3 +419,50 @@ def test_a_batch_in_any_form_is_a_loop_over_its_samples(container: str, steps: s
         torch.manual_seed(seed)
         assert_rows(found[0], [one(sample) for sample in samples])
         assert torch.equal(found[1], torch.rand(1)), name
+
+
+# -- code that writes into its input ------------------------------------------------------------------
+
+
+class Blackened(torch.nn.Module):
+    def __init__(self, inplace: bool) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, image: Tensor, *labels: Tensor) -> Any:
+        out = image.zero_() if self.inplace else torch.zeros_like(image)
+        return (out, *labels) if labels else out
+
+
+#: Whether it writes in place -> a transform.
+WRITING: dict[str, Callable[[bool], Any]] = {
+    "a module": Blackened,
+    "a function": lambda inplace: lambda x: x.mul_(2) if inplace else x * 2,
+    "Lambda": lambda inplace: ours.Lambda(lambda x: x.mul_(2) if inplace else x * 2),
+    "Normalize": lambda inplace: ours.Normalize([0.2] * 3, [0.5] * 3, inplace),
+    "RandomErasing": lambda inplace: ours.RandomErasing(1.0, inplace=inplace),
+    "torchvision's": lambda inplace: reference.Normalize([0.2] * 3, [0.5] * 3, inplace),
+}
+
+
+def writing(name: str, container: str, inplace: bool, per_sample: bool) -> Any:
+    step, other = WRITING[name](inplace), ours.RandomHorizontalFlip(0.5)
+    if container == "results":
+        step, other = ours.Compose([step, ours.Resize((12, 12))]), ours.Resize((12, 12))
+    made = contain(container.replace("results", "RandomChoice"), step, other, per_sample)
+    return lambda image: made(image.clone())
+
+
+def test_what_is_left_out_is_not_written_to() -> None:
+    """Transforms that write in place give what those that do not give, also inside of a choice of results."""
+    images = torch.stack([picture(torch.float32, seed=s)[..., :16, :16] for s in range(3)])
+    ways = list(product(WRITING, ("RandomApply", "RandomChoice", "RandomOrder", "results")))
+    shared = {"-".join(way): writing(*way, True, False) for way in ways[::5]}
+    graph, _ = compile_together(shared, "eager")
+    for seed in range(3):
+        for way in ways:
+            found, wanted = (seeded(seed, writing(*way, inplace, True), images) for inplace in (True, False))
+            assert torch.equal(found, wanted), way
+        found, wanted = (seeded(seed, run, images) for run in (graph, together(shared)))
+        for name in shared:
+            assert torch.allclose(found[name], wanted[name], rtol=0, atol=2e-6), name

@@ -266,7 +266,7 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if not knows_samplers:
         if sampler.count is not None:
             _require_own_draws(transform, type(transform).__name__)
-        out = transform(*inputs)
+        out = transform(*(inputs if sampler.gate is None else _copy_selected(sampler.gate, inputs)))
     else:
         later, sampler.selects_later = sampler.selects_later, True
         out = transform._run(inputs, sampler)
@@ -340,8 +340,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     if structure != other_structure:
         raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
     out: list[Any] = []
-    owners = _samples_of(closed, gate.shape[0]) if gate.ndim else [None] * len(flat_closed)
-    for a, b, owner in zip(flat_opened, flat_closed, owners, strict=True):
+    for a, b, own_gate in zip(flat_opened, flat_closed, _gates_of(gate, closed), strict=True):
         if a is not b and type(b) in BATCHES:
             is_kept = type(a) is type(b) and a.dtype == b.dtype and a.sizes is b.sizes
             raise_error(
@@ -350,9 +349,25 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
         if a is b or not isinstance(a, Tensor):
             out.append(b)
             continue
-        own_gate = gate if owner is None else gate[owner]
         out.append(_select_value(own_gate, a, b, refusal))
     return tree_unflatten(out, structure)
+
+
+def _copy_selected(gate: Tensor, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copy the tensors that a gate selects from, because the code of others may write into its inputs."""
+    flat, structure = tree_flatten(inputs)
+    for i, (x, own) in enumerate(zip(flat, _gates_of(gate, inputs), strict=True)):
+        if isinstance(x, Tensor) and (own.ndim == 0 or (x.ndim and not _check.violates(len(x) == len(own)))):
+            flat[i] = _dispatch.wrap_like(_subclass.plain(x).clone(), x)
+    return tree_unflatten(flat, structure)
+
+
+def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
+    """Return the gate of each flat input, one number if the input is of one of the samples."""
+    if not gate.ndim:
+        return [gate] * len(tree_flatten(inputs)[0])
+    owners = _samples_of(inputs, gate.shape[0])
+    return [gate if owner is None else gate[owner] for owner in owners]
 
 
 def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
