@@ -9,6 +9,7 @@ selects the transform's result where its gate is open.
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
@@ -346,11 +347,19 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
             raise_error(
                 ValueError, f"{refusal}: images of different sizes" + " whose values changed" * is_kept
             )
-        if a is b or not isinstance(a, Tensor):
-            out.append(b)
+        if a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor)):
+            is_same = a is b or (isinstance(b, (bool, int, float, str, bytes)) and a == b)
+            out.append(b if is_same else _select_object(own_gate, a, b, refusal))
             continue
         out.append(_select_value(own_gate, a, b, refusal))
     return tree_unflatten(out, structure)
+
+
+def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
+    """Select what is not a tensor, such as a label in a list with one for each sample."""
+    if gate.ndim or _subclass.in_graph():
+        raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
+    return opened if gate else closed
 
 
 def _copy_selected(gate: Tensor, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -388,7 +397,7 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
     if gate.ndim > a.ndim or (gate.ndim and _check.violates(gate.shape[0] == a.shape[0])):
         shape, count = _check.written(a.shape), _check.number(gate.shape[0])
         raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
-    where = gate.to(a.device, non_blocking=True).reshape(*gate.shape, *(1,) * (a.ndim - gate.ndim))
+    where = gate.to(a.device, non_blocking=True).reshape((*gate.shape, *(1,) * (a.ndim - gate.ndim)))
     return _dispatch.wrap_like(torch.where(where, a, b), opened)
 
 
@@ -405,11 +414,11 @@ def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -
 def _samples_of(inputs: Any, count: int) -> list[int | None]:
     """Return for each flat input the only sample that it is of, None if it is of all.
 
-    A list of as many values as there are samples, none of which shows an image, has one for each; so have
+    A list of as many values as there are samples, none of which is an image, has one for each; so have
     bounding boxes wherever there are as many of them.
     """
     flat, _ = tree_flatten(inputs)
-    owners = _owners(inputs, count)
+    owners = _owners(inputs, count, images_among(flat))
     boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes)]
     if len(boxes) == count:
         for sample, i in enumerate(boxes):
@@ -417,13 +426,14 @@ def _samples_of(inputs: Any, count: int) -> list[int | None]:
     return owners
 
 
-def _owners(value: Any, count: int) -> list[int | None]:
+def _owners(value: Any, count: int, images: list[Any]) -> list[int | None]:
     flat, _ = tree_flatten(value)
-    if type(value) is list and len(value) == count and not any(_dispatch.is_image(x) for x in flat):
+    if type(value) is list and len(value) == count and not any(x is i for x in flat for i in images):
         return [i for i, x in enumerate(value) for _ in tree_flatten(x)[0]]
-    if type(value) is dict or isinstance(value, (list, tuple)):
-        children = list(value.values()) if type(value) is dict else list(value)
-        return [owner for child in children for owner in _owners(child, count)]
+    if type(value) in (dict, OrderedDict, defaultdict):
+        return [owner for child in value.values() for owner in _owners(child, count, images)]
+    if type(value) in (list, tuple) or hasattr(value, "_fields"):
+        return [owner for child in value for owner in _owners(child, count, images)]
     return [None] * len(flat)
 
 
