@@ -149,7 +149,7 @@ class OperatorTransform(torchvision_private.Hooks):
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         needs = self._needs(flat)
         out = [self._image_of_batch(x, NOTHING) if n else x for x, n in zip(flat, needs, strict=True)]
-        return tree_unflatten(out, structure)
+        return tree_unflatten(_name_images(flat, out), structure)
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; beside batches of different sizes, no tensors."""
@@ -530,7 +530,7 @@ class RandomTransform(OperatorTransform):
                 if params.each and self._moves and _has_list(inputs, params.numbers.shape[0]):
                     must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
                     raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
-                changed = self._change_all(flat, needs, params, sampler)
+                changed = _name_images(flat, self._change_all(flat, needs, params, sampler))
                 out = tree_unflatten(self._change_others(inputs, flat, changed, params), structure)
         sampler.count = before
         return out
@@ -661,6 +661,17 @@ def _has_list(inputs: Any, count: int) -> bool:
         if all(any(isinstance(x, followers) for x in leaves) for leaves in each):
             return not any(_dispatch.is_image(x) for leaves in each for x in leaves)
     return isinstance(inputs, (list, tuple)) and any(_has_list(value, count) for value in inputs)
+
+
+def _name_images(flat: list[Any], out: list[Any]) -> list[Any]:
+    """Return outputs in which a batch that has become one tensor is an Image, if a plain tensor is before it.
+
+    The next transform would take that tensor, such as labels, as the image.
+    """
+    for i, (before, after) in enumerate(zip(flat, out, strict=True)):
+        if type(before) in BATCHES and type(after) is Tensor and any(type(x) is Tensor for x in flat[:i]):
+            out[i] = after.as_subclass(tv_tensors.Image)
+    return out
 
 
 def has_batches(inputs: tuple[Any, ...]) -> bool:
