@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS
@@ -19,6 +21,7 @@ from transform_cases import CASES, picture, seeded
 
 import imgops
 from imgops import transforms as ours
+from imgops.transforms._core.base import RandomTransform
 from tests.tiers import nightly
 
 SEEDS = range(4)
@@ -452,6 +455,46 @@ def test_a_batch_in_any_form_is_a_loop_over_its_samples(container: str, steps: s
                 assert type(a) is type(b) or (images is PACKED and isinstance(b, tv_tensors.Image)), name
                 assert torch.equal(a, b) if isinstance(a, Tensor) else a == b, name
         assert torch.equal(found[1], torch.rand(1)), name
+
+
+def test_images_of_other_counts_are_refused() -> None:
+    """The error names the transform, whichever it is, or is torchvision's."""
+    four = tv_tensors.Image(torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(4)]))
+    others = {
+        "three": (four, tv_tensors.Image(four[:3])),
+        "four after one": (tv_tensors.Image(four[:1]), four),
+        "one alone": (tv_tensors.Image(four[0]), four),
+        "a video": (four, tv_tensors.Video(four)),
+        "a PIL image": (PIL.Image.new("RGB", (40, 40)), four),
+    }
+    for name, make in OF_IMAGES.items():
+        transform = make()
+        if not isinstance(transform, RandomTransform) or isinstance(
+            transform, ours.Compose | ours.RandomApply
+        ):
+            continue
+        words = rf"^({type(transform).__name__}: .* must be a batch of [14]|Auto augment trans)"
+        for way, images in others.items():
+            whole = ours.RandomApply([transform], 1.0, per_sample=True)
+            with pytest.raises((ValueError, TypeError)) as refused:
+                whole(images)
+            assert re.match(words, str(refused.value)), (name, way, str(refused.value))
+
+
+@pytest.mark.parametrize("change", [lambda x: x[:2], lambda x: torch.cat([x, x]), lambda x: x[0]])
+def test_a_function_that_changes_the_count_comes_last(change: Callable[[Tensor], Tensor]) -> None:
+    """Before another transform, or where it may be left out, it is refused."""
+    batch = BATCH.as_subclass(Tensor)
+    flip = ours.RandomHorizontalFlip()
+    assert torch.equal(
+        ours.Compose([ours.RandomInvert(1.0), change], per_sample=True)(batch), change(255 - batch)
+    )
+    with pytest.raises(
+        ValueError, match=r"^RandomHorizontalFlip: Tensor must be a batch of 4 with per_sample=T"
+    ):
+        ours.Compose([flip, change, flip], per_sample=True)(batch)
+    with pytest.raises(ValueError, match=r"^RandomApply: transforms that may be left out must keep"):
+        ours.RandomApply([change], per_sample=True)(batch)
 
 
 # -- code that writes into its input ------------------------------------------------------------------

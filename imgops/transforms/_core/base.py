@@ -157,8 +157,8 @@ class OperatorTransform(torchvision_private.Hooks):
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
         self._require_packed()
-        for inpt in flat:
-            shows = isinstance(inpt, (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image))
+        for i, inpt in enumerate(flat):
+            shows = isinstance(inpt, _SHOWN) or (batches[i] and any(batches[:i]))
             if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
                 must = f"{type(self).__name__}: inputs beside images of different sizes must not be images,"
                 raise_error(TypeError, f"{must} masks, boxes or keypoints, got {type(inpt).__name__}")
@@ -470,6 +470,10 @@ class RandomTransform(OperatorTransform):
         if sampler.count is None and any(type(x) in BATCHES for x in inputs):
             must = f"{type(self).__name__}: per_sample must be True for images of different sizes"
             raise_error(ValueError, f"{must}, got False")
+        if sampler.count is not None:
+            followers = (tv_tensors.Mask, tv_tensors.KeyPoints) if self._moves else ()
+            checked = images_among(inputs) + [x for x in inputs if isinstance(x, followers)]
+            _require_batches(type(self).__name__, checked, sampler.count)
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -558,7 +562,6 @@ class RandomTransform(OperatorTransform):
     ) -> list[Any]:
         if not (params.each and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
-        _require_batches(type(self).__name__, flat, params.numbers.shape[0])
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
@@ -639,16 +642,17 @@ class RandomTransform(OperatorTransform):
         return self._image(mask, params, tv_tensors.Mask)
 
 
-def _require_batches(owner: str, flat: list[Any], count: int) -> None:
+def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
     """Raise if an image, a mask or keypoints of samples with their own draws are not for all samples."""
-    for inpt in flat:
-        if isinstance(inpt, (tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask, tv_tensors.KeyPoints)):
-            shape = _subclass.plain(inpt).shape
-            least = 2 if isinstance(inpt, tv_tensors.KeyPoints) else 3
-            if len(shape) < least or _check.violates(shape[0] == count):
-                kind, count = type(inpt).__name__, _check.number(count)
-                must = f"{owner}: {kind} must be a batch of {count} with per_sample=True"
-                raise_error(ValueError, f"{must}, got shape {_check.written(shape)}")
+    for inpt in inputs:
+        if type(inpt) in BATCHES:
+            continue
+        shape = _subclass.plain(inpt).shape if isinstance(inpt, Tensor) else ()
+        least = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, tv_tensors.Video: 5}.get(type(inpt), 4)
+        if len(shape) < least or _check.violates(shape[0] == count):
+            must = f"{owner}: {type(inpt).__name__} must be a batch of {_check.number(count)}"
+            got = f"shape {_check.written(shape)}" if shape else "one alone"
+            raise_error(ValueError, f"{must} with per_sample=True, got {got}")
 
 
 def _has_list(inputs: Any, count: int) -> bool:
@@ -711,13 +715,14 @@ def images_among(flat: list[Any]) -> list[Any]:
 
 
 def batch_of(inputs: list[Any]) -> int | None:
-    """Return the number of samples of the first image; None if it has no batch dimension."""
-    for inpt in images_among(inputs)[:1]:
+    """Return the number of samples of the first batch of images; None if there is none."""
+    for inpt in images_among(inputs):
         if type(inpt) in BATCHES:
             return len(inpt)
         if isinstance(inpt, Tensor):
             image = _subclass.plain(inpt)
-            return image.shape[0] if _has_samples(inpt, image) else None
+            if _has_samples(inpt, image):
+                return image.shape[0]
     return None
 
 
