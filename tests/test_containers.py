@@ -505,13 +505,54 @@ def test_what_is_no_tensor_passes_through() -> None:
     others = ("a.png", None, 7, 2.5, b"x", object(), {1, 2}, range(3), np.arange(3), torch.arange(5))
     for n, (name, make) in enumerate(OF_IMAGES.items()):
         if n % 3 or name == "Lambda":
-            continue  # its function takes images alone
+            continue  # a third of them; Lambda's function takes images alone
         container, how = WAYS[n // 3 % 6]
         found = make()([image, *others])[1:]
         with contextlib.suppress(ValueError):  # a size that depends on a choice
             found += contain(container, make(), make(), how == "per_sample")([*others, image])[:-1]
         assert all(a is b for a, b in zip(found, others * 2, strict=False)), name
         assert len(found) % len(others) == 0, name
+
+
+@pytest.mark.parametrize("library", [ours, reference], ids=["ours", "torchvision's"])
+def test_mixers_in_containers_are_torchvisions(library: Any) -> None:
+    """Draws, results and the types of labels: of our mixers and of torchvision's in our containers."""
+
+    def pipelines(containers: Any, library: Any) -> list[Any]:
+        mixers = [library.MixUp(num_classes=3), library.CutMix(num_classes=3)]
+        flip = containers.RandomHorizontalFlip()
+        return [
+            containers.RandomChoice(mixers, p=[0.3, 0.7]),
+            containers.RandomApply(mixers[:1]),
+            containers.RandomOrder([flip, *mixers]),
+            containers.Compose([flip, containers.RandomApply([containers.RandomChoice(mixers)])]),
+        ]
+
+    images = tv_tensors.Image(torch.stack([picture(torch.float32, seed=s) for s in range(4)]))
+    labels = LABELS["indices"]
+    samples = (
+        (images, labels),
+        {"label": labels, "image": images},
+        [images, {"label": labels}],
+        (images, LABELS["shares"], "a", None),
+    )
+    pairs = zip(pipelines(ours, library), pipelines(reference, reference), strict=True)
+    for (mine, theirs), sample, seed in product(pairs, samples, range(4)):
+        inputs = sample if isinstance(sample, tuple) and len(sample) > 2 else (sample,)
+        assert agree(outcome(mine, seed, *inputs), outcome(theirs, seed, *inputs), 2e-6)
+
+
+@pytest.mark.parametrize("name", ["MixUp", "CutMix"])
+def test_labels_that_are_no_indices_are_refused(name: str) -> None:
+    images, labels = torch.rand(4, 3, 8, 8), LABELS["indices"]
+    mixer = getattr(ours, name)(num_classes=3)
+    with pytest.raises(ValueError, match=f"^{name}: labels must be from 0 to 2, got labels from 1 to 3"):
+        mixer(images, labels + 1)
+    for call in (mixer, torch.compile(mixer, fullgraph=True, backend="eager")):
+        with pytest.raises(
+            TypeError, match=rf"^{name}: labels must be int64 .*got torch.float32 of shape \(4,\)"
+        ):
+            call(images, labels.float())
 
 
 # -- code that writes into its input ------------------------------------------------------------------
