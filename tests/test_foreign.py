@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, UserDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -209,6 +210,52 @@ def test_collation_keeps_classes(counts: tuple[int, int]) -> None:
         ours.RandomHorizontalFlip(1.0, per_sample=True)(batch)
     out = ours.RandomInvert(1.0, per_sample=True)(batch)
     assert all(mask.eq(200).all() for mask in out["mask"])
+
+
+class OfUser(tv_tensors.Image):
+    """An image of a user, which may have kernels of its own."""
+
+
+class Sample(dict):
+    """A sample of a user, which is no structure of inputs for torchvision."""
+
+
+def test_collation_keeps_the_classes_of_users_and_of_dicts() -> None:
+    images = [image.as_subclass(OfUser) for image in IMAGES]
+    assert all(a is b for a, b in zip(PackedImages.collate(images), images, strict=True))
+    with pytest.raises(
+        TypeError, match=r"^PackedImages.of: images must be Tensors or Images, got one of OfUser"
+    ):
+        PackedImages.of(images)
+    clips = PackedImages.collate([tv_tensors.Image(IMAGES[0][None])] * 2)
+    assert type(clips) is tv_tensors.Image and clips.shape == (2, 1, *IMAGES[0].shape)
+    for make in (dict, OrderedDict, UserDict, Sample, lambda **values: defaultdict(list, values)):
+        batch = PackedImages.collate([make(image=image, label=3) for image in IMAGES])
+        assert type(batch) is type(make()) and type(batch["image"]) is PackedImages
+        assert getattr(batch, "default_factory", list) is list
+
+
+@pytest.mark.parametrize("make", [OrderedDict, UserDict, Sample, lambda values: defaultdict(list, values)])
+@pytest.mark.parametrize("batch", BATCHES)
+def test_classes_of_dicts_pass_through(make: Any, batch: str) -> None:
+    """As in torchvision, what is no structure of inputs comes out as it is, with the images in it."""
+    sample = make({"image": BATCHES[batch](), "label": torch.tensor([1, 2])})
+    is_structure = isinstance(sample, (OrderedDict, defaultdict))
+    for transform in (
+        ours.RandomInvert(1.0, per_sample=True),
+        ours.Lambda(lambda x: x),
+        ours.Compose([ours.ToDtype(torch.float32)]),
+    ):
+        if is_structure and isinstance(transform, ours.Lambda):
+            with pytest.raises(
+                TypeError, match=r"^Lambda: image must be a Tensor, got images of different sizes"
+            ):
+                transform(sample)
+            continue
+        found = transform(sample)
+        assert type(found) is type(sample)
+        assert (found["image"] is sample["image"]) == (not is_structure)
+        assert isinstance(found["image"], (PackedImages, EncodedImages)) and len(found["image"]) == 2
 
 
 def test_masks_of_one_shape_become_one() -> None:

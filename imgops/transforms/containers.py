@@ -9,7 +9,6 @@ selects the transform's result where its gate is open.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
@@ -31,6 +30,7 @@ from imgops.transforms._core.base import (
     batch_of,
     has_batches,
     images_among,
+    values_of,
 )
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -430,10 +430,9 @@ def _owners(value: Any, count: int, images: list[Any]) -> list[int | None]:
     flat, _ = tree_flatten(value)
     if type(value) is list and len(value) == count and not any(x is i for x in flat for i in images):
         return [i for i, x in enumerate(value) for _ in tree_flatten(x)[0]]
-    if type(value) in (dict, OrderedDict, defaultdict):
-        return [owner for child in value.values() for owner in _owners(child, count, images)]
-    if type(value) in (list, tuple) or hasattr(value, "_fields"):
-        return [owner for child in value for owner in _owners(child, count, images)]
+    inside = values_of(value)
+    if inside:
+        return [owner for child in inside for owner in _owners(child, count, images)]
     return [None] * len(flat)
 
 

@@ -21,6 +21,7 @@ parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict, defaultdict
 from functools import lru_cache
 from typing import Any
 
@@ -657,14 +658,13 @@ def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
 
 def _has_list(inputs: Any, count: int) -> bool:
     """Return whether masks or keypoints are in a list of as many as there are samples, without an image."""
-    if isinstance(inputs, dict):
-        inputs = tuple(inputs.values())
-    elif isinstance(inputs, (list, tuple)) and len(inputs) == count and count > 1:
-        each = [tree_flatten(value)[0] for value in inputs]
+    inside = values_of(inputs)
+    if len(inside) == count and count > 1 and not isinstance(inputs, dict):
+        each = [tree_flatten(value)[0] for value in inside]
         followers = (tv_tensors.Mask, tv_tensors.KeyPoints)
         if all(any(isinstance(x, followers) for x in leaves) for leaves in each):
             return not any(_dispatch.is_image(x) for leaves in each for x in leaves)
-    return isinstance(inputs, (list, tuple)) and any(_has_list(value, count) for value in inputs)
+    return any(_has_list(value, count) for value in inside)
 
 
 def _name_images(flat: list[Any], out: list[Any]) -> list[Any]:
@@ -683,11 +683,18 @@ def has_batches(inputs: tuple[Any, ...]) -> bool:
     for x in inputs:
         if type(x) in BATCHES:
             return True
-        if isinstance(x, dict):
-            x = tuple(x.values())
-        if isinstance(x, (list, tuple)) and has_batches(tuple(x)):
+        inside = values_of(x)
+        if inside and has_batches(inside):
             return True
     return False
+
+
+def values_of(inpt: Any) -> tuple[Any, ...]:
+    """Return the values in a structure of inputs; other classes have none, as in torchvision."""
+    if type(inpt) in (dict, OrderedDict, defaultdict):
+        return tuple(inpt.values())
+    is_named = isinstance(inpt, tuple) and hasattr(inpt, "_fields")
+    return tuple(inpt) if type(inpt) in (list, tuple) or is_named else ()
 
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:
