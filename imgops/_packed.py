@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -146,25 +147,31 @@ class PackedImages:
     def collate(samples: Sequence[Any]) -> Any:
         """Collate samples, for a DataLoader's ``collate_fn``: images of each place become packed images.
 
-        Plain tensors of 3 dimensions and ``tv_tensors.Image`` are images. Bounding boxes, keypoints, videos
-        and masks stay a list with one for each sample, but for masks of one shape, which become one ``Mask``.
-        Other values are collated as PyTorch does, and stay a list where tensors differ in shape. Samples are
-        images, or tuples, lists or dicts with images among their values.
+        Plain tensors and ``tv_tensors.Image`` of 3 dimensions are images. Bounding boxes, keypoints, videos,
+        masks and a user's subclasses of tv_tensors stay a list with one for each sample, but for masks of one
+        shape, which become one ``Mask``. Other values are collated as PyTorch does, and stay a list where
+        tensors differ in shape. Samples are images, or tuples, lists or dicts with images among their values.
         """
         if not samples:
             _check.fail(ValueError, "PackedImages.collate", "samples must be one or more", "none")
         first = samples[0]
-        if any(_subclass.is_tv_tensor(s) for s in samples) and not _subclass.shows_image(first):
-            return _collate_annotations(samples)
-        if isinstance(first, Tensor) and first.ndim == 3:
+        is_image = isinstance(first, Tensor) and first.ndim == 3 and _subclass.shows_image(first)
+        if is_image:
             return PackedImages.of(samples)
+        if any(_subclass.is_tv_tensor(s) for s in samples):
+            return _collate_tv_tensors(samples)
         if isinstance(first, (Mapping, tuple, list)):
             alike = all(type(s) is type(first) and len(s) == len(first) for s in samples)
             if not alike or (isinstance(first, Mapping) and any(s.keys() != first.keys() for s in samples)):
                 must = "samples must have the structure of the first one"
                 _check.fail(ValueError, "PackedImages.collate", must, "another one")
         if isinstance(first, Mapping):
-            return {key: PackedImages.collate([s[key] for s in samples]) for key in first}
+            out = {key: PackedImages.collate([s[key] for s in samples]) for key in first}
+            if type(first) is dict or not isinstance(first, MutableMapping):
+                return out
+            whole = copy(first)  # of its class, as PyTorch does
+            whole.update(out)
+            return whole
         if isinstance(first, (tuple, list)):
             each = [PackedImages.collate(values) for values in zip(*samples, strict=True)]
             return type(first)(*each) if hasattr(first, "_fields") else tuple(each)
@@ -379,15 +386,15 @@ def images_of(data: Tensor, sizes: Tensor, offsets: Tensor, channels: int, inter
     return [part.view(channels, high, wide) for part, (high, wide) in each]
 
 
-def _collate_annotations(samples: Sequence[Any]) -> Any:
-    """Collate masks, boxes, keypoints or videos without losing their class."""
+def _collate_tv_tensors(samples: Sequence[Any]) -> Any:
+    """Collate masks, boxes, keypoints, videos or images that are not packed without losing their class."""
     first = samples[0]
     kinds = {type(s) for s in samples}
     if len(kinds) > 1:
         must = "values of one place must have one class"
         _check.fail(TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds)))
     one_shape = all(s.shape == first.shape for s in samples)
-    if _subclass.is_mask(first) and one_shape:
+    if one_shape and (_subclass.is_mask(first) or _subclass.shows_image(first)):
         return _subclass.like(torch.stack([_subclass.plain(s) for s in samples]), first)
     return list(samples)
 

@@ -25,8 +25,8 @@ def is_tv_tensor(value: Any) -> bool:
 
 
 def shows_image(value: Any) -> bool:
-    """Return whether a tensor may be an image: it is plain, or of torchvision's class of images."""
-    return not is_tv_tensor(value) or _is_tv_class(type(value), "Image")
+    """Return whether a tensor may be an image: it is plain, or of torchvision's own class of images."""
+    return not is_tv_tensor(value) or _is_tv_class(type(value), "Image", True)
 
 
 def is_mask(value: Any) -> bool:
@@ -35,10 +35,13 @@ def is_mask(value: Any) -> bool:
 
 # If dynamo traced this function, each graph would make variables of the 3000 items of sys.modules.
 @_torch_private.constant_in_graphs
-def _is_tv_class(cls: type, name: str) -> bool:
-    """Return whether ``cls`` is torchvision's class ``name`` of tensors or a subclass."""
+def _is_tv_class(cls: type, name: str, itself: bool = False) -> bool:
+    """Return whether ``cls`` is torchvision's class ``name`` of tensors or, unless ``itself``, a subclass."""
     torchvision = sys.modules.get("torchvision.tv_tensors")
-    return torchvision is not None and issubclass(cls, getattr(torchvision, name))
+    if torchvision is None:
+        return False
+    theirs = getattr(torchvision, name)
+    return cls is theirs if itself else issubclass(cls, theirs)
 
 
 def in_graph() -> bool:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS
 from groups import compile_together, groups, together
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 from torchvision import tv_tensors
+from torchvision.transforms import v2 as reference
 from transform_cases import CASES, picture, seeded
 
 import imgops
 from imgops import transforms as ours
+from imgops.transforms._core.base import RandomTransform
 from tests.tiers import nightly
 
 SEEDS = range(4)
@@ -249,8 +256,6 @@ def test_containers_behind_a_size_that_depends_on_a_draw() -> None:
 
 def test_samples_left_out_of_a_batch_are_as_they_were() -> None:
     """They match torchvision's loop, also for a crop after its padding."""
-    from torchvision.transforms import v2 as reference
-
     images = torch.stack([picture(seed=s)[..., :40, :40] for s in range(8)])
     mine = ours.RandomApply([ours.RandomCrop(40, padding=3)], p=0.5, per_sample=True)
     theirs = reference.RandomApply([reference.RandomCrop(40, padding=3)], p=0.5)
@@ -365,3 +370,240 @@ def test_boxes_of_several_canvases(name: str) -> None:
         for a, b in zip(found, transform(given)):
             torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor))
             assert tuple(a.canvas_size) == tuple(b.canvas_size)
+
+
+# -- forms of samples ---------------------------------------------------------------------------------
+
+LABEL, NAMES = torch.tensor([2, 0, 1, 2]), ["a", "b", "c", "d"]
+#: Batches of four images, of one size and of several.
+BATCH = tv_tensors.Image(torch.stack([picture(seed=s)[..., :16, :12] for s in range(4)]))
+PACKED = imgops.PackedImages.of([picture(seed=s)[..., : 16 + s, :12] for s in range(4)])
+
+
+def forms(images: Any) -> dict[str, Any]:
+    scale = torch.tensor(2.0, dtype=torch.float64)
+    return {
+        "image, label": (images, LABEL),
+        "label, image": (LABEL, images),
+        "label first in a dict": {"label": LABEL, "image": images},
+        "shares first": [torch.eye(4), OrderedDict(image=images)],
+        "lists": defaultdict(list, {"label": [3, 1, 2, 0], "image": images, "names": NAMES}),
+        "a list of rows": (list(torch.eye(4)), [list(LABEL), images]),
+        "what is no tensor": (images, None, b"train", {"fold": 1.5, "scale": scale}, NAMES),
+    }
+
+
+def changed(*sample: Any) -> Any:
+    """Change what has a row for each sample, as a user's function does; a scale is of all samples."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value if value.dtype == torch.float64 else tv_tensors.wrap(value + 1, like=value)
+        return value + 1 if isinstance(value, int) else value.upper() if isinstance(value, str) else value
+
+    out = tree_map(change, sample)
+    return out if len(sample) > 1 else out[0]
+
+
+#: Transforms, and the batches that they take.
+STEPS: dict[str, tuple[Callable[[], list[Any]], Any]] = {
+    "ours": (lambda: [ours.RandomHorizontalFlip(), ours.RandomCrop((16, 12), padding=2)], BATCH),
+    "noise": (lambda: [ours.RandomInvert(), ours.RandomErasing(1.0)], BATCH),
+    "sizes": (lambda: [ours.RandomCrop(8), ours.Resize((8, 8))], BATCH),
+    "a user's": (lambda: [changed, ours.Identity()], BATCH),
+    "results": (lambda: [ours.Compose([changed, ours.Resize((8, 8))]), ours.Resize((8, 8))], BATCH),
+    "packed": (lambda: [ours.RandomInvert(), ours.RandomHorizontalFlip()], PACKED),
+    "packed, then one size": (lambda: [ours.RandomResizedCrop(8), ours.Resize((8, 8))], PACKED),
+    "packed, then a user's": (
+        lambda: [ours.Compose([ours.Resize((8, 8)), changed, ours.Identity()]), ours.Resize((8, 8))],
+        PACKED,
+    ),
+}
+
+
+def sample_of(batch: Any, index: int) -> Any:
+    """Return a sample of a batch in one of the forms."""
+
+    def take(value: Any) -> Any:
+        if isinstance(value, imgops.PackedImages):
+            return tv_tensors.Image(value[index])
+        if isinstance(value, Tensor) and not value.ndim:
+            return value
+        row = value[index] if isinstance(value, (Tensor, list)) else value
+        return tv_tensors.wrap(row, like=value) if isinstance(value, tv_tensors.TVTensor) else row
+
+    def is_whole(value: Any) -> bool:
+        return isinstance(value, imgops.PackedImages) or (type(value) is list and len(value) == len(BATCH))
+
+    return tree_map(take, batch, is_leaf=is_whole)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("container", ["Compose", "RandomApply", "RandomChoice", "RandomOrder"])
+def test_a_batch_in_any_form_is_a_loop_over_its_samples(container: str, steps: str) -> None:
+    make, images = STEPS[steps]
+    keeps_size = steps in ("ours", "noise", "a user's", "packed")
+    if not keeps_size and container != "RandomChoice" and not (images is PACKED and container == "Compose"):
+        return  # a size that depends on a choice is refused, above
+    whole, one = (getattr(ours, container)(make(), **how) for how in ({"per_sample": True}, {}))
+    for (name, batch), seed in product(forms(images).items(), range(3)):
+        found = outcome(whole, seed, *(batch if isinstance(batch, tuple) else [batch]))
+        torch.manual_seed(seed)
+        for index in range(len(BATCH)):
+            sample = sample_of(batch, index)
+            wanted = one(*sample) if isinstance(sample, tuple) else one(sample)
+            pairs = zip(tree_leaves(sample_of(found[0], index)), tree_leaves(wanted), strict=True)
+            for a, b in pairs:
+                assert type(a) is type(b) or (images is PACKED and isinstance(b, tv_tensors.Image)), name
+                assert torch.equal(a, b) if isinstance(a, Tensor) else a == b, name
+        assert torch.equal(found[1], torch.rand(1)), name
+
+
+def test_images_of_other_counts_are_refused() -> None:
+    """The error names the transform, whichever it is, or is torchvision's."""
+    four = tv_tensors.Image(torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(4)]))
+    others = {
+        "three": (four, tv_tensors.Image(four[:3])),
+        "four after one": (tv_tensors.Image(four[:1]), four),
+        "one alone": (tv_tensors.Image(four[0]), four),
+        "a video": (four, tv_tensors.Video(four)),
+        "a PIL image": (PIL.Image.new("RGB", (40, 40)), four),
+    }
+    for name, make in OF_IMAGES.items():
+        transform = make()
+        if not isinstance(transform, RandomTransform) or isinstance(
+            transform, ours.Compose | ours.RandomApply
+        ):
+            continue
+        words = rf"^({type(transform).__name__}: .* must be a batch of [14]|Auto augment trans)"
+        for way, images in others.items():
+            whole = ours.RandomApply([transform], 1.0, per_sample=True)
+            with pytest.raises((ValueError, TypeError)) as refused:
+                whole(images)
+            assert re.match(words, str(refused.value)), (name, way, str(refused.value))
+
+
+@pytest.mark.parametrize("change", [lambda x: x[:2], lambda x: torch.cat([x, x]), lambda x: x[0]])
+def test_a_function_that_changes_the_count_comes_last(change: Callable[[Tensor], Tensor]) -> None:
+    """Before another transform, or where it may be left out, it is refused."""
+    batch = BATCH.as_subclass(Tensor)
+    flip = ours.RandomHorizontalFlip()
+    assert torch.equal(
+        ours.Compose([ours.RandomInvert(1.0), change], per_sample=True)(batch), change(255 - batch)
+    )
+    with pytest.raises(
+        ValueError, match=r"^RandomHorizontalFlip: Tensor must be a batch of 4 with per_sample=T"
+    ):
+        ours.Compose([flip, change, flip], per_sample=True)(batch)
+    with pytest.raises(ValueError, match=r"^RandomApply: transforms that may be left out must keep"):
+        ours.RandomApply([change], per_sample=True)(batch)
+
+
+def test_what_is_no_tensor_passes_through() -> None:
+    """The same objects come out of each transform, alone and in a container, before and behind the image."""
+    image = tv_tensors.Image(torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)]))
+    others = ("a.png", None, 7, 2.5, b"x", object(), {1, 2}, range(3), np.arange(3), torch.arange(5))
+    for n, (name, make) in enumerate(OF_IMAGES.items()):
+        if n % 3 or name == "Lambda":
+            continue  # a third of them; Lambda's function takes images alone
+        container, how = WAYS[n // 3 % 6]
+        found = make()([image, *others])[1:]
+        with contextlib.suppress(ValueError):  # a size that depends on a choice
+            found += contain(container, make(), make(), how == "per_sample")([*others, image])[:-1]
+        assert all(a is b for a, b in zip(found, others * 2, strict=False)), name
+        assert len(found) % len(others) == 0, name
+
+
+@pytest.mark.parametrize("library", [ours, reference], ids=["ours", "torchvision's"])
+def test_mixers_in_containers_are_torchvisions(library: Any) -> None:
+    """Draws, results and the types of labels: of our mixers and of torchvision's in our containers."""
+
+    def pipelines(containers: Any, library: Any) -> list[Any]:
+        mixers = [library.MixUp(num_classes=3), library.CutMix(num_classes=3)]
+        flip = containers.RandomHorizontalFlip()
+        return [
+            containers.RandomChoice(mixers, p=[0.3, 0.7]),
+            containers.RandomApply(mixers[:1]),
+            containers.RandomOrder([flip, *mixers]),
+            containers.Compose([flip, containers.RandomApply([containers.RandomChoice(mixers)])]),
+        ]
+
+    images = tv_tensors.Image(torch.stack([picture(torch.float32, seed=s) for s in range(4)]))
+    labels = LABELS["indices"]
+    samples = (
+        (images, labels),
+        {"label": labels, "image": images},
+        [images, {"label": labels}],
+        (images, LABELS["shares"], "a", None),
+    )
+    pairs = zip(pipelines(ours, library), pipelines(reference, reference), strict=True)
+    for (mine, theirs), sample, seed in product(pairs, samples, range(4)):
+        inputs = sample if isinstance(sample, tuple) and len(sample) > 2 else (sample,)
+        assert agree(outcome(mine, seed, *inputs), outcome(theirs, seed, *inputs), 2e-6)
+
+
+@pytest.mark.parametrize("name", ["MixUp", "CutMix"])
+def test_labels_that_are_no_indices_are_refused(name: str) -> None:
+    images, labels = torch.rand(4, 3, 8, 8), LABELS["indices"]
+    mixer = getattr(ours, name)(num_classes=3)
+    with pytest.raises(ValueError, match=f"^{name}: labels must be from 0 to 2, got labels from 1 to 3"):
+        mixer(images, labels + 1)
+    for call in (mixer, torch.compile(mixer, fullgraph=True, backend="eager")):
+        with pytest.raises(
+            TypeError, match=rf"^{name}: labels must be int64 .*got torch.float32 of shape \(4,\)"
+        ):
+            call(images, labels.float())
+
+
+# -- code that writes into its input ------------------------------------------------------------------
+
+
+class Blackened(torch.nn.Module):
+    def __init__(self, inplace: bool) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, image: Tensor, *labels: Tensor) -> Any:
+        out = image.zero_() if self.inplace else torch.zeros_like(image)
+        return (out, *labels) if labels else out
+
+
+#: Whether it writes in place -> a transform.
+WRITING: dict[str, Callable[[bool], Any]] = {
+    "a module": Blackened,
+    "a function": lambda inplace: lambda x: x.mul_(2) if inplace else x * 2,
+    "Lambda": lambda inplace: ours.Lambda(lambda x: x.mul_(2) if inplace else x * 2),
+    "Normalize": lambda inplace: ours.Normalize([0.2] * 3, [0.5] * 3, inplace),
+    "RandomErasing": lambda inplace: ours.RandomErasing(1.0, inplace=inplace),
+    "torchvision's": lambda inplace: reference.Normalize([0.2] * 3, [0.5] * 3, inplace),
+}
+
+
+def writing(name: str, container: str, inplace: bool, per_sample: bool) -> Any:
+    step, other = WRITING[name](inplace), ours.RandomHorizontalFlip(0.5)
+    if container == "results":
+        step, other = ours.Compose([step, ours.Resize((12, 12))]), ours.Resize((12, 12))
+    made = contain(container.replace("results", "RandomChoice"), step, other, per_sample)
+    return lambda image: made(image.clone())
+
+
+def test_what_is_left_out_is_not_written_to() -> None:
+    """Transforms that write in place give what those that do not give, also inside of a choice of results."""
+    images = torch.stack([picture(torch.float32, seed=s)[..., :16, :16] for s in range(3)])
+    ways = list(product(WRITING, ("RandomApply", "RandomChoice", "RandomOrder", "results")))
+    shared = {"-".join(way): writing(*way, True, False) for way in ways[::5]}
+    graph, _ = compile_together(shared, "eager")
+    for seed in range(3):
+        for way in ways:
+            found, wanted = (seeded(seed, writing(*way, inplace, True), images) for inplace in (True, False))
+            assert torch.equal(found, wanted), way
+        found, wanted = (seeded(seed, run, images) for run in (graph, together(shared)))
+        for name in shared:
+            assert torch.allclose(found[name], wanted[name], rtol=0, atol=2e-6), name
+
+
+def test_a_graph_refuses_a_choice_of_what_is_no_tensor() -> None:
+    step = ours.RandomApply([lambda image, name: (image, name.upper())])
+    torch.compiler.reset()
+    with pytest.raises(ValueError, match=r"got function: another str, which is not a Tensor"):
+        torch.compile(step, fullgraph=True, backend="eager")(BATCH.as_subclass(Tensor), "a.png")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, UserDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+from torchvision import transforms as first
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -66,7 +68,7 @@ BATCHES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("foreign", FOREIGN)
 def test_batches_of_different_sizes_are_refused(foreign: str, container: str, batch: str) -> None:
     transform = CONTAINERS[container](FOREIGN[foreign]())
-    with pytest.raises((TypeError, AttributeError)):
+    with pytest.raises((TypeError, AttributeError, NotImplementedError)):
         transform(BATCHES[batch]())
 
 
@@ -110,6 +112,77 @@ def test_own_transforms_are_not_refused(container: str) -> None:
             assert all(torch.equal(a, b.flip(-1)) for a, b in zip(found, IMAGES, strict=True))
 
 
+# -- draws of each sample -----------------------------------------------------------------------------
+
+
+class Inherited(ours.Compose):
+    """A container of a user, which changes nothing."""
+
+
+class Logged(ours.Compose):
+    """A container of a user, whose forward is its own."""
+
+    def forward(self, *inputs: Any) -> Any:
+        return super().forward(*inputs)
+
+
+class Drawing(v2.Transform):
+    """A transform of a user, which draws once for a call."""
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        return {"dims": (-1,) if torch.rand(1) < 0.5 else ()}
+
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return inpt.flip(params["dims"])
+
+
+def hooked(module: nn.Module) -> nn.Module:
+    module.register_forward_hook(lambda *_: None)
+    return module
+
+
+#: What holds a transform, or draws by itself, and whether each sample of a batch can have its own draw.
+HOLDERS: dict[str, tuple[Callable[..., Any], bool]] = {
+    "Compose": (lambda t, **how: ours.Compose([t(**how)]), True),
+    "a subclass": (lambda t, **how: Inherited([t(**how)]), True),
+    "a subclass with a forward": (lambda t, **how: Logged([t(**how)]), False),
+    "a hook": (lambda t, **how: hooked(t(**how)), False),
+    "a hook inside": (lambda t, **how: ours.Compose([hooked(t(**how))]), False),
+    "a hooked container": (lambda t, **how: hooked(ours.RandomOrder([t(**how)])), False),
+    "Sequential": (lambda t, **how: nn.Sequential(t(**how)), False),
+    "Lambda": (lambda t, **how: ours.Lambda(t(**how)), False),
+    "torchvision's Compose": (lambda t, **how: v2.Compose([t(**how)]), False),
+    "torchvision's first Compose": (lambda t, **how: first.Compose([t(**how)]), False),
+    "torchvision's RandomApply": (lambda t, **how: v2.RandomApply([ours.Identity()]), False),
+    "torchvision's RandomChoice": (lambda t, **how: first.RandomChoice([t(**how)]), False),
+    "torchvision's flip": (lambda t, **how: v2.RandomHorizontalFlip(), False),
+    "torchvision's policy": (lambda t, **how: first.RandAugment(), False),
+    "a user's": (lambda t, **how: Drawing(), False),
+}
+ROWS = torch.stack([torch.arange(48, dtype=torch.uint8).reshape(3, 4, 4) + i for i in range(5)])
+
+
+@pytest.mark.parametrize("container", [ours.Compose, ours.RandomApply, ours.RandomChoice, ours.RandomOrder])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_samples_share_no_draw_in_silence(holder: str, container: Any) -> None:
+    """What cannot draw for each sample is refused, unless it was made to do so by itself."""
+    hold, is_own = HOLDERS[holder]
+    whole = container([hold(ours.RandomHorizontalFlip)], per_sample=True)
+    if is_own:
+        torch.manual_seed(3)
+        found = whole(ROWS)
+        torch.manual_seed(3)
+        one = container([hold(ours.RandomHorizontalFlip)])
+        assert torch.equal(found, torch.stack([one(image) for image in ROWS]))
+        return
+    with pytest.raises(NotImplementedError, match="transforms that draw for each sample must be imgops' own"):
+        whole(ROWS)
+    assert container([hold(ours.RandomHorizontalFlip)])(ROWS).shape == ROWS.shape  # one draw for the call
+    if holder in ("Sequential", "a hook", "a hook inside", "Lambda", "torchvision's Compose"):
+        whole = container([hold(ours.RandomHorizontalFlip, per_sample=True)], per_sample=True)
+        assert whole(ROWS).shape == ROWS.shape
+
+
 # -- collation ---------------------------------------------------------------------------------------
 
 
@@ -137,6 +210,52 @@ def test_collation_keeps_classes(counts: tuple[int, int]) -> None:
         ours.RandomHorizontalFlip(1.0, per_sample=True)(batch)
     out = ours.RandomInvert(1.0, per_sample=True)(batch)
     assert all(mask.eq(200).all() for mask in out["mask"])
+
+
+class OfUser(tv_tensors.Image):
+    """An image of a user, which may have kernels of its own."""
+
+
+class Sample(dict):
+    """A sample of a user, which is no structure of inputs for torchvision."""
+
+
+def test_collation_keeps_the_classes_of_users_and_of_dicts() -> None:
+    images = [image.as_subclass(OfUser) for image in IMAGES]
+    assert all(a is b for a, b in zip(PackedImages.collate(images), images, strict=True))
+    with pytest.raises(
+        TypeError, match=r"^PackedImages.of: images must be Tensors or Images, got one of OfUser"
+    ):
+        PackedImages.of(images)
+    clips = PackedImages.collate([tv_tensors.Image(IMAGES[0][None])] * 2)
+    assert type(clips) is tv_tensors.Image and clips.shape == (2, 1, *IMAGES[0].shape)
+    for make in (dict, OrderedDict, UserDict, Sample, lambda **values: defaultdict(list, values)):
+        batch = PackedImages.collate([make(image=image, label=3) for image in IMAGES])
+        assert type(batch) is type(make()) and type(batch["image"]) is PackedImages
+        assert getattr(batch, "default_factory", list) is list
+
+
+@pytest.mark.parametrize("make", [OrderedDict, UserDict, Sample, lambda values: defaultdict(list, values)])
+@pytest.mark.parametrize("batch", BATCHES)
+def test_classes_of_dicts_pass_through(make: Any, batch: str) -> None:
+    """As in torchvision, what is no structure of inputs comes out as it is, with the images in it."""
+    sample = make({"image": BATCHES[batch](), "label": torch.tensor([1, 2])})
+    is_structure = isinstance(sample, (OrderedDict, defaultdict))
+    for transform in (
+        ours.RandomInvert(1.0, per_sample=True),
+        ours.Lambda(lambda x: x),
+        ours.Compose([ours.ToDtype(torch.float32)]),
+    ):
+        if is_structure and isinstance(transform, ours.Lambda):
+            with pytest.raises(
+                TypeError, match=r"^Lambda: image must be a Tensor, got images of different sizes"
+            ):
+                transform(sample)
+            continue
+        found = transform(sample)
+        assert type(found) is type(sample)
+        assert (found["image"] is sample["image"]) == (not is_structure)
+        assert isinstance(found["image"], (PackedImages, EncodedImages)) and len(found["image"]) == 2
 
 
 def test_masks_of_one_shape_become_one() -> None:

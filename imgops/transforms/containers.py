@@ -22,10 +22,19 @@ from torchvision.transforms import v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
-from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs
-from imgops.transforms._core.base import WHERE, OperatorTransform, RandomTransform, batch_of, has_batches
+from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs, seeding
+from imgops.transforms._core.base import (
+    WHERE,
+    OperatorTransform,
+    RandomTransform,
+    batch_of,
+    has_batches,
+    images_among,
+    values_of,
+)
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
+from imgops.transforms._core.signatures import is_own
 from imgops.transforms.conversion import (
     Normalize,
     ToDtype,
@@ -102,8 +111,7 @@ class _Container(RandomTransform):
         """Set the number of samples if this container draws for each of them; return the former number."""
         before = sampler.count
         if self.per_sample and before is None:
-            flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-            sampler.count = batch_of(flat)
+            sampler.count = batch_of(tree_flatten(inputs)[0])
         return before
 
     def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -172,9 +180,8 @@ def _sample_ahead(
     steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
 ) -> None:
     """Sample at once for as many transforms as possible before any of them is applied."""
-    flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-    flat = [x for x in flat if type(x) in BATCHES] or [x for x in flat if _dispatch.is_image(x)]
-    if not flat:
+    flat = images_among(tree_flatten(inputs)[0])
+    if not flat or not _dispatch.is_image(flat[0]):
         return
     sampler.look_at(flat)
     inside = sampler.count is not None
@@ -258,7 +265,9 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
         return transform._run(inputs, sampler)
     if not knows_samplers:
-        out = transform(*inputs)
+        if sampler.count is not None:
+            _require_own_draws(transform, type(transform).__name__)
+        out = transform(*(inputs if sampler.gate is None else _copy_selected(sampler.gate, inputs)))
     else:
         later, sampler.selects_later = sampler.selects_later, True
         out = transform._run(inputs, sampler)
@@ -268,9 +277,28 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], transform)
 
 
+def _require_own_draws(transform: Any, owner: str) -> None:
+    """Raise if a transform, or one inside, is known to draw once for all samples.
+
+    torchvision's classes are known by the classes of imgops that are named as they are, a user's by their
+    ``make_params``.
+    """
+    if getattr(transform, "per_sample", False):
+        return
+    cls = type(transform)
+    names = [c.__name__ for c in cls.__mro__ if c.__module__.startswith(("torchvision.", "imgops."))]
+    classes = [programs.CLASSES.get(name, object) for name in names if name != "Compose"]
+    if any(issubclass(c, RandomTransform) for c in classes) or not is_own(cls, "make_params"):
+        must = "transforms that draw for each sample must be imgops' own, without hooks and"
+        must = f"{owner}: {must} inside of imgops' containers, or have per_sample=True"
+        raise_error(NotImplementedError, f"{must}, got {cls.__name__}")
+    for part in seeding.parts_of(transform):
+        _require_own_draws(part, owner)
+
+
 def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
     """Return the shapes of images before and after a transform that is known to change them, else None."""
-    images = [x for x in tree_flatten(inputs)[0] if _dispatch.is_image(x)]
+    images = [x for x in images_among(tree_flatten(inputs)[0]) if _dispatch.is_image(x)]
     if (
         not images
         or not isinstance(transform, OperatorTransform)
@@ -313,19 +341,42 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     if structure != other_structure:
         raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
     out: list[Any] = []
-    owners = _samples_of(closed, gate.shape[0]) if gate.ndim else [None] * len(flat_closed)
-    for a, b, owner in zip(flat_opened, flat_closed, owners, strict=True):
+    for a, b, own_gate in zip(flat_opened, flat_closed, _gates_of(gate, closed), strict=True):
         if a is not b and type(b) in BATCHES:
             is_kept = type(a) is type(b) and a.dtype == b.dtype and a.sizes is b.sizes
             raise_error(
                 ValueError, f"{refusal}: images of different sizes" + " whose values changed" * is_kept
             )
-        if a is b or not isinstance(a, Tensor):
-            out.append(b)
+        if a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor)):
+            is_same = a is b or (isinstance(b, (bool, int, float, str, bytes)) and a == b)
+            out.append(b if is_same else _select_object(own_gate, a, b, refusal))
             continue
-        own_gate = gate if owner is None else gate[owner]
         out.append(_select_value(own_gate, a, b, refusal))
     return tree_unflatten(out, structure)
+
+
+def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
+    """Select what is not a tensor, such as a label in a list with one for each sample."""
+    if gate.ndim or _subclass.in_graph():
+        raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
+    return opened if gate else closed
+
+
+def _copy_selected(gate: Tensor, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copy the tensors that a gate selects from, because the code of others may write into its inputs."""
+    flat, structure = tree_flatten(inputs)
+    for i, (x, own) in enumerate(zip(flat, _gates_of(gate, inputs), strict=True)):
+        if isinstance(x, Tensor) and (own.ndim == 0 or (x.ndim and not _check.violates(len(x) == len(own)))):
+            flat[i] = _dispatch.wrap_like(_subclass.plain(x).clone(), x)
+    return tree_unflatten(flat, structure)
+
+
+def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
+    """Return the gate of each flat input, one number if the input is of one of the samples."""
+    if not gate.ndim:
+        return [gate] * len(tree_flatten(inputs)[0])
+    owners = _samples_of(inputs, gate.shape[0])
+    return [gate if owner is None else gate[owner] for owner in owners]
 
 
 def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
@@ -346,7 +397,7 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
     if gate.ndim > a.ndim or (gate.ndim and _check.violates(gate.shape[0] == a.shape[0])):
         shape, count = _check.written(a.shape), _check.number(gate.shape[0])
         raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
-    where = gate.to(a.device, non_blocking=True).reshape(*gate.shape, *(1,) * (a.ndim - gate.ndim))
+    where = gate.to(a.device, non_blocking=True).reshape((*gate.shape, *(1,) * (a.ndim - gate.ndim)))
     return _dispatch.wrap_like(torch.where(where, a, b), opened)
 
 
@@ -363,11 +414,11 @@ def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -
 def _samples_of(inputs: Any, count: int) -> list[int | None]:
     """Return for each flat input the only sample that it is of, None if it is of all.
 
-    A list of as many values as there are samples, none of which shows an image, has one for each; so have
+    A list of as many values as there are samples, none of which is an image, has one for each; so have
     bounding boxes wherever there are as many of them.
     """
     flat, _ = tree_flatten(inputs)
-    owners = _owners(inputs, count)
+    owners = _owners(inputs, count, images_among(flat))
     boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes)]
     if len(boxes) == count:
         for sample, i in enumerate(boxes):
@@ -375,13 +426,13 @@ def _samples_of(inputs: Any, count: int) -> list[int | None]:
     return owners
 
 
-def _owners(value: Any, count: int) -> list[int | None]:
+def _owners(value: Any, count: int, images: list[Any]) -> list[int | None]:
     flat, _ = tree_flatten(value)
-    if type(value) is list and len(value) == count and not any(_dispatch.is_image(x) for x in flat):
+    if type(value) is list and len(value) == count and not any(x is i for x in flat for i in images):
         return [i for i, x in enumerate(value) for _ in tree_flatten(x)[0]]
-    if type(value) is dict or isinstance(value, (list, tuple)):
-        children = list(value.values()) if type(value) is dict else list(value)
-        return [owner for child in children for owner in _owners(child, count)]
+    inside = values_of(value)
+    if inside:
+        return [owner for child in inside for owner in _owners(child, count, images)]
     return [None] * len(flat)
 
 

@@ -21,6 +21,7 @@ parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict, defaultdict
 from functools import lru_cache
 from typing import Any
 
@@ -57,6 +58,8 @@ _sites = itertools.count()
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+#: The classes that say that an input is an image; without one of them, the first plain tensor is the image.
+_SHOWN = (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image, EncodedImage)
 
 #: The methods that torchvision's ``forward`` calls.
 _STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
@@ -147,7 +150,7 @@ class OperatorTransform(torchvision_private.Hooks):
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         needs = self._needs(flat)
         out = [self._image_of_batch(x, NOTHING) if n else x for x, n in zip(flat, needs, strict=True)]
-        return tree_unflatten(out, structure)
+        return tree_unflatten(_name_images(flat, out), structure)
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; beside batches of different sizes, no tensors."""
@@ -155,8 +158,8 @@ class OperatorTransform(torchvision_private.Hooks):
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
         self._require_packed()
-        for inpt in flat:
-            shows = isinstance(inpt, (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image))
+        for i, inpt in enumerate(flat):
+            shows = isinstance(inpt, _SHOWN) or (batches[i] and any(batches[:i]))
             if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
                 must = f"{type(self).__name__}: inputs beside images of different sizes must not be images,"
                 raise_error(TypeError, f"{must} masks, boxes or keypoints, got {type(inpt).__name__}")
@@ -468,6 +471,10 @@ class RandomTransform(OperatorTransform):
         if sampler.count is None and any(type(x) in BATCHES for x in inputs):
             must = f"{type(self).__name__}: per_sample must be True for images of different sizes"
             raise_error(ValueError, f"{must}, got False")
+        if sampler.count is not None:
+            followers = (tv_tensors.Mask, tv_tensors.KeyPoints) if self._moves else ()
+            checked = images_among(inputs) + [x for x in inputs if isinstance(x, followers)]
+            _require_batches(type(self).__name__, checked, sampler.count)
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -528,7 +535,7 @@ class RandomTransform(OperatorTransform):
                 if params.each and self._moves and _has_list(inputs, params.numbers.shape[0]):
                     must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
                     raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
-                changed = self._change_all(flat, needs, params, sampler)
+                changed = _name_images(flat, self._change_all(flat, needs, params, sampler))
                 out = tree_unflatten(self._change_others(inputs, flat, changed, params), structure)
         sampler.count = before
         return out
@@ -556,7 +563,6 @@ class RandomTransform(OperatorTransform):
     ) -> list[Any]:
         if not (params.each and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
-        _require_batches(type(self).__name__, flat, params.numbers.shape[0])
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
@@ -637,28 +643,39 @@ class RandomTransform(OperatorTransform):
         return self._image(mask, params, tv_tensors.Mask)
 
 
-def _require_batches(owner: str, flat: list[Any], count: int) -> None:
+def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
     """Raise if an image, a mask or keypoints of samples with their own draws are not for all samples."""
-    for inpt in flat:
-        if isinstance(inpt, (tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask, tv_tensors.KeyPoints)):
-            shape = _subclass.plain(inpt).shape
-            least = 2 if isinstance(inpt, tv_tensors.KeyPoints) else 3
-            if len(shape) < least or _check.violates(shape[0] == count):
-                kind, count = type(inpt).__name__, _check.number(count)
-                must = f"{owner}: {kind} must be a batch of {count} with per_sample=True"
-                raise_error(ValueError, f"{must}, got shape {_check.written(shape)}")
+    for inpt in inputs:
+        if type(inpt) in BATCHES:
+            continue
+        shape = _subclass.plain(inpt).shape if isinstance(inpt, Tensor) else ()
+        least = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, tv_tensors.Video: 5}.get(type(inpt), 4)
+        if len(shape) < least or _check.violates(shape[0] == count):
+            must = f"{owner}: {type(inpt).__name__} must be a batch of {_check.number(count)}"
+            got = f"shape {_check.written(shape)}" if shape else "one alone"
+            raise_error(ValueError, f"{must} with per_sample=True, got {got}")
 
 
 def _has_list(inputs: Any, count: int) -> bool:
     """Return whether masks or keypoints are in a list of as many as there are samples, without an image."""
-    if isinstance(inputs, dict):
-        inputs = tuple(inputs.values())
-    elif isinstance(inputs, (list, tuple)) and len(inputs) == count and count > 1:
-        each = [tree_flatten(value)[0] for value in inputs]
+    inside = values_of(inputs)
+    if len(inside) == count and count > 1 and not isinstance(inputs, dict):
+        each = [tree_flatten(value)[0] for value in inside]
         followers = (tv_tensors.Mask, tv_tensors.KeyPoints)
         if all(any(isinstance(x, followers) for x in leaves) for leaves in each):
             return not any(_dispatch.is_image(x) for leaves in each for x in leaves)
-    return isinstance(inputs, (list, tuple)) and any(_has_list(value, count) for value in inputs)
+    return any(_has_list(value, count) for value in inside)
+
+
+def _name_images(flat: list[Any], out: list[Any]) -> list[Any]:
+    """Return outputs in which a batch that has become one tensor is an Image, if a plain tensor is before it.
+
+    The next transform would take that tensor, such as labels, as the image.
+    """
+    for i, (before, after) in enumerate(zip(flat, out, strict=True)):
+        if type(before) in BATCHES and type(after) is Tensor and any(type(x) is Tensor for x in flat[:i]):
+            out[i] = after.as_subclass(tv_tensors.Image)
+    return out
 
 
 def has_batches(inputs: tuple[Any, ...]) -> bool:
@@ -666,11 +683,18 @@ def has_batches(inputs: tuple[Any, ...]) -> bool:
     for x in inputs:
         if type(x) in BATCHES:
             return True
-        if isinstance(x, dict):
-            x = tuple(x.values())
-        if isinstance(x, (list, tuple)) and has_batches(tuple(x)):
+        inside = values_of(x)
+        if inside and has_batches(inside):
             return True
     return False
+
+
+def values_of(inpt: Any) -> tuple[Any, ...]:
+    """Return the values in a structure of inputs; other classes have none, as in torchvision."""
+    if type(inpt) in (dict, OrderedDict, defaultdict):
+        return tuple(inpt.values())
+    is_named = isinstance(inpt, tuple) and hasattr(inpt, "_fields")
+    return tuple(inpt) if type(inpt) in (list, tuple) or is_named else ()
 
 
 def _arguments(inputs: Any) -> tuple[Any, ...]:
@@ -690,15 +714,22 @@ def like(samples: int, channels: int, height: int, width: int) -> Tensor:
     return torch.empty(shape, device="meta", dtype=torch.float32)
 
 
+def images_among(flat: list[Any]) -> list[Any]:
+    """Return the images among flat inputs: without another image, the first plain tensor is one."""
+    batches = [x for x in flat if type(x) in BATCHES]
+    shown = batches or [x for x in flat if isinstance(x, _SHOWN)]
+    return shown or [x for x in flat if _dispatch.is_image(x)][:1]
+
+
 def batch_of(inputs: list[Any]) -> int | None:
-    """Return the number of samples of the first image; None if it has no batch dimension."""
-    for inpt in inputs:
+    """Return the number of samples of the first batch of images; None if there is none."""
+    for inpt in images_among(inputs):
         if type(inpt) in BATCHES:
             return len(inpt)
-    for inpt in inputs:
-        if _dispatch.is_image(inpt):
+        if isinstance(inpt, Tensor):
             image = _subclass.plain(inpt)
-            return image.shape[0] if _has_samples(inpt, image) else None
+            if _has_samples(inpt, image):
+                return image.shape[0]
     return None
 
 

@@ -79,6 +79,7 @@ class ParameterSampler:
         for x in flat:
             if type(x) in BATCHES:
                 self.image_sizes = x.sizes
+                return
 
     def draws_in_python(self) -> bool:
         """Return whether PyTorch's generator can be used here; only this separates eager mode from graphs."""

@@ -90,12 +90,17 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
 
 
 def _inside(transform: Any) -> Iterator[Any]:
-    """Yield a transform and those inside; PyTorch does not search the lists in which containers keep them."""
+    """Yield a transform and those inside."""
     yield transform
+    for inner in parts_of(transform):
+        yield from _inside(inner)
+
+
+def parts_of(transform: Any) -> list[Any]:
+    """Return the transforms inside; PyTorch does not search the lists in which containers keep them."""
     listed = getattr(transform, "transforms", ())
-    if isinstance(transform, nn.Module):
-        for inner in (*transform.children(), *(listed if isinstance(listed, (list, tuple)) else ())):
-            yield from _inside(inner)
+    modules = transform.children() if isinstance(transform, nn.Module) else ()
+    return [*modules, *(listed if isinstance(listed, (list, tuple)) else ())]
 
 
 def seed_of(key: Key) -> int:

@@ -9,7 +9,8 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
+from imgops import _check, _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._core.parameters import Numbers, Parameter, as_integers
@@ -65,12 +66,25 @@ class _Mix(RandomTransform):
 
     def _label(self, label: Tensor, weight: Any) -> Tensor:
         if label.ndim == 1:
-            label = torch.nn.functional.one_hot(label, num_classes=self.num_classes)  # type: ignore[attr-defined]
+            label = self._shares(label, self.num_classes)  # type: ignore[attr-defined]
         if not label.dtype.is_floating_point:
             label = label.float()
         if isinstance(weight, Tensor):
             weight = weight.to(label.device, label.dtype)[..., None]
         return label.roll(1, 0) * (1.0 - weight) + label * weight
+
+    def _shares(self, indices: Tensor, num_classes: int) -> Tensor:
+        """Return 1 for the class of each label and 0 for the others, ``(N, num_classes)``."""
+        name = type(self).__name__
+        if indices.dtype != torch.int64:
+            must = f"{name}: labels must be int64 (N,), the indices of classes, or shares (N, num_classes)"
+            raise_error(TypeError, f"{must}, got {indices.dtype} of shape {_check.written(indices.shape)}")
+        try:
+            return torch.nn.functional.one_hot(indices, num_classes)
+        except RuntimeError:
+            low, high = int(indices.min()), int(indices.max())
+            must = f"{name}: labels must be from 0 to {num_classes - 1}"
+            raise ValueError(f"{must}, got labels from {low} to {high}") from None
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if inpt is params["labels"]:
