@@ -243,7 +243,7 @@ OF_SIZES: dict[str, Callable[[Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", OF_SIZES)
-def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str) -> None:
+def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str, whole: bool) -> None:
     """Among the sizes are many whose result lies half between two whole numbers."""
 
     class Of(torch.nn.Module):
@@ -253,8 +253,8 @@ def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str) -> None:
     sizes = ({2: AUTO, 3: AUTO},)
     program = torch.export.export(Of(), (torch.zeros(1, 1, 20, 30),), dynamic_shapes=sizes).module()
     count = 0
-    for height in range(8, 28):
-        for width in range(9, 40, 5):
+    for height in range(8, 28, 1 if whole else 3):
+        for width in range(9, 40, 5 if whole else 7):
             x = torch.rand(1, 1, height, width, generator=torch.Generator().manual_seed(0))
             wanted = OF_SIZES[name](x)
             try:
@@ -265,4 +265,4 @@ def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str) -> None:
                 continue
             same(tensors(found), tensors(wanted), (name, height, width))
             count += 1
-    assert count > 100
+    assert count > (100 if whole else 20)

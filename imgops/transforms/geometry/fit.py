@@ -10,6 +10,7 @@ import torch
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
+import imgops
 from imgops import _check, _subclass
 from imgops.transforms._core import pil_images, torchvision_private
 from imgops.transforms._core.arguments import (
@@ -24,7 +25,7 @@ from imgops.transforms._core.base import ANNOTATIONS, OperatorTransform
 from imgops.transforms._core.probabilistic import ADDED
 from imgops.transforms._core.programs import description_of
 from imgops.transforms._core.signatures import is_own
-from imgops.transforms.functional import _geometry
+from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = [
     "LetterBox",
@@ -94,6 +95,18 @@ class _FitTransform(OperatorTransform, v2.Transform):
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         """Transform an input of this height and width."""
         raise NotImplementedError
+
+    def _pad(self, inpt: Any, padding: list[Any], fill: Any, mode: str = "constant") -> Any:
+        """Pad by left, top, right and bottom, which are not negative.
+
+        The functional crops by negative ones. In a graph of unknown sizes it has to pad and crop, and the
+        formulas of their sizes make an export several times slower.
+        """
+        if isinstance(inpt, ANNOTATIONS) or not isinstance(inpt, torch.Tensor):
+            return self.call_kernel(v2.functional.pad, inpt, padding=padding, fill=fill, padding_mode=mode)
+        image = _subclass.plain(inpt)
+        out = imgops.pad(image, tuple(padding), mode, _geometry.color_of(fill))
+        return _dispatch.wrap_like(out, inpt)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS):
@@ -270,7 +283,7 @@ class LetterBox(_FitResize):
         top, left = rows // 2, columns // 2
         padding = [left, top, columns - left, rows - top]
         fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else self._fill_of(inpt)
-        return self.call_kernel(v2.functional.pad, small, padding=padding, fill=fill)
+        return self._pad(small, padding, fill)
 
     def _fill_of(self, inpt: Any) -> Any:
         """Return the value of the border of an input."""
@@ -339,5 +352,4 @@ class PadIfNeeded(_FitTransform):
         padding = [left, top, columns - left, rows - top]
         boxes = isinstance(inpt, ANNOTATIONS)
         fill = None if boxes else torchvision_private.fill_of(self, type(inpt))
-        mode = {"padding": padding, "fill": fill, "padding_mode": "constant" if boxes else self.padding_mode}
-        return self.call_kernel(v2.functional.pad, inpt, **mode)
+        return self._pad(inpt, padding, fill, "constant" if boxes else self.padding_mode)
