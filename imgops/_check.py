@@ -212,7 +212,7 @@ def real(op: str, name: str, value: object) -> Tensor:
         except OverflowError:
             pass
     try:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or _has_tensors(value):
             return graph_tensor(value)
         return torch.tensor(value, dtype=torch.float64, device="cpu")
     except OverflowError:
@@ -233,14 +233,22 @@ def _number(value: float) -> Tensor:
         return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
-def graph_tensor(value: Any) -> Tensor:
-    """Return numbers as a tensor in a graph that dynamo traces.
+def _has_tensors(value: Any) -> bool:
+    """Return whether a nested sequence has tensors, whose gradients ``torch.tensor`` would drop."""
+    return isinstance(value, Tensor) or (isinstance(value, (tuple, list)) and any(map(_has_tensors, value)))
 
-    ``torch.tensor`` makes dynamo recompile for every new float; a product with a tensor keeps it symbolic.
+
+def graph_tensor(value: Any) -> Tensor:
+    """Return numbers and tensors as one tensor, with a gradient, and in a graph that dynamo traces.
+
+    ``torch.tensor`` makes dynamo recompile for every new float, and drops gradients; a product with a tensor
+    keeps a number symbolic, and does not fix it while ``torch.export`` traces without dynamo.
     """
+    if isinstance(value, Tensor):
+        return value.to(torch.float64)
     if isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
         one: Any = torch.ones((), dtype=torch.float64, device="cpu")
-        return one * float(value)  # an integer of more than 64 bits cannot be multiplied
+        return one * torch.sym_float(value)  # an integer of more than 64 bits cannot be multiplied
     if isinstance(value, (tuple, list)):
         return torch.stack([graph_tensor(v) for v in value])
     if isinstance(value, str):  # PyTorch 2.11 raises another error for a string in a graph

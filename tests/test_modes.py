@@ -231,18 +231,28 @@ def by_kernels(module: Any, levels: bool) -> dict[str, Call]:
     }
 
 
-def exported(strict: bool) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    class Whole(nn.Module):
-        def __init__(self, call: Callable[[Any], Any]) -> None:
-            super().__init__()
-            self.call = call
+class Whole(nn.Module):
+    """A module whose forward is a function, because only modules can be exported."""
 
-        def forward(self, x: Tensor) -> Any:
-            return self.call(x)
+    def __init__(self, call: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, x: Tensor) -> Any:
+        return self.call(x)
+
+
+def exported(strict: bool, any_size: bool = False) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Return a mode that exports the call; with ``any_size``, of a larger image than it is run on."""
 
     def run(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def of(x: Tensor) -> Any:
-            program = torch.export.export(Whole(call), (x,), strict=strict)
+            example, sizes = x, None
+            if any_size:
+                example = torch.cat([x, x[..., :3]], -1).repeat_interleave(2, -2)
+                sides = [torch.export.Dim(n, min=35, max=99) for n in ("height", "width")]
+                sizes = ({x.ndim - 2: sides[0], x.ndim - 1: sides[1]},)
+            program = torch.export.export(Whole(call), (example,), strict=strict, dynamic_shapes=sizes)
             names = {str(n.target) for n in program.graph.nodes if n.op == "call_function"}
             assert not [n for n in names if "upsample" in n or "grid_sampl" in n or "conv2d" in n], names
             return program.module()(x)
@@ -252,16 +262,33 @@ def exported(strict: bool) -> Callable[[Callable[[Any], Any]], Callable[[Any], A
     return run
 
 
+def with_other_defaults(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the function, called while new tensors are doubles without memory if nothing else is said."""
+
+    def run(x: Any) -> Any:
+        torch.set_default_device("meta")
+        torch.set_default_dtype(torch.float64)
+        try:
+            return call(x)
+        finally:
+            torch.set_default_dtype(torch.float32)
+            torch.set_default_device(None)
+
+    return run
+
+
 #: Mode -> what makes a function of a call's function.
 MODES: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
     "graph": compiled("aot_eager", False),
-    "dynamic graph": of_unknown_size,
+    "graph of any size": of_unknown_size,
     "Lambda": lambda f: ours.Lambda(f),
     "Lambda in a graph": lambda f: compiled("aot_eager", None)(ours.Lambda(f)),
     "transform": ByTransform,
     "transform in a graph": lambda f: compiled("aot_eager", None)(ByTransform(f)),
     "strict export": exported(True),
-    "export": exported(False),
+    "strict export of any size": exported(True, any_size=True),
+    "export of any size": exported(False, any_size=True),
+    "other defaults": with_other_defaults,
 }
 
 
@@ -269,21 +296,24 @@ DTYPES = [pytest.param(True, id="uint8"), pytest.param(False, id="float32", mark
 
 
 @pytest.mark.parametrize("levels", DTYPES)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [m for m in MODES if m != "strict export"])
 def test_functionals(mode: str, levels: bool) -> None:
     image = picture() if levels else picture(REAL)
     calls = functional_calls(levels)
     del calls["uniform_temporal_subsample-0"]  # of videos: the next test
-    if mode == "dynamic graph":
-        del calls["elastic-0"]  # its displacement has the size of the image
+    if "any size" in mode:
+        del calls["elastic-0"]  # whose map has the size of the image
     check(MODES[mode], calls, image)
+
+
+_OF_VIDEOS = ("uniform_temporal_subsample-0", "resize-0", "rotate-0", "elastic-0")
 
 
 @pytest.mark.parametrize("mode", ["graph", "strict export"])
 def test_functionals_of_videos(mode: str) -> None:
     video = torch.stack([picture(seed=s) for s in range(3)])
     calls = functional_calls(True)
-    check(MODES[mode], {n: calls[n] for n in ("uniform_temporal_subsample-0", "resize-0", "rotate-0")}, video)
+    check(MODES[mode], {n: calls[n] for n in _OF_VIDEOS}, video)
 
 
 @pytest.mark.parametrize("levels", DTYPES)
@@ -381,6 +411,10 @@ TENSORS: dict[str, tuple[list[list[float]], Callable[[Tensor], tuple[Any, ...]]]
         [[2.0, 1, 48, 3, 50, 37, 1, 36], [1.0, 2, 47, 1, 49, 36, 3, 38]],
         lambda t: ([[0, 0], [51, 0], [51, 39], [0, 39]], t.reshape(2, 4, 2)),
     ),
+    "perspective-coefficients": (
+        [[1.1, 0.1, -2.0, 0.05, 0.9, 1.0, 1e-3, -1e-3], [0.9, 0, 1.0, 0.02, 1.1, 0, 0, 1e-3]],
+        lambda t: (None, None, "bilinear", None, t),
+    ),
     "posterize": ([[3], [5]], lambda t: (t[:, 0].detach().long(),)),
     "rotate": ([[10.0], [-30.0]], lambda t: (t[:, 0], "bilinear")),
     "solarize": ([[0.3], [0.8]], lambda t: (t[:, 0],)),
@@ -412,7 +446,7 @@ def test_tensor_parameters_in_a_graph(backend: str) -> None:
     rows = {n: torch.tensor(v, dtype=torch.float64) for n, (v, _) in TENSORS.items()}
 
     def call(images: Tensor, rows: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {n: getattr(F, n)(images, *TENSORS[n][1](rows[n])) for n in TENSORS}
+        return calls_with({n: arguments(rows[n]) for n, (_, arguments) in TENSORS.items()})(images)
 
     def run(function: Callable[..., Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         leaves = {n: v.clone().requires_grad_(n not in NO_GRADIENT) for n, v in rows.items()}
@@ -429,7 +463,7 @@ def test_tensor_parameters_in_a_graph(backend: str) -> None:
         torch.testing.assert_close(in_graph[name], value, rtol=1e-4, atol=1e-4, msg=name)
 
 
-#: Functional -> its arguments as a function of a number, all numbers.
+#: Functional, and what else tells a call -> its arguments as a function of a number, all numbers.
 NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
     **dict.fromkeys(
         ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_sharpness"), lambda v: (v,)
@@ -437,16 +471,29 @@ NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
     "adjust_gamma": lambda v: (v, v / 2),
     "adjust_hue": lambda v: (v / 4,),
     "affine": lambda v: (v * 10, [v, -v], v, [v, v / 2], "bilinear", None, [v * 9, v * 8]),
+    "erase": lambda v: (3, 4, 5, 6, v / 2),
     "gaussian_blur": lambda v: (5, [v, v / 2]),
+    "normalize": lambda v: ([v, v / 2, 0.1], [v / 3, 0.2, v]),
+    "pad": lambda v: (3, v / 2),
     "perspective": lambda v: (None, None, "bilinear", None, [v, 0.1, -v, 0.05, v, 1.0, 1e-3, v / 500]),
+    "perspective-points": lambda v: (
+        [[0, 0], [51, 0], [51, 39], [0, 39]],
+        [[v, 1], [48, v * 2], [50 - v, 37], [1, 36]],
+    ),
     "rotate": lambda v: (v * 10, "bilinear"),
+    "rotate-center": lambda v: (11.0, "bilinear", False, [v * 9, 4 - v], v / 2),
     "solarize": lambda v: (v / 2,),
 }
 
 
+def calls_with(numbers: Mapping[str, tuple[Any, ...]]) -> Callable[[Tensor], dict[str, Any]]:
+    """Return a function of an image that calls the functionals with these arguments."""
+    return lambda x: {name: getattr(F, name.partition("-")[0])(x, *args) for name, args in numbers.items()}
+
+
 def test_numbers_that_change_do_not_recompile() -> None:
     def call(x: Tensor, value: float) -> dict[str, Tensor]:
-        return {name: getattr(F, name)(x, *arguments(value)) for name, arguments in NUMBERS.items()}
+        return calls_with({name: arguments(value) for name, arguments in NUMBERS.items()})(x)
 
     counting, image = CountingBackend("aot_eager"), picture(REAL)
     graph = torch.compile(call, fullgraph=True, backend=counting)
@@ -524,7 +571,7 @@ def all_public(calls: Mapping[str, Call]) -> Callable[[dict[str, Tensor]], dict[
 
 
 @pytest.mark.parametrize("names", groups(public_calls()[0], 10))
-@pytest.mark.parametrize("mode", [*every_night("graph"), "dynamic graph", "strict export"])
+@pytest.mark.parametrize("mode", [*every_night("graph"), "graph of any size", "strict export"])
 def test_public_functions(mode: str, names: list[str]) -> None:
     calls, inputs = public_calls()
     calls = {n: calls[n] for n in names if mode != "strict export" or n not in WRITES}

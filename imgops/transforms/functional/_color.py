@@ -17,6 +17,7 @@ import imgops
 from imgops import _check
 from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
+from imgops.transforms._core.arguments import check_held
 
 
 def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tensor:
@@ -205,8 +206,10 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
     if len(permutation) != image.shape[-3]:
         must = f"permutation must have {_check.number(image.shape[-3])} numbers, one for each channel"
         raise_error(ValueError, f"permute_channels: {must}, got {len(permutation)}")
-    place = None if isinstance(permutation, Tensor) else "cpu"
-    order = torch.as_tensor(permutation, dtype=torch.int64, device=place)
+    if isinstance(permutation, Tensor):
+        order = permutation.to(torch.int64)
+    else:
+        order = _check.integers_tensor("permute_channels", "permutation", permutation)
     return image.index_select(-3, order.to(image.device, non_blocking=True))
 
 
@@ -370,8 +373,10 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    value = v if isinstance(v, Tensor) else torch.as_tensor(v, dtype=image.dtype, device=image.device)
-    source = value.to(image.dtype).expand(*image.shape[:-2], h, w)
+    if not isinstance(v, Tensor):
+        check_held("erase", "v", v, image.dtype)
+        v = _check.real("erase", "v", v).to(image.device)
+    source = v.to(image.dtype).expand(*image.shape[:-2], h, w)
     return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
 
 
@@ -412,6 +417,11 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
+    if torch.compiler.is_compiling():  # torchvision's conversion to tensors would fix the numbers
+        if not isinstance(std, Tensor) and any(_check.violates(value != 0) for value in std):
+            raise_error(ValueError, f"normalize: std must not have a 0, got {std}")
+        tensors: Any = (_check.real("normalize", n, v) for n, v in (("mean", mean), ("std", std)))
+        return reference.normalize_image(image, *tensors, inplace)
     return reference.normalize_image(image, list(mean), list(std), inplace)
 
 

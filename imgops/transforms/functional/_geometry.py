@@ -317,9 +317,7 @@ def resized_crop(
     if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
     wanted = torchvision_private.size_after_resize((height, width), size, None)
-    return crop_boxes(
-        image, torch.tensor(box, dtype=torch.int64, device="cpu"), wanted, interpolation, antialias
-    )
+    return crop_boxes(image, box, wanted, interpolation, antialias)
 
 
 def resized_crop_labels(
@@ -348,7 +346,8 @@ def crop_boxes(
     With ``planar=True`` the result is planar, whatever the memory format of the image.
     """
     name, smooth = _how(interpolation, antialias)
-    boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
+    if not isinstance(boxes, Tensor):
+        boxes = _check.integers_tensor("resized_crop", "box", boxes)
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
     out = restore_dtype(out, image)
     return operators.as_planar(out) if planar else out
@@ -378,7 +377,7 @@ def pad(
     left, right, top, bottom = torchvision_private.pad_sides(padding)
     sides = (left, top, right, bottom)
     color = color_of(fill)
-    if padding_mode == "constant" and type(color) in (int, float) and color == 0 and not _subclass.in_graph():
+    if padding_mode == "constant" and not _subclass.in_graph() and type(color) in (int, float) and color == 0:
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
     if all(isinstance(side, int) and side >= 0 for side in sides):
         return imgops.pad(image, sides, padding_mode, color_of(fill))

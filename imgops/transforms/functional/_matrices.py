@@ -11,6 +11,7 @@ from torch import Tensor
 
 from imgops import _check
 from imgops._registry import operator
+from imgops._torch_private import raise_error
 
 
 def affine(
@@ -28,13 +29,12 @@ def affine(
     """
     values: tuple[Any, ...] = (angle, *translate, scale, *shear)
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
-    if any(isinstance(v, Tensor) for v in values):
-        tensors = [
-            torch.as_tensor(v, dtype=torch.float64, device=None if isinstance(v, Tensor) else "cpu")
-            for v in values
-        ]
-        return _stack_rows(_affine_rows(torch, tensors, *middle))
-    if torch.compiler.is_compiling():  # the numbers may be symbols there, from which no guard may be made
+    in_graph = torch.compiler.is_compiling()  # the numbers may be symbols there: no guard may depend on them
+    if any(isinstance(v, Tensor) for v in (*values, *middle)):
+        x, y = (_check.real("affine", "center", v) for v in middle) if in_graph else middle
+        tensors = [_check.real("affine", "parameters", v).to(torch.float64) for v in values]
+        return _stack_rows(_affine_rows(torch, tensors, x, y))
+    if in_graph:
         return _affine_of_numbers(_check.graph_tensor((*values, *middle)))
     return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
 
@@ -121,16 +121,28 @@ def perspective(
     """Return the matrix, ``(3, 3)`` or ``(..., 3, 3)``, that moves corners ``(..., 4, 2)`` to endpoints."""
     if coefficients is not None:
         if startpoints is not None and endpoints is not None:
-            raise ValueError(
-                "The startpoints/endpoints and the coefficients shouldn't be defined concurrently."
-            )
-        if len(coefficients) != 8:
-            raise ValueError("Argument coefficients should have 8 float values")
-        in_graph = torch.compiler.is_compiling()  # where the numbers may be symbols
-        return _forward(_check.graph_tensor(list(coefficients)).unbind() if in_graph else list(coefficients))
+            must = "perspective: coefficients must be None if startpoints and endpoints are given"
+            raise_error(ValueError, f"{must}, got {len(coefficients)}")
+        numbers = _check.real("perspective", "coefficients", coefficients).to(torch.float64)
+        if numbers.shape[-1:] != (8,):
+            must = "perspective: coefficients must be 8 numbers, or those of each sample"
+            raise_error(ValueError, f"{must}, got shape {_check.written(numbers.shape)}")
+        return _forward(numbers.unbind(-1))
     if startpoints is None or endpoints is None:
-        raise ValueError("Either the startpoints/endpoints or the coefficients must have non `None` values.")
-    return _forward(_through_corners(endpoints, startpoints).unbind(-1))
+        must = "perspective: startpoints and endpoints must be given, or coefficients"
+        raise_error(ValueError, f"{must}, got None")
+    start, end = (
+        _points(name, points) for name, points in (("startpoints", startpoints), ("endpoints", endpoints))
+    )
+    return _forward(_through_corners(end, start).unbind(-1))
+
+
+def _points(name: str, points: Sequence[Sequence[int]] | Tensor) -> Tensor:
+    corners = _check.real("perspective", name, points).to("cpu", torch.float64)
+    if corners.shape[-2:] != (4, 2):
+        must = f"perspective: {name} must be 4 points (x, y), or those of each sample"
+        raise_error(ValueError, f"{must}, got shape {_check.written(corners.shape)}")
+    return corners
 
 
 def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
@@ -167,9 +179,8 @@ def _forward(back: Sequence[Any]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64, device="cpu")
 
 
-def _through_corners(start: Any, end: Any) -> Tensor:
+def _through_corners(start: Tensor, end: Tensor) -> Tensor:
     """Return the first 8 numbers of the matrix, whose last is 1, that maps four points to four others."""
-    start, end = (torch.as_tensor(p, dtype=torch.float64, device="cpu") for p in (start, end))
     start, end = torch.broadcast_tensors(start, end)
     x, y = start.unbind(-1)
     u, v = end.unbind(-1)
