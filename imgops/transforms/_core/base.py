@@ -474,9 +474,7 @@ class RandomTransform(OperatorTransform):
             must = f"{type(self).__name__}: per_sample must be True for images of different sizes"
             raise_error(ValueError, f"{must}, got False")
         if sampler.count is not None:
-            followers = (tv_tensors.Mask, tv_tensors.KeyPoints) if self._moves else ()
-            checked = images_among(inputs) + [x for x in inputs if isinstance(x, followers)]
-            _require_batches(type(self).__name__, checked, sampler.count)
+            _require_batches(type(self).__name__, images_among(inputs), sampler.count)
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -565,6 +563,8 @@ class RandomTransform(OperatorTransform):
     ) -> list[Any]:
         if not (params.each and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
+        followers = [x for x in flat if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))]
+        _require_batches(type(self).__name__, followers, params.numbers.shape[0])
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
