@@ -295,6 +295,79 @@ def test_boxes_of_each_sample_are_selected(container: Any, rows: int) -> None:
         assert all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True)), seed
 
 
+def nested(boxes: list[Any]) -> Any:
+    whole = torch.nested.as_nested_tensor([x.as_subclass(Tensor) for x in boxes]).as_subclass(
+        tv_tensors.BoundingBoxes
+    )
+    whole.__dict__.update(boxes[0].__dict__)
+    return whole
+
+
+#: Boxes that are not those of two samples, in one list or nested.
+OTHER_BOXES: dict[str, Callable[[Any], Any]] = {
+    "one tensor for all": lambda of: of(),
+    "two lists": lambda of: {"a": [of(), of()], "b": [of(), of()]},
+    "two for each sample": lambda of: [(of(), of()), (of(), of())],
+    "a list of three": lambda of: [of(), of(), of()],
+}
+
+
+@pytest.mark.parametrize("boxes", OTHER_BOXES)
+def test_boxes_of_other_counts_are_refused(boxes: str) -> None:
+    """Also of as many rows as there are samples."""
+    corners = torch.tensor([[1.0, 2, 8, 9], [3, 1, 12, 8]])
+    images = tv_tensors.Image(torch.zeros(2, 3, 24, 24, dtype=torch.uint8))
+    sample = {"i": images, "b": OTHER_BOXES[boxes](lambda: tv_tensors.BoundingBoxes(corners, **BOXES))}
+    for transform in (
+        ours.RandomHorizontalFlip(1.0, per_sample=True),
+        ours.Compose([ours.RandomAffine(9)], per_sample=True),
+    ):
+        with pytest.raises(
+            ValueError, match=r"bounding boxes must be a list of 2, one for each sample, or nested"
+        ):
+            transform(sample)
+    if boxes in ("one tensor for all", "a list of three"):
+        for steps in (
+            [ours.Resize((12, 12)), ours.CenterCrop(12)],
+            [ours.ClampBoundingBoxes(), ours.Identity()],
+        ):
+            with pytest.raises(
+                ValueError, match=r"of torch.float32 for 2 samples|a value of \(2, 4\) for 2 samples"
+            ):
+                ours.RandomChoice(steps, per_sample=True)(sample)
+
+
+def test_nested_boxes_are_for_samples_with_their_own_draws() -> None:
+    boxes = [tv_tensors.BoundingBoxes([[1.0, 2, 8, 9]] * n, **BOXES) for n in (1, 2)]
+    sample = {"i": tv_tensors.Image(torch.zeros(2, 3, 24, 24)), "b": nested(boxes)}
+    for transform in (
+        ours.Resize(12),
+        ours.RandomHorizontalFlip(1.0),
+        ours.ClampBoundingBoxes(),
+        ours.SanitizeBoundingBoxes(labels_getter=None),
+        ours.RandomApply([ours.ConvertBoundingBoxFormat("XYWH")], 1.0, per_sample=True),
+    ):
+        with pytest.raises(
+            ValueError, match=r"bounding boxes must not be nested in a transform without per_sample=T"
+        ):
+            transform(sample)
+    kept = ours.RandomApply([lambda sample: sample], per_sample=True)(sample)["b"]
+    assert all(torch.equal(a, b) for a, b in zip(kept.unbind(), boxes, strict=True))
+    flip = ours.RandomHorizontalFlip(1.0, per_sample=True)
+    wanted = [ours.RandomHorizontalFlip(1.0)(x) for x in boxes]
+    for found in flip({**sample, "b": [nested(boxes), boxes, nested(boxes)]})["b"]:
+        each = found if isinstance(found, list) else found.unbind()
+        assert all(torch.equal(a, b) for a, b in zip(each, wanted, strict=True))
+
+
+def test_boxes_of_several_samples_are_not_sanitized_by_the_first() -> None:
+    boxes = [tv_tensors.BoundingBoxes([[1.0, 2, *far], [3, 1, 12, 8]], **BOXES) for far in ((8, 9), (1, 2))]
+    with pytest.raises(
+        ValueError, match=r"^SanitizeBoundingBoxes: bounding boxes must be one tensor, those of one"
+    ):
+        ours.SanitizeBoundingBoxes(labels_getter=None)({"b": boxes})
+
+
 @TV_TENSORS
 @pytest.mark.parametrize(
     ("transform", "names"),

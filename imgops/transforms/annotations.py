@@ -11,7 +11,7 @@ from torchvision.transforms import v2
 from imgops import _subclass
 from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops.transforms._core import encoded, operators, torchvision_private
-from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.base import OperatorTransform, refuse_nested
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -30,6 +30,7 @@ class _OfAnnotations(OperatorTransform):
     _config: tuple[str, ...] = ()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        refuse_nested(self, inpt)
         if not _subclass.in_graph():
             return super().transform(inpt, params)  # type: ignore[misc]
         return self._set_metadata(self._annotations(inpt))
@@ -111,7 +112,13 @@ class _Sanitize(OperatorTransform):
         if isinstance(labels, Tensor):
             labels = (labels,)
         flat, structure = tree_flatten(whole)
-        first = next((x for x in flat if isinstance(x, self._of)), None)
+        found = [x for x in flat if isinstance(x, self._of)]
+        if len(found) > 1:  # torchvision drops from all what is not valid in the first
+            must = f"{type(self).__name__}: {self._subject} must be one tensor, those of one sample"
+            raise_error(ValueError, f"{must}, got {len(found)} tensors")
+        for inpt in found:
+            refuse_nested(self, inpt)
+        first = found[0] if found else None
         values = None if first is None else _subclass.plain(first)
         if values is None or not _fit(labels, values.shape[0]):
             if not _subclass.in_graph():

@@ -366,9 +366,18 @@ def _copy_selected(gate: Tensor, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Copy the tensors that a gate selects from, because the code of others may write into its inputs."""
     flat, structure = tree_flatten(inputs)
     for i, (x, own) in enumerate(zip(flat, _gates_of(gate, inputs), strict=True)):
-        if isinstance(x, Tensor) and (own.ndim == 0 or (x.ndim and not _check.violates(len(x) == len(own)))):
+        if isinstance(x, Tensor) and not x.is_nested and _is_of(own, x):
             flat[i] = _dispatch.wrap_like(_subclass.plain(x).clone(), x)
     return tree_unflatten(flat, structure)
+
+
+def _is_of(gate: Tensor, value: Tensor) -> bool:
+    """Return whether a gate has a row for each row of a value, or is one number."""
+    if not gate.ndim:
+        return True
+    if not value.ndim or isinstance(value, tv_tensors.BoundingBoxes):  # whose rows are boxes, not samples
+        return False
+    return not _check.violates(gate.shape[0] == value.shape[0])
 
 
 def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
@@ -394,7 +403,7 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
     if a.shape != b.shape or a.dtype != b.dtype:
         before, after = (f"{_check.written(x.shape)} of {x.dtype}" for x in (b, a))
         raise_error(ValueError, f"{refusal}: {before} to {after}")
-    if gate.ndim > a.ndim or (gate.ndim and _check.violates(gate.shape[0] == a.shape[0])):
+    if not _is_of(gate, opened):
         shape, count = _check.written(a.shape), _check.number(gate.shape[0])
         raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
     where = gate.to(a.device, non_blocking=True).reshape((*gate.shape, *(1,) * (a.ndim - gate.ndim)))
@@ -419,7 +428,7 @@ def _samples_of(inputs: Any, count: int) -> list[int | None]:
     """
     flat, _ = tree_flatten(inputs)
     owners = _owners(inputs, count, images_among(flat))
-    boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes)]
+    boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested]
     if len(boxes) == count:
         for sample, i in enumerate(boxes):
             owners[i] = sample

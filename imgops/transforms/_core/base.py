@@ -188,6 +188,8 @@ class OperatorTransform(torchvision_private.Hooks):
         )
 
     def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
+        if self._moves:
+            refuse_nested(self, inpt)
         if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
             return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
@@ -472,9 +474,7 @@ class RandomTransform(OperatorTransform):
             must = f"{type(self).__name__}: per_sample must be True for images of different sizes"
             raise_error(ValueError, f"{must}, got False")
         if sampler.count is not None:
-            followers = (tv_tensors.Mask, tv_tensors.KeyPoints) if self._moves else ()
-            checked = images_among(inputs) + [x for x in inputs if isinstance(x, followers)]
-            _require_batches(type(self).__name__, checked, sampler.count)
+            _require_batches(type(self).__name__, images_among(inputs), sampler.count)
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -563,12 +563,14 @@ class RandomTransform(OperatorTransform):
     ) -> list[Any]:
         if not (params.each and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
-        boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) for x in flat)
+        followers = [x for x in flat if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))]
+        _require_batches(type(self).__name__, followers, params.numbers.shape[0])
+        boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
             if wanted and isinstance(inpt, tv_tensors.BoundingBoxes):
                 out.append(self._boxes(inpt, params, sampler, sample, boxes))
-                sample += 1
+                sample += not inpt.is_nested
             else:
                 out.append(self._change(inpt, params, sampler) if wanted else inpt)
         return out
@@ -582,7 +584,7 @@ class RandomTransform(OperatorTransform):
     def _boxes(self, inpt: Any, params: Params, sampler: ParameterSampler, sample: int, among: int) -> Any:
         """Transform the boxes of one of the samples, or nested boxes of all of them."""
         numbers = params.numbers
-        if inpt.is_nested and among == 1:
+        if inpt.is_nested:
             each = _subclass.plain(inpt).unbind()
             moved = [
                 self._annotations_of_open(
@@ -641,6 +643,13 @@ class RandomTransform(OperatorTransform):
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         return self._image(mask, params, tv_tensors.Mask)
+
+
+def refuse_nested(transform: Any, inpt: Any) -> None:
+    """Raise for nested boxes, those of several samples, which torchvision's code does not support."""
+    if isinstance(inpt, ANNOTATIONS) and inpt.is_nested:
+        must = f"{type(transform).__name__}: bounding boxes must not be nested in a transform without"
+        raise_error(ValueError, f"{must} per_sample=True, got nested ones")
 
 
 def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
