@@ -289,9 +289,8 @@ def _require_own_draws(transform: Any, owner: str) -> None:
     names = [c.__name__ for c in cls.__mro__ if c.__module__.startswith(("torchvision.", "imgops."))]
     classes = [programs.CLASSES.get(name, object) for name in names if name != "Compose"]
     if any(issubclass(c, RandomTransform) for c in classes) or not is_own(cls, "make_params"):
-        must = "transforms that draw for each sample must be imgops' own, without hooks and"
-        must = f"{owner}: {must} inside of imgops' containers, or have per_sample=True"
-        raise_error(NotImplementedError, f"{must}, got {cls.__name__}")
+        must = f"{owner}: transforms in a container with per_sample=True must be imgops' own, without hooks,"
+        raise_error(ValueError, f"{must} to draw for each sample, got {cls.__module__}.{cls.__qualname__}")
     for part in seeding.parts_of(transform):
         _require_own_draws(part, owner)
 
