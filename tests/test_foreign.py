@@ -372,25 +372,70 @@ def test_boxes_of_several_samples_are_not_sanitized_by_the_first() -> None:
 
 @TV_TENSORS
 @pytest.mark.parametrize(
-    ("transform", "names"),
+    ("transform", "name", "before", "after"),
     [
-        (lambda: ours.ConvertBoundingBoxFormat("XYWH"), "format XYXY to XYWH"),
-        (lambda: ours.SetClampingMode("hard"), "clamping_mode soft to hard"),
-        (lambda: ours.RandomResizedCrop(8), "to"),
-        (lambda: ours.Resize(8), "canvas_size .24, 24. to .8, 8."),
-        (lambda: ours.ToPureTensor(), "BoundingBoxes to Tensor"),
+        (lambda: ours.ConvertBoundingBoxFormat("XYWH"), "format ", "XYXY", "XYWH"),
+        (lambda: ours.SetClampingMode("hard"), "clamping_mode ", "soft", "hard"),
+        (lambda: ours.RandomResizedCrop(8), "", ".24, 24.", ".8, 8."),
+        (lambda: ours.Resize(8), "canvas_size ", ".24, 24.", ".8, 8."),
+        (lambda: ours.ToPureTensor(), "", "BoundingBoxes", "Tensor"),
     ],
 )
 @pytest.mark.parametrize("container", [ours.RandomApply, ours.RandomChoice, ours.RandomOrder])
-def test_metadata_that_depends_on_a_choice_is_refused(container: Any, transform: Any, names: str) -> None:
-    if container is not ours.RandomApply and names == "to":
-        return  # the sizes of boxes alone are not known before
+def test_metadata_that_depends_on_a_choice_is_refused(
+    container: Any, transform: Any, name: str, before: str, after: str
+) -> None:
+    """RandomApply compares with its input, the others with the result of their first transform."""
     boxes = tv_tensors.BoundingBoxes([[1.0, 2, 13, 14]], **BOXES)
     pipeline = container([transform(), ours.ClampBoundingBoxes()])
-    if not hasattr(tv_tensors.BoundingBoxes, "clamping_mode") and "clamping" in names:
+    if not hasattr(tv_tensors.BoundingBoxes, "clamping_mode") and "clamping" in name:
         pytest.skip("a newer torchvision has it")
-    with pytest.raises(Exception, match=names):
+    words = (before, after) if container is ours.RandomApply else (after, before)
+    with pytest.raises(Exception, match=f"^{container.__name__}: transforms .*{name}{' to '.join(words)}"):
         torch.compile(pipeline, fullgraph=True, backend="eager")(boxes)
+
+
+def half(image: Tensor) -> Tensor:
+    """Return a quarter of an image, as a user's function that no plan knows."""
+    return image[..., :6, :6]
+
+
+#: Transforms that give one form together, and some that do not.
+CHOICES: dict[str, tuple[Callable[[], list[Any]], str]] = {
+    "functions": (lambda: [half, lambda image: image[..., 6:, 6:]], ""),
+    "torchvision's": (lambda: [v2.Resize((6, 6)), v2.CenterCrop(6)], ""),
+    "Sequential": (lambda: [nn.Sequential(v2.Resize((6, 6))), ours.CenterCrop(6)], ""),
+    "behind ours": (
+        lambda: [ours.Compose([ours.Resize((6, 6)), Brighter()]), ours.Compose([half, Brighter()])],
+        "",
+    ),
+    "another dtype": (lambda: [ours.ToDtype(torch.float32), lambda image: image.float()], ""),
+    "two sizes": (lambda: [half, Brighter()], r"Brighter: \(4, 3, 6, 6\) of torch.uint8 to \(4, 3, 12, 12\)"),
+    "two dtypes": (lambda: [Brighter(), Tensor.float], r"float: .* of torch.uint8 to .* of torch.float32"),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_choices_of_other_code_are_made_for_each_sample(choice: str) -> None:
+    """The results are a loop's if they have one form; else the error names the container and the transform."""
+    make, refusal = CHOICES[choice]
+    images = torch.randint(0, 256, (4, 3, 12, 12), dtype=torch.uint8)
+    whole = ours.RandomChoice(make(), per_sample=True)
+    if refusal:
+        with pytest.raises(
+            ValueError, match=rf"^RandomChoice: transforms must give results of .*, got {refusal}"
+        ):
+            whole(images)
+        return
+    for seed in range(3):
+        torch.manual_seed(seed)
+        found = whole(images)
+        torch.manual_seed(seed)
+        assert torch.equal(found, torch.stack([ours.RandomChoice(make())(image) for image in images]))
+    with pytest.raises(
+        ValueError, match=r"^RandomApply: transforms that may be left out .*, got RandomChoice: \(4"
+    ):
+        ours.RandomApply([ours.RandomChoice(make())], per_sample=True)(images)
 
 
 @pytest.mark.parametrize("make", [ours.RandomChoice, ours.RandomOrder, ours.RandomApply])

@@ -295,18 +295,27 @@ def _require_own_draws(transform: Any, owner: str) -> None:
         _require_own_draws(part, owner)
 
 
-def _changed_shape(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
-    """Return the shapes of images before and after a transform that is known to change them, else None."""
+def _shapes_around(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
+    """Return the shapes of images before and after a transform; None if they are not known."""
     images = [x for x in images_among(tree_flatten(inputs)[0]) if _dispatch.is_image(x)]
-    if (
-        not images
-        or not isinstance(transform, OperatorTransform)
-        or getattr(transform, "joins_samples", False)
-    ):
+    is_known = isinstance(transform, OperatorTransform) and not getattr(transform, "joins_samples", False)
+    if not images or not is_known:
         return None
-    shape = RandomTransform.shape_of(transform, images)  # type: ignore[arg-type]
+    shape = RandomTransform.shape_of(transform, images)
     after = _shape_after(transform, shape, SamplingProgram(None, False))
-    return None if after is None or _are_equal(after, shape) else (shape, after)
+    return None if after is None else (shape, after)
+
+
+def _is_neutral(transform: Any, inputs: tuple[Any, ...]) -> bool:
+    """Return whether a transform with neutral parameters is known to leave its inputs as they are."""
+    if not _is_own(transform) or _is_hooked(transform):
+        return False
+    if isinstance(transform, _Container):
+        return all(_is_neutral(t, inputs) for t in transform.transforms)
+    shapes = _shapes_around(transform, inputs)
+    if has_batches(inputs):  # whose results cannot be selected
+        return shapes is None or _are_equal(*shapes)
+    return isinstance(transform, RandomTransform) and shapes is not None and _are_equal(*shapes)
 
 
 def _are_equal(one: Any, other: Any) -> bool:
@@ -316,15 +325,16 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
     """Raise if a transform that may be left out changes the size of an image."""
-    shapes = _changed_shape(transform, inputs)
-    if shapes is not None:
-        before, after = (
-            "their own sizes"
-            if (height, width) == programs.OWN_SIZES
-            else f"{_check.number(height)} x {_check.number(width)}"
-            for *_, height, width in shapes
-        )
-        raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
+    shapes = _shapes_around(transform, inputs)
+    if shapes is None or _are_equal(*shapes):
+        return
+    before, after = (
+        "their own sizes"
+        if (height, width) == programs.OWN_SIZES
+        else f"{_check.number(height)} x {_check.number(width)}"
+        for *_, height, width in shapes
+    )
+    raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
 
 
 _FORMS = "the structure, shapes and dtypes"
@@ -336,7 +346,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     """Select one result where a gate is open, the other where it is closed."""
     flat_opened, structure = tree_flatten(opened)
     flat_closed, other_structure = tree_flatten(closed)
-    refusal = f"{must}, got {type(transform).__name__}"
+    refusal = f"{must}, got {getattr(transform, '__name__', type(transform).__name__)}"
     if structure != other_structure:
         raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
     out: list[Any] = []
@@ -583,7 +593,7 @@ class _Choosing(_Container):
 
     def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """Apply all transforms in order, each only to the samples for which it was chosen."""
-        if self.joins_samples or any(_changed_shape(t, inputs) is not None for t in self.transforms):
+        if not all(_is_neutral(t, inputs) for t in self.transforms):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
         later, sampler.selects_later = sampler.selects_later, False
@@ -596,7 +606,7 @@ class _Choosing(_Container):
         return out
 
     def _one_of_results(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
-        """Apply each transform to the same inputs: a transform that joins samples needs unchanged samples."""
+        """Apply each transform to the same inputs, and select each sample's result."""
         out: Any = None
         later, sampler.selects_later = sampler.selects_later, True
         for i, transform in enumerate(self.transforms):
@@ -606,7 +616,9 @@ class _Choosing(_Container):
             must = f"{type(self).__name__}: {_SAME_RESULTS}"
             out = _select(chosen == i, result, out, transform, must) if i else result
         sampler.selects_later = later
-        return out
+        if sampler.gate is None or later:
+            return out
+        return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], self)
 
 
 class _Chance:
