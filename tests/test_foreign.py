@@ -165,7 +165,7 @@ ROWS = torch.stack([torch.arange(48, dtype=torch.uint8).reshape(3, 4, 4) + i for
 @pytest.mark.parametrize("container", [ours.Compose, ours.RandomApply, ours.RandomChoice, ours.RandomOrder])
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_samples_share_no_draw_in_silence(holder: str, container: Any) -> None:
-    """What cannot draw for each sample is refused, unless it was made to do so by itself."""
+    """A transform that cannot draw for each sample is refused, unless it has ``per_sample=True`` itself."""
     hold, is_own = HOLDERS[holder]
     whole = container([hold(ours.RandomHorizontalFlip)], per_sample=True)
     if is_own:
@@ -215,7 +215,7 @@ def test_collation_keeps_classes(counts: tuple[int, int]) -> None:
 
 
 class OfUser(tv_tensors.Image):
-    """An image of a user, which may have kernels of its own."""
+    """A user's class of images, which may have its own kernels."""
 
 
 class Sample(dict):

@@ -432,8 +432,8 @@ def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -
 def _samples_of(inputs: Any, count: int) -> list[int | None]:
     """Return for each flat input the only sample that it is of, None if it is of all.
 
-    A list of as many values as there are samples, none of which is an image, has one for each; so have
-    bounding boxes wherever there are as many of them.
+    A list with as many values as there are samples, none of them an image, holds one value per sample.
+    Bounding boxes do so wherever there are as many of them.
     """
     flat, _ = tree_flatten(inputs)
     owners = _owners(inputs, count, images_among(flat))

@@ -699,7 +699,7 @@ def has_batches(inputs: tuple[Any, ...]) -> bool:
 
 
 def values_of(inpt: Any) -> tuple[Any, ...]:
-    """Return the values in a structure of inputs; other classes have none, as in torchvision."""
+    """Return the values in a structure of inputs; torchvision treats other classes as one value."""
     if type(inpt) in (dict, OrderedDict, defaultdict):
         return tuple(inpt.values())
     is_named = isinstance(inpt, tuple) and hasattr(inpt, "_fields")
