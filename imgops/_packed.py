@@ -287,16 +287,16 @@ class PackedImages:
         ``size`` is the height and width, at least those of each image; by default the smallest such size.
         In a graph it must be given, and there an image that is larger is cut off.
         """
-        if size is None and len(self):
+        if len(self) == 0:
+            _check.fail(ValueError, "PackedImages.padded", "images must be one or more", 0)
+        if not isinstance(fill, (int, builtins.float)):
+            _check.fail(TypeError, "PackedImages.padded", "fill must be a number", type(fill).__name__)
+        if size is None:
             if torch.compiler.is_compiling():
                 must = "size must be given in a graph, which does not know the sizes of the images"
                 _check.fail(ValueError, "PackedImages.padded", must, None)
             size = self.sizes.amax(0).tolist()
-        height, width = _check.positive_size("PackedImages.padded", size or ())
-        if len(self) == 0 or not isinstance(fill, (int, builtins.float)):
-            must = "images must be one or more" if len(self) == 0 else "fill must be a number"
-            got = 0 if len(self) == 0 else type(fill).__name__
-            _check.fail(ValueError if len(self) == 0 else TypeError, "PackedImages.padded", must, got)
+        height, width = _check.positive_size("PackedImages.padded", size)
         if (
             not torch.compiler.is_compiling()
             and (self.sizes > torch.tensor([height, width], dtype=torch.int64, device="cpu")).any()

@@ -6,6 +6,8 @@ from collections import OrderedDict, UserDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import pytest
 import torch
 from torch import Tensor, nn
@@ -271,6 +273,27 @@ def test_collation_refuses_what_is_no_image() -> None:
     mixed = [{"x": tv_tensors.Mask(torch.zeros(1, 3, 4))}, {"x": tv_tensors.Video(torch.zeros(2, 1, 3, 4))}]
     with pytest.raises(TypeError, match="values of one place must have one class, got Mask, Video"):
         PackedImages.collate(mixed)
+
+
+def test_no_images_have_no_canvas() -> None:
+    for size in (None, (4, 5)):
+        with pytest.raises(ValueError, match=r"^PackedImages.padded: images must be one or more, got 0$"):
+            PackedImages.of(IMAGES)[0:0].padded(size)
+
+
+@pytest.mark.parametrize("container", [ours.Compose, ours.RandomApply, ours.RandomChoice, ours.RandomOrder])
+def test_a_pil_image_next_to_a_batch(container: Any) -> None:
+    """One draw for both, as in torchvision; a plain tensor is no image then, and passes through."""
+    image = PIL.Image.fromarray(torch.arange(48, dtype=torch.uint8).reshape(4, 4, 3).numpy())
+    theirs = getattr(v2, container.__name__)([v2.RandomHorizontalFlip(), v2.RandomInvert()])
+    mine = container([ours.RandomHorizontalFlip(), ours.RandomInvert()])
+    for sample in ((tv_tensors.Image(ROWS), image), (image, tv_tensors.Image(ROWS)), (ROWS, image)):
+        for seed in range(3):
+            torch.manual_seed(seed)
+            found = mine(sample)
+            torch.manual_seed(seed)
+            for a, b in zip(found, theirs(sample), strict=True):
+                assert type(a) is type(b) and np.array_equal(np.asarray(a), np.asarray(b))
 
 
 # -- containers that select --------------------------------------------------------------------------
