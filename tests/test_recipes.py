@@ -265,6 +265,7 @@ def refused() -> list[tuple[Any, tuple[Any, ...]]]:
         (v2.RandomRotate90(), (X,)),
         (v2.RandomResize(4, 8, per_sample=True), (BATCH,)),
         (v2.RandomHorizontalFlip(per_sample=True), (one,)),
+        (v2.Compose([theirs.RandomHorizontalFlip()], per_sample=True), (BATCH,)),
         (v2.SanitizeBoundingBoxes(), ({"image": X, "boxes": boxes(3, 8, 9), "labels": [1, 2, 3]},)),
         (Mine(10), (X,)),
         (v2.ToPILImage(), (X,)),

@@ -265,8 +265,10 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
         return transform._run(inputs, sampler)
     if not knows_samplers:
-        if sampler.count is not None:
-            _require_own_draws(transform, type(transform).__name__)
+        if sampler.count is not None and _draws_once(transform):
+            cls = type(transform)
+            must = "transforms in a container with per_sample=True must be imgops' own, without hooks, if they draw"
+            raise_error(ValueError, f"{cls.__name__}: {must}, got {cls.__module__}.{cls.__qualname__}")
         out = transform(*(inputs if sampler.gate is None else _copy_selected(sampler.gate, inputs)))
     else:
         later, sampler.selects_later = sampler.selects_later, True
@@ -277,22 +279,21 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     return _select(sampler.gate, out, inputs if len(inputs) > 1 else inputs[0], transform)
 
 
-def _require_own_draws(transform: Any, owner: str) -> None:
-    """Raise if a transform, or one inside, is known to draw once for all samples.
+def _draws_once(transform: Any) -> bool:
+    """Return whether a transform, or one inside, is known to draw once for all samples.
 
-    torchvision's classes are known by the classes of imgops that are named as they are, a user's by their
-    ``make_params``.
+    A class of torchvision is known by the class of imgops that has its name, a user's by its ``make_params``.
     """
     if getattr(transform, "per_sample", False):
-        return
+        return False
     cls = type(transform)
     names = [c.__name__ for c in cls.__mro__ if c.__module__.startswith(("torchvision.", "imgops."))]
     classes = [programs.CLASSES.get(name, object) for name in names if name != "Compose"]
-    if any(issubclass(c, RandomTransform) for c in classes) or not is_own(cls, "make_params"):
-        must = f"{owner}: transforms in a container with per_sample=True must be imgops' own, without hooks,"
-        raise_error(ValueError, f"{must} to draw for each sample, got {cls.__module__}.{cls.__qualname__}")
-    for part in seeding.parts_of(transform):
-        _require_own_draws(part, owner)
+    return (
+        any(issubclass(c, RandomTransform) for c in classes)
+        or not is_own(cls, "make_params")
+        or any(map(_draws_once, seeding.parts_of(transform)))
+    )
 
 
 def _shapes_around(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
