@@ -268,7 +268,6 @@ def refused() -> list[tuple[Any, tuple[Any, ...]]]:
         (v2.Compose([theirs.RandomHorizontalFlip()], per_sample=True), (BATCH,)),
         (v2.SanitizeBoundingBoxes(), ({"image": X, "boxes": boxes(3, 8, 9), "labels": [1, 2, 3]},)),
         (Mine(10), (X,)),
-        (v2.Compose([torch.nn.Sequential(v2.RandomHorizontalFlip())], per_sample=True), (BATCH,)),
         (v2.ToPILImage(), (X,)),
     ]
 
