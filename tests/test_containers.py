@@ -607,3 +607,15 @@ def test_a_graph_refuses_a_choice_of_what_is_no_tensor() -> None:
     torch.compiler.reset()
     with pytest.raises(ValueError, match=r"got <lambda>: another str, which is not a Tensor"):
         torch.compile(step, fullgraph=True, backend="eager")(BATCH.as_subclass(Tensor), "a.png")
+
+
+class OfUser(tv_tensors.Mask):
+    """A mask of a user, which has no channels."""
+
+
+def test_masks_of_a_subclass_are_a_batch() -> None:
+    masks = torch.arange(4 * 16 * 12).reshape(4, 16, 12).as_subclass(OfUser)
+    found = ours.RandomHorizontalFlip(1.0, per_sample=True)({"image": BATCH, "mask": masks})["mask"]
+    assert type(found) is OfUser and torch.equal(
+        found.as_subclass(Tensor), masks.as_subclass(Tensor).flip(-1)
+    )

@@ -358,7 +358,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
                 ValueError, f"{refusal}: images of different sizes" + " whose values changed" * is_kept
             )
         if a is b or not (isinstance(a, Tensor) or isinstance(b, Tensor)):
-            is_same = a is b or (isinstance(b, (bool, int, float, str, bytes)) and a == b)
+            is_same = a is b or (isinstance(b, (int, float, str, bytes)) and a == b)
             out.append(b if is_same else _select_object(own_gate, a, b, refusal))
             continue
         out.append(_select_value(own_gate, a, b, refusal))

@@ -188,10 +188,11 @@ class OperatorTransform(torchvision_private.Hooks):
         )
 
     def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
-        if self._moves:
-            refuse_nested(self, inpt)
-        if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
-            return self._annotations(inpt) if self._moves else inpt
+        if isinstance(inpt, ANNOTATIONS):
+            if self._moves:
+                refuse_nested(self, inpt)
+            if _subclass.in_graph():
+                return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
             out = kernel(inpt, *args, **keywords)
@@ -647,9 +648,13 @@ class RandomTransform(OperatorTransform):
 
 def refuse_nested(transform: Any, inpt: Any) -> None:
     """Raise for nested boxes, those of several samples, which torchvision's code does not support."""
-    if isinstance(inpt, ANNOTATIONS) and inpt.is_nested:
+    if inpt.is_nested:
         must = f"{type(transform).__name__}: bounding boxes must not be nested in a transform without"
         raise_error(ValueError, f"{must} per_sample=True, got nested ones")
+
+
+#: The least numbers of dimensions of a batch; that of other images is 4.
+_LEAST = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, tv_tensors.Video: 5}
 
 
 def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
@@ -658,7 +663,7 @@ def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
         if type(inpt) in BATCHES:
             continue
         shape = _subclass.plain(inpt).shape if isinstance(inpt, Tensor) else ()
-        least = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, tv_tensors.Video: 5}.get(type(inpt), 4)
+        least = next((n for kind, n in _LEAST.items() if isinstance(inpt, kind)), 4)
         if len(shape) < least or _check.violates(shape[0] == count):
             must = f"{owner}: {type(inpt).__name__} must be a batch of {_check.number(count)}"
             got = f"shape {_check.written(shape)}" if shape else "one alone"
