@@ -42,6 +42,14 @@ def violates(condition: Any) -> bool:
     """
     if condition is True or condition is False:
         return not condition
+    if torch.compiler.is_dynamo_compiling():  # dynamo stops at a condition that it cannot decide
+        from torch.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true  # takes half a second
+
+        if not guard_or_false(condition):
+            if not guard_or_true(condition):
+                return True
+            torch._check(condition)
+        return False
     try:
         return not bool(condition)
     except RuntimeError:  # the condition depends on data

@@ -372,6 +372,8 @@ def test_functionals_of_every_class(kind: str) -> None:
             continue
         for call, by_theirs in ((mine[name], their), (by_kernel[name], by_their_kernel[name])):
             found, wanted = (attempt(lambda c=c: c(inpt)) for c in (call, by_theirs))
+            if isinstance(found, type) and isinstance(wanted, type):  # both refuse the call
+                continue
             if not isinstance(wanted, (Tensor, tuple)) or wanted is inpt or not (shows or kind == "Mask"):
                 same(found, wanted, name)
                 continue
@@ -502,6 +504,117 @@ def test_numbers_that_change_do_not_recompile() -> None:
         for name in NUMBERS:
             same(found[name], wanted[name], name, 1e-6)
     assert counting.count <= 2
+
+
+#: Functional, and what else tells a call -> its arguments as a function of the form of integers.
+INTEGERS: dict[str, Callable[[Callable[[Any], Any]], tuple[Any, ...]]] = {
+    "center_crop": lambda w: (w(20),),
+    "center_crop-sizes": lambda w: (w([50, 12]),),
+    "crop": lambda w: (w(2), w(-3), w(20), w(30)),
+    "erase": lambda w: (w(3), w(4), w(5), w(6), torch.ones(3, 1, 1)),
+    "five_crop": lambda w: (w([9, 8]),),
+    "gaussian_blur": lambda w: (w([3, 5]), 0.8),
+    "jpeg": lambda w: (w(50),),
+    "pad": lambda w: (w([2, -3]), w(7)),
+    "permute_channels": lambda w: (w([-1, 0, -2]),),
+    "posterize": lambda w: (w(3),),
+    "resize": lambda w: (w([30, 31]),),
+    "resize-side": lambda w: (w(25), "bilinear", w(40)),
+    "resized_crop": lambda w: (w(3), w(4), w(20), w(30), w([15, 16])),
+    "ten_crop": lambda w: (w([9, 10]),),
+}
+
+
+@pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
+def test_forms_of_numbers(graph: bool) -> None:
+    """Numbers of NumPy, and a tensor of one number for one image, give what Python's numbers give."""
+    real, levels = picture(REAL), picture()
+    numpy, tensor = np.float32(0.75), torch.tensor([0.75])
+    forms: dict[str, tuple[Any, Any]] = {
+        "a tensor, and integers of NumPy": (
+            tensor,
+            lambda v: np.array(v) if isinstance(v, list) else np.int64(v),
+        ),
+        "a number of NumPy, and integer tensors": (numpy, torch.tensor),
+    }
+    integers = INTEGERS
+    if graph:  # which takes NumPy's numbers for tensors, and much time for integers that it does not know
+        forms.popitem()
+        integers = {name: INTEGERS[name] for name in ("crop", "erase", "pad", "permute_channels", "resize")}
+    for form, (number, integer) in forms.items():
+        reals = {name: arguments(number) for name, arguments in NUMBERS.items()}
+        whole = {name: arguments(integer) for name, arguments in integers.items()}
+
+        def call(real: Tensor, levels: Tensor, reals: Any = reals, whole: Any = whole) -> Any:
+            return calls_with(reals)(real), calls_with(whole)(levels)
+
+        found = (compiled("aot_eager", None)(call) if graph else call)(real, levels)
+        wanted = (
+            calls_with({name: arguments(0.75) for name, arguments in NUMBERS.items()})(real),
+            calls_with({name: arguments(lambda v: v) for name, arguments in integers.items()})(levels),
+        )
+        for mine, theirs in zip(found, wanted, strict=True):
+            for name, value in theirs.items():
+                same(mine[name], value, f"{name} with {form}", 1e-6)
+
+
+_POINTS = [[0, 0], [9, 0], [9, 9], [0, 9]]
+#: A call that is refused -> its arguments, and what a graph says; eager mode says it in torchvision's words, if any.
+REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "adjust_brightness": (("a",), "brightness_factor must be a number or a Tensor, got 'a'"),
+    "adjust_brightness-range": ((-0.5,), "brightness_factor must be from 0 on, got -0.5"),
+    "adjust_hue": ((0.75,), "hue_factor must be from -0.5 to 0.5, got 0.75"),
+    "affine": ((1.0, 3, 1.0, 0.0), "translate must be a sequence of 2 numbers, got 3"),
+    "affine-scale": ((1.0, [0, 0], 0, 0.0), "scale must be a number above 0, got 0"),
+    "center_crop": (([5.0, 6.0],), "output_size must be an integer, got float 5.0"),
+    "crop": ((1.0, 2, 3, 4), "top must be an integer, got float 1.0"),
+    "erase": ((-1, 0, 2, 2, torch.zeros(3, 2, 2)), "i must be from 0 on, got -1"),
+    "erase-v": (
+        (0, 0, 2, 2, torch.zeros(3, 5, 2)),
+        "v must have a shape that broadcasts to (3, 2, 2), got (3, 5, 2)",
+    ),
+    "five_crop": ((99,), "size must be at most (40, 52), got (99, 99)"),
+    "gaussian_blur": ((4,), "kernel_size must be odd and positive, got (4, 4)"),
+    "gaussian_blur-sigma": ((5, -1.0), "sigma must be above 0, got -1.0"),
+    "normalize": (([0.5, 0.5], [1.0, 1.0]), "mean must have 1 number or 3, one for each channel, got 2"),
+    "normalize-std": (([0.5], [0.0]), "std must not be 0, got 0"),
+    "pad": (("a",), "padding must be an integer, got str a"),
+    "permute_channels": (([3, 0, 1],), "permutation must be from -3 to 2, got 3"),
+    "perspective": (
+        (_POINTS[:3], _POINTS),
+        "startpoints must be 4 points (x, y), or those of each sample, got shape (3, 2)",
+    ),
+    "perspective-coefficients": (
+        (None, None, "bilinear", None, [1.0] * 7),
+        "coefficients must be 8 numbers, or those of each sample, got shape (7,)",
+    ),
+    "posterize": ((9,), "bits must be an integer in [0, 8], got 9"),
+    "resize": ((5.0,), "size must be an integer, got float 5.0"),
+    "resize-sides": (([1, 2, 3],), "size must be an integer, or a sequence of 1 or 2, got 3"),
+    "resize-interpolation": ((5, "cubic"), "interpolation must be one of 'nearest', 'nearest-exact', "),
+    "rotate": (("30",), "angle must be a number or a Tensor, got '30'"),
+    "rotate-interpolation": (
+        (30, "lanczos"),
+        "interpolation must be nearest, bilinear or bicubic, got lanczos",
+    ),
+    "solarize": ((None,), "threshold must be a number or a Tensor, got None"),
+}
+
+
+def test_refusals() -> None:
+    """A graph shows the text of an error, not dynamo's report of it."""
+    image = picture(REAL)
+    for name, (args, text) in REFUSED.items():
+        function = getattr(F, name.partition("-")[0])
+        call = _call(function, args)
+        with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)):
+            call(image)
+        torch.compiler.reset()
+        with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+            compiled("aot_eager", None)(call)(image)
+        assert str(caught.value).startswith(f"{function.__name__}: {text}"), (name, str(caught.value)[:200])
+    with pytest.raises(TypeError, match=r"^invert: Functional F.invert supports inputs of type"):
+        compiled("aot_eager", None)(F.invert)(tv_tensors.Mask(picture()[0]))
 
 
 def test_functionals_by_inductor() -> None:

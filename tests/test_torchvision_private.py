@@ -78,7 +78,6 @@ def test_functions() -> None:
     assert torchvision_private.interpolation_mode(2) is InterpolationMode.BILINEAR
     assert torchvision_private.size_after_resize((10, 20), 5, None) == [5, 10]
     assert list(torchvision_private.pad_sides([1, 2])) == [1, 1, 2, 2]
-    assert list(torchvision_private.crop_size(3)) == [3, 3]
     fills = v2.Pad(1, fill={tv_tensors.Mask: 3, "others": 5})
     assert (
         torchvision_private.fill_of(fills, tv_tensors.Mask) == 3

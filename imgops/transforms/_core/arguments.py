@@ -95,6 +95,48 @@ def one_number(
     raise (ValueError if known else TypeError)(f"{name_of(owner)}: {must}, got {_check.shown(value)}")
 
 
+def scalar(
+    op: str, name: str, value: Any, low: float | None = None, high: float | None = None
+) -> float | Tensor:
+    """Check an argument of a functional that is a number or a tensor, in a graph too, and return it."""
+    if isinstance(value, Tensor):
+        return value
+    must = f"{name} must be a number or a Tensor"
+    if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
+        _check.fail(TypeError, op, must, _check.shown(value))
+    if (low is not None and value < low) or (high is not None and not value <= high):
+        bounds = f"from {low} on" if high is None else f"from {low} to {high}"
+        got = int(value) if isinstance(value, (int, torch.SymInt)) else float(value)
+        _check.fail(ValueError, op, f"{name} must be {bounds}", got)
+    return value  # type: ignore[return-value]
+
+
+def integer(op: str, name: str, value: Any) -> int:
+    """Return an argument of a functional that is an integer; a tensor of one is read, in a graph too."""
+    if type(value) is int:
+        return value
+    if isinstance(value, Tensor) and value.numel() == 1 and is_integral(value):
+        return value.item()  # type: ignore[return-value]
+    return _check.integer(op, f"{name} must be an integer", value)
+
+
+def integers(op: str, name: str, value: Any, counts: Sequence[int]) -> list[int]:
+    """Return an argument of a functional that is an integer, a sequence of integers, or a tensor of them."""
+    if type(value) in (tuple, list) and len(value) in counts and _check.all_int(value):
+        return list(value)
+    if isinstance(value, Tensor) and value.ndim == 1:
+        value = value.unbind()
+    each = value if isinstance(value, (tuple, list)) else (value,)
+    if len(each) not in counts:
+        listed = " or ".join(map(str, counts))
+        _check.fail(ValueError, op, f"{name} must be an integer, or a sequence of {listed}", len(each))
+    return [integer(op, name, v) for v in each]
+
+
+def is_integral(value: Tensor) -> bool:
+    return not (value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool)
+
+
 def switch(owner: Any, name: str, value: Any) -> bool:
     return _check.switch(name_of(owner), name, value)
 

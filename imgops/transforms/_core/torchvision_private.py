@@ -35,9 +35,15 @@ FIRST_FUNCTIONS = (first_functional, _functional_pil, _functional_tensor)
 DEFAULT_TYPES = transform_base.Transform._transformed_types
 
 
+_INTERPOLATIONS = {mode.value: mode for mode in InterpolationMode}
+
+
 def interpolation_mode(interpolation: Any) -> InterpolationMode:
     if isinstance(interpolation, str):  # torchvision accepts names from 0.29 on
-        return InterpolationMode(interpolation)
+        if interpolation not in _INTERPOLATIONS:  # a graph does not show what an Enum raises
+            names = ", ".join(map(repr, _INTERPOLATIONS))
+            raise ValueError(f"interpolation must be one of {names}, got {interpolation!r}")
+        return _INTERPOLATIONS[interpolation]
     return v2_geometry._check_interpolation(interpolation)
 
 
@@ -80,7 +86,7 @@ def run_first_version(
 
 
 def two_shears(shear: Any) -> Sequence[Any]:
-    if isinstance(shear, (int, float)):
+    if not isinstance(shear, (list, tuple)):
         return shear, 0.0
     return (*shear, *shear) if len(shear) == 1 else shear
 
@@ -88,10 +94,6 @@ def two_shears(shear: Any) -> Sequence[Any]:
 def pad_sides(padding: Any) -> list[int]:
     """Return the padding as left, right, top and bottom."""
     return v2_geometry._parse_pad_padding(padding)
-
-
-def crop_size(size: Any) -> list[int]:
-    return v2_geometry._parse_five_crop_size(size)
 
 
 def set_fill(transform: Any, fill: Any) -> None:

@@ -17,7 +17,7 @@ import imgops
 from imgops import _check
 from imgops._packed import PackedImages
 from imgops._torch_private import raise_error
-from imgops.transforms._core.arguments import check_held
+from imgops.transforms._core.arguments import check_held, integer, integers, is_integral, scalar
 
 
 def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tensor:
@@ -36,7 +36,8 @@ def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tenso
         Image of the same shape and dtype.
     """
     require_one_or_three("adjust_brightness", image)
-    return imgops.adjust_brightness(image, require_not_negative("brightness_factor", brightness_factor))
+    factor = scalar("adjust_brightness", "brightness_factor", brightness_factor, 0)
+    return imgops.adjust_brightness(image, factor)
 
 
 def adjust_contrast(image: Tensor, contrast_factor: float | Tensor) -> Tensor:
@@ -56,7 +57,8 @@ def adjust_contrast(image: Tensor, contrast_factor: float | Tensor) -> Tensor:
         Image of the same shape and dtype.
     """
     require_one_or_three("adjust_contrast", image)
-    return imgops.adjust_contrast(image, require_not_negative("contrast_factor", contrast_factor))
+    factor = scalar("adjust_contrast", "contrast_factor", contrast_factor, 0)
+    return imgops.adjust_contrast(image, factor)
 
 
 def adjust_saturation(image: Tensor, saturation_factor: float | Tensor) -> Tensor:
@@ -75,7 +77,8 @@ def adjust_saturation(image: Tensor, saturation_factor: float | Tensor) -> Tenso
         Image of the same shape and dtype.
     """
     require_one_or_three("adjust_saturation", image)
-    return imgops.adjust_saturation(image, require_not_negative("saturation_factor", saturation_factor))
+    factor = scalar("adjust_saturation", "saturation_factor", saturation_factor, 0)
+    return imgops.adjust_saturation(image, factor)
 
 
 def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
@@ -95,13 +98,8 @@ def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
         Image of the same shape and dtype.
     """
     require_one_or_three("adjust_sharpness", image)
-    return imgops.adjust_sharpness(image, require_not_negative("sharpness_factor", sharpness_factor))
-
-
-def require_not_negative(name: str, value: float | Tensor) -> float | Tensor:
-    if not isinstance(value, Tensor) and value < 0:
-        raise_error(ValueError, f"{name} ({value}) is not non-negative.")
-    return value
+    factor = scalar("adjust_sharpness", "sharpness_factor", sharpness_factor, 0)
+    return imgops.adjust_sharpness(image, factor)
 
 
 def require_one_or_three(op: str, image: Tensor | PackedImages) -> None:
@@ -125,10 +123,8 @@ def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    if not isinstance(hue_factor, Tensor) and not -0.5 <= hue_factor <= 0.5:
-        raise_error(ValueError, f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
     require_one_or_three("adjust_hue", image)
-    return imgops.adjust_hue(image, hue_factor)
+    return imgops.adjust_hue(image, scalar("adjust_hue", "hue_factor", hue_factor, -0.5, 0.5))
 
 
 def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1) -> Tensor:
@@ -148,7 +144,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    return imgops.adjust_gamma(image, require_not_negative("gamma", gamma), gain)
+    return imgops.adjust_gamma(image, scalar("adjust_gamma", "gamma", gamma, 0), gain)
 
 
 def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
@@ -166,10 +162,11 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     Tensor, tv_tensor or PIL image
         Gray image ``(..., num_output_channels, H, W)``.
     """
-    if num_output_channels not in (1, 3):
+    count = integer("rgb_to_grayscale", "num_output_channels", num_output_channels)
+    if count not in (1, 3):
         must = "rgb_to_grayscale: num_output_channels must be 1 or 3"
-        raise_error(ValueError, f"{must}, got {num_output_channels}")
-    return imgops.grayscale(image, num_output_channels)
+        raise_error(ValueError, f"{must}, got {_check.number(count)}")
+    return imgops.grayscale(image, count)
 
 
 def grayscale_to_rgb(image: Tensor) -> Tensor:
@@ -203,14 +200,22 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    if len(permutation) != image.shape[-3]:
-        must = f"permutation must have {_check.number(image.shape[-3])} numbers, one for each channel"
-        raise_error(ValueError, f"permute_channels: {must}, got {len(permutation)}")
+    op, channels = "permute_channels", image.shape[-3]
+    if isinstance(permutation, (list, tuple)) and any(isinstance(p, Tensor) for p in permutation):
+        permutation = torch.stack([torch.as_tensor(place, device="cpu") for place in permutation])
+    if len(permutation) != channels or (isinstance(permutation, Tensor) and not is_integral(permutation)):
+        must = f"{op}: permutation must have {_check.number(channels)} integers, one for each channel"
+        raise_error(ValueError, f"{must}, got {len(permutation)}")
     if isinstance(permutation, Tensor):
-        order = permutation.to(torch.int64)
+        order = torch.where(permutation < 0, permutation + channels, permutation)
     else:
-        order = _check.integers_tensor("permute_channels", "permutation", permutation)
-    return image.index_select(-3, order.to(image.device, non_blocking=True))
+        places = [integer(op, "permutation", place) for place in permutation]
+        for place in places:
+            if _check.violates(-channels <= place) or _check.violates(place < channels):
+                must = f"permutation must be from {_check.number(-channels)} to {_check.number(channels - 1)}"
+                raise_error(IndexError, f"{op}: {must}, got {_check.number(place)}")
+        order = _check.integers_tensor(op, "permutation", [p + channels if p < 0 else p for p in places])
+    return image.index_select(-3, order.to(image.device, torch.int64, non_blocking=True))
 
 
 def invert(image: Tensor) -> Tensor:
@@ -249,8 +254,8 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
 
 
 def require_bits(bits: int | Tensor) -> None:
-    if not isinstance(bits, Tensor) and not (isinstance(bits, int) and 0 <= bits <= 8):
-        raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {bits}")
+    if not isinstance(bits, Tensor) and not (isinstance(bits, (int, torch.SymInt)) and 0 <= bits <= 8):
+        raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {_check.shown(bits)}")
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
@@ -268,6 +273,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
+    scalar("solarize", "threshold", threshold)
     require_threshold(image, threshold)
     return imgops.solarize(image, threshold)
 
@@ -327,26 +333,20 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
         Odd width and height of the kernel; one number is both.
     sigma : float, sequence of float or Tensor, optional
         Standard deviations along x and y, above 0; by default 0.3 ((size - 1) / 2 - 1) + 0.8. A tensor has
-        one number, or one per sample.
+        one number, a pair of shape ``(2,)`` for x and y, or one pair per sample ``(..., 2)``.
 
     Returns
     -------
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    sizes = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+    sizes = (integers("gaussian_blur", "kernel_size", kernel_size, (1, 2)) * 2)[:2]
     if isinstance(sigma, (list, tuple)) and len(sigma) == 1:
         sigma = sigma[0]
-    values = (
-        []
-        if sigma is None or isinstance(sigma, Tensor)
-        else [sigma]
-        if isinstance(sigma, (int, float))
-        else sigma
-    )
-    for value in values:
-        if value <= 0.0:
-            raise_error(ValueError, f"sigma should have positive values. Got {sigma}")
+    for value in sigma if isinstance(sigma, (list, tuple)) else [sigma]:
+        number = 1.0 if value is None else scalar("gaussian_blur", "sigma", value)
+        if not isinstance(number, Tensor) and number <= 0:
+            raise_error(ValueError, f"gaussian_blur: sigma must be above 0, got {float(number)}")
     if sigma is None:  # OpenCV has tables of its own for small kernels
         sigma = [0.15 * size + 0.35 for size in sizes]
     return imgops.gaussian_blur(image, sizes, sigma)
@@ -360,9 +360,9 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     inpt : Tensor, tv_tensor or PIL image
         Image or batch ``(..., C, H, W)``, of any dtype.
     i, j : int
-        Row and column of the upper left corner.
+        Row and column of the upper left corner, from 0 on.
     h, w : int
-        Size of the rectangle.
+        Size of the rectangle, of which only the part inside the image counts.
     v : Tensor
         Values that broadcast to ``(..., C, h, w)``.
     inplace : bool
@@ -373,10 +373,19 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
+    if not _check.all_int((i, j, h, w)):
+        i, j, h, w = (integer("erase", name, value) for name, value in zip("ijhw", (i, j, h, w), strict=True))
+    for name, value in (("i", i), ("j", j), ("h", h), ("w", w)):
+        if _check.violates(value >= 0):
+            raise_error(ValueError, f"erase: {name} must be from 0 on, got {_check.number(value)}")
     if not isinstance(v, Tensor):
         check_held("erase", "v", v, image.dtype)
         v = _check.real("erase", "v", v).to(image.device)
-    source = v.to(image.dtype).expand(*image.shape[:-2], h, w)
+    size = (*image.shape[:-2], h, w)
+    if not _check.broadcasts(v.shape, size):
+        must = f"erase: v must have a shape that broadcasts to {_check.written(size)}"
+        raise_error(ValueError, f"{must}, got {_check.written(v.shape)}")
+    source = v.to(image.dtype).expand(size)
     return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
 
 
@@ -395,6 +404,8 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
+    if not isinstance(quality, Tensor):
+        scalar("jpeg", "quality", integer("jpeg", "quality", quality), 1, 100)
     return imgops.jpeg(image, quality)
 
 
@@ -417,12 +428,18 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
+    numbers: list[Any] = [mean, std]
+    for name, values in zip(("mean", "std"), numbers, strict=True):
+        channels = image.shape[-3] if image.ndim > 2 else 1
+        if isinstance(values, (tuple, list)) and len(values) != 1 and channels not in (1, len(values)):
+            must = f"normalize: {name} must have 1 number or {_check.number(channels)}, one for each channel"
+            raise_error(ValueError, f"{must}, got {len(values)}")
     if torch.compiler.is_compiling():  # torchvision's conversion to tensors would fix the numbers
-        if not isinstance(std, Tensor) and any(_check.violates(value != 0) for value in std):
-            raise_error(ValueError, f"normalize: std must not have a 0, got {std}")
-        tensors: Any = (_check.real("normalize", n, v) for n, v in (("mean", mean), ("std", std)))
-        return reference.normalize_image(image, *tensors, inplace)
-    return reference.normalize_image(image, list(mean), list(std), inplace)
+        each = std if isinstance(std, (tuple, list)) else [std]
+        if any(not isinstance(value, Tensor) and value == 0 for value in each):
+            raise_error(ValueError, "normalize: std must not be 0, got 0")
+        numbers = [_check.real("normalize", "mean and std", values) for values in numbers]
+    return reference.normalize_image(image, *numbers, inplace)
 
 
 def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = False) -> Tensor:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
@@ -13,6 +14,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
 from imgops import _subclass
+from imgops._torch_private import raise_error
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _color, _geometry
@@ -50,6 +52,8 @@ KERNELS: dict[str, Function] = {
 }
 #: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
+#: Functionals of torchvision that take a tensor in addition to the image.
+_TAKE_TENSORS = ("elastic", "erase")
 _ARITHMETIC = ("to_dtype", "normalize", "uniform_temporal_subsample")
 _IMAGES = (tv_tensors.Image, tv_tensors.Video)
 _BUILTIN = frozenset(
@@ -99,20 +103,48 @@ def _images(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
+        args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
-        if is_ours and (name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))):
-            try:
-                out = work(plain, *args, **keywords)
-            except (TypeError, ValueError, IndexError):
-                _refuse_in_torchvisions_words(name, plain, args, keywords)
-                raise
-        else:
-            out = torchvision_private.kernel_of(theirs, Tensor)(plain, *args, **keywords)
+        is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
+        kernel = work if is_ours else torchvision_private.kernel_of(theirs, Tensor)
+        try:
+            out = kernel(plain, *args, **keywords)
+        except (TypeError, ValueError, IndexError):
+            _refuse_in_torchvisions_words(name, plain, args, keywords)
+            raise
         if plain is inpt:
             return out
         return tuple(wrap_like(o, inpt) for o in out) if isinstance(out, tuple) else wrap_like(out, inpt)
 
     return call
+
+
+#: The types of arguments that have one form only.
+_SIMPLE = frozenset((int, float, bool, str, type(None), torch.dtype, InterpolationMode))
+
+
+def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool) -> tuple[Any, Any]:
+    """Return arguments as Python's numbers and tensors, without NumPy's types.
+
+    A tensor of one number per sample becomes one number if there is a single image.
+    """
+    if not keywords and _SIMPLE.issuperset(map(type, args)):
+        return args, keywords
+
+    def own(value: Any) -> Any:
+        if type(value) in _SIMPLE:
+            return value
+        if isinstance(value, (list, tuple)):
+            return value if _SIMPLE.issuperset(map(type, value)) else [own(v) for v in value]
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, np.ndarray):  # in a graph, numbers of NumPy are arrays
+            value = torch.as_tensor(value, device="cpu")
+        if is_single and isinstance(value, Tensor) and value.shape == (1,):
+            return value.reshape(())
+        return value
+
+    return tuple([own(value) for value in args]), {name: own(value) for name, value in keywords.items()}
 
 
 def is_empty(image: Tensor) -> bool:
@@ -123,13 +155,14 @@ def is_empty(image: Tensor) -> bool:
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
     """Raise torchvision's error for a call that imgops refuses, if torchvision refuses it too.
 
-    The result of torchvision's call is not used. This function is not called in a graph, nor with arguments
-    that only imgops accepts: tensors of one number per sample.
+    The result of torchvision's call is not used. This function does nothing in a graph, nor with arguments
+    that only imgops accepts: tensors of numbers.
     """
     values = (*args, *keywords.values())
-    if not _subclass.in_graph() and not any(isinstance(v, Tensor) and v.ndim < 2 for v in values):
-        kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
-        kernel(image.clone(), *args, **keywords)  # a copy, because some kernels write in place
+    if _subclass.in_graph() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
+        return
+    kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
+    kernel(image.clone(), *args, **keywords)  # a copy, because some kernels write in place
 
 
 def _masks(name: str) -> Function:
@@ -141,6 +174,7 @@ def _masks(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         mask = _subclass.plain(inpt)
+        args, keywords = _own_forms(args, keywords, mask.ndim < 4)
         if name in _NEEDS_PIXELS and is_empty(mask):
             return torchvision_private.kernel_of(getattr(reference, name), type(inpt))(
                 inpt, *args, **keywords
@@ -216,7 +250,13 @@ def _functional(name: str) -> Function:
 
     def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
         kernel = kernels[Tensor] if type(inpt) is Tensor else own_kernel(call, type(inpt))
-        return (kernel or theirs)(inpt, *args, **keywords)
+        if not torch.compiler.is_dynamo_compiling():
+            return (kernel or theirs)(inpt, *args, **keywords)
+        try:
+            return (kernel or theirs)(inpt, *args, **keywords)
+        except Exception as error:  # dynamo would not show its text
+            text = str(error)
+            raise_error(type(error), text if text.startswith(name) else f"{name}: {text}")
 
     first, *others = inspect.signature(work, eval_str=True).parameters.values()
     own_name = next(iter(inspect.signature(theirs).parameters))

@@ -6,12 +6,13 @@ a tensor of one number per sample.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -19,7 +20,7 @@ import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import raise_error
 from imgops.transforms._core import operators, torchvision_private
-from imgops.transforms._core.arguments import name_of, one_number
+from imgops.transforms._core.arguments import integer, integers, name_of, scalar
 from imgops.transforms.functional import _matrices
 
 Interpolation = Any  # an InterpolationMode, its name, or PIL's number
@@ -57,8 +58,11 @@ def _interpolation_name(op: str, interpolation: Interpolation) -> str:
 def color_of(fill: Fill) -> Any:
     if fill is None:
         return 0
-    if isinstance(fill, (list, tuple)) and len(fill) == 1:
-        return fill[0]
+    if isinstance(fill, (list, tuple)):
+        if len(fill) == 1:
+            return fill[0]
+        if any(isinstance(value, Tensor) for value in fill):
+            return _check.real("pad", "fill", fill)
     return fill
 
 
@@ -92,10 +96,25 @@ def resize(
     """
     height, width = image.shape[-2:]
     require_antialias(interpolation, antialias)
-    size = torchvision_private.size_after_resize((height, width), size, max_size)
+    size = _size_after_resize(height, width, size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know the sizes
         return image
     return resize_to(image, size, interpolation, antialias)
+
+
+def _size_after_resize(height: int, width: int, size: Any, max_size: Any) -> list[int]:
+    """Check the arguments of ``resize``, and return the height and width of the result."""
+    if size is not None:
+        size = integers("resize", "size", size, (1, 2))
+    if max_size is not None:
+        max_size = integer("resize", "max_size", max_size)
+    is_pair = size is not None and len(size) == 2
+    if torch.compiler.is_compiling() and (
+        max_size is None if size is None else is_pair and max_size is not None
+    ):
+        must = "resize: max_size must be an integer if size is None, and None if size is a height and a width"
+        raise_error(ValueError, f"{must}, got {_check.number(max_size)}")
+    return torchvision_private.size_after_resize((height, width), size, max_size)
 
 
 def require_antialias(interpolation: Interpolation, antialias: bool | None) -> None:
@@ -134,7 +153,7 @@ def resize_labels(
     antialias: bool | None = True,
 ) -> Tensor:
     height, width = mask.shape[-2:]
-    wanted = torchvision_private.size_after_resize((height, width), size, max_size)
+    wanted = _size_after_resize(height, width, size, max_size)
     if not _subclass.in_graph() and (height, width) == tuple(wanted):
         return mask
     return resize_labels_to(mask, wanted, interpolation)
@@ -187,7 +206,13 @@ def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     Tensor, tv_tensor or PIL image
         Rectangle ``(..., C, height, width)``.
     """
-    return imgops.crop(image, (left, top, left + width, top + height))
+    return imgops.crop(image, _box("crop", top, left, height, width))
+
+
+def _box(op: str, top: Any, left: Any, height: Any, width: Any) -> tuple[int, int, int, int]:
+    names = ("top", "left", "height", "width")
+    top, left, height, width = map(partial(integer, op), names, (top, left, height, width))
+    return left, top, left + width, top + height
 
 
 def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
@@ -205,20 +230,15 @@ def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
     Tensor, tv_tensor or PIL image
         Center of the input.
     """
-    height, width = _size_of_crop(output_size)
+    height, width = _size_of_crop("center_crop", "output_size", output_size)
     left, top = center_offset(image.shape[-1], width), center_offset(image.shape[-2], height)
     return imgops.crop(image, (left, top, left + width, top + height))
 
 
-def _size_of_crop(output_size: Any) -> tuple[Any, Any]:
-    """Return the height and width of a center crop, as torchvision reads them."""
-    if isinstance(output_size, (numbers.Number, torch.SymInt)):
-        size = output_size if isinstance(output_size, (int, torch.SymInt)) else int(output_size)  # type: ignore[call-overload]
-        return size, size
-    if len(output_size) > 2:
-        must = "center_crop: output_size must be a number, or one or two numbers"
-        raise_error(ValueError, f"{must}, got {tuple(output_size)}")
-    return (*output_size, *output_size)[:2]  # type: ignore[return-value]
+def _size_of_crop(op: str, name: str, size: Any) -> list[int]:
+    """Return the height and width of a crop; torchvision takes one number that is a float."""
+    whole = int(size) if isinstance(size, (float, torch.SymFloat)) else size
+    return (integers(op, name, whole, (1, 2)) * 2)[:2]
 
 
 def center_offset(size: int, wanted: int) -> int:
@@ -252,9 +272,9 @@ def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
     Tensor, tv_tensor or PIL image
         Crops: top left, top right, bottom left, bottom right, center.
     """
-    high, wide = torchvision_private.crop_size(size)
+    high, wide = _size_of_crop("five_crop", "size", size)
     height, width = image.shape[-2:]
-    if wide > width or high > height:
+    if _check.violates(wide <= width) or _check.violates(high <= height):
         must = f"five_crop: size must be at most {_check.written((height, width))}"
         raise_error(ValueError, f"{must}, got {_check.written((high, wide))}")
     corners = [(0, 0), (0, width - wide), (height - high, 0), (height - high, width - wide)]
@@ -313,10 +333,10 @@ def resized_crop(
     Tensor, tv_tensor or PIL image
         Rectangle of the new size.
     """
-    box = left, top, left + width, top + height
-    if left < 0 or top < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
+    box = _box("resized_crop", top, left, height, width)
+    if box[0] < 0 or box[1] < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
-    wanted = torchvision_private.size_after_resize((height, width), size, None)
+    wanted = _size_after_resize(box[3] - box[1], box[2] - box[0], size, None)
     return crop_boxes(image, box, wanted, interpolation, antialias)
 
 
@@ -330,7 +350,7 @@ def resized_crop_labels(
     interpolation: Interpolation = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
 ) -> Tensor:
-    return resize_labels(imgops.crop(mask, (left, top, left + width, top + height)), size)
+    return resize_labels(imgops.crop(mask, _box("resized_crop", top, left, height, width)), size)
 
 
 def crop_boxes(
@@ -374,15 +394,15 @@ def pad(
     Tensor, tv_tensor or PIL image
         Padded input.
     """
-    left, right, top, bottom = torchvision_private.pad_sides(padding)
-    sides = (left, top, right, bottom)
+    sides: Any = (integers("pad", "padding", padding, (1, 2, 4)) * 4)[:4]
+    left, top, right, bottom = sides
     color = color_of(fill)
     if padding_mode == "constant" and not _subclass.in_graph() and type(color) in (int, float) and color == 0:
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
-    if all(isinstance(side, int) and side >= 0 for side in sides):
-        return imgops.pad(image, sides, padding_mode, color_of(fill))
-    grown = imgops.pad(image, tuple(max(side, 0) for side in sides), padding_mode, color_of(fill))
-    left, top, right, bottom = (max(-side, 0) for side in sides)
+    if all(guard_or_false(side >= 0) for side in sides):  # a compiler may not know the sides
+        return imgops.pad(image, sides, padding_mode, color)
+    grown = imgops.pad(image, tuple(torch.sym_max(side, 0) for side in sides), padding_mode, color)
+    left, top, right, bottom = (torch.sym_max(-side, 0) for side in sides)
     return imgops.crop(grown, (left, top, grown.shape[-1] - right, grown.shape[-2] - bottom))
 
 
@@ -465,20 +485,30 @@ def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: 
     number, sequence = (int, float, torch.SymInt, torch.SymFloat, Tensor), (list, tuple)
     pairs = ((translate, (2,)), (shear, (1, 2)), (center, (2,)))
     is_pair = [isinstance(value, sequence) and len(value) in lengths for value, lengths in pairs]
+    is_shear = isinstance(shear, number) and (not isinstance(shear, Tensor) or shear.ndim == 0)
     for argument, value, must, is_right in (
         ("angle", angle, "a number", isinstance(angle, number)),
         ("translate", translate, "a sequence of 2 numbers", is_pair[0]),
+        ("scale", scale, "a number above 0", isinstance(scale, number)),
         ("scale", scale, "a number above 0", isinstance(scale, Tensor) or scale > 0),
-        ("shear", shear, "a number or a sequence of 1 or 2", isinstance(shear, number) or is_pair[1]),
+        ("shear", shear, "a number or a sequence of 1 or 2", is_shear or is_pair[1]),
         ("center", center, "a sequence of 2 numbers", center is None or is_pair[2]),
     ):
         if not is_right:
-            kind = ValueError if isinstance(value, (*number, *sequence)) else TypeError
-            raise_error(kind, f"affine: {argument} must be {must}, got {value}")
+            is_value = isinstance(value, sequence) or (argument == "scale" and isinstance(value, number))
+            kind = ValueError if is_value else TypeError
+            raise_error(kind, f"affine: {argument} must be {must}, got {_check.shown(value)}")
 
 
-def warp(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill, size: Any = None) -> Tensor:
-    name = _interpolation_name("affine", interpolation)
+def warp(
+    image: Tensor,
+    matrix: Tensor,
+    interpolation: Interpolation,
+    fill: Fill,
+    size: Any = None,
+    op: str = "affine",
+) -> Tensor:
+    name = _interpolation_name(op, interpolation)
     out = imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", color_of(fill))
     return _round_to_dtype(out, image)
 
@@ -514,6 +544,9 @@ def rotate(
         Rotated input.
     """
     height, width = image.shape[-2:]
+    scalar("rotate", "angle", angle)
+    if center is not None and len(center) != 2:
+        raise_error(ValueError, f"rotate: center must be a sequence of 2 numbers, got {len(center)}")
     if not isinstance(angle, Tensor) and center is None and angle % 90 == 0:
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
@@ -540,7 +573,7 @@ def turn(
     matrix = rotation_matrix(angle, center, height, width)
     if size is not None:
         matrix = _matrices.shift_matrix(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
-    return warp(image, matrix, interpolation, fill, size)
+    return warp(image, matrix, interpolation, fill, size, "rotate")
 
 
 def rotate_annotations(
@@ -660,7 +693,7 @@ def elastic(
 
 
 def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:
-    if video.ndim < 4 or (num_samples and video.shape[-4] == 0):
+    if video.ndim < 4 or (video.shape[-4] == 0 and num_samples):
         must = f"{name_of(owner)}: video must be (..., T, C, H, W) with at least one frame"
         raise_error(ValueError, f"{must}, got shape {_check.written(video.shape)}")
 
@@ -680,12 +713,17 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     Tensor, tv_tensor or PIL image
         Video ``(..., num_samples, C, H, W)``.
     """
-    """Take evenly spaced frames, in whole numbers; torchvision's rounded steps end a frame early."""
+    # In whole numbers: torchvision's rounded steps end a frame early.
     name = "uniform_temporal_subsample"
-    one_number(name, "num_samples", num_samples, 0, whole=True)
-    require_frames(name, video, num_samples)
-    steps = torch.arange(num_samples, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
-    return video.index_select(-4, steps // max(num_samples - 1, 1))
+    count = integer(name, "num_samples", num_samples)
+    if _check.violates(count >= 0):
+        raise_error(
+            ValueError, f"{name}: num_samples must be an integer from 0 on, got {_check.number(count)}"
+        )
+    require_frames(name, video, count)
+    steps = torch.arange(count, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
+    last: Any = torch.sym_max(count - 1, 1)
+    return video.index_select(-4, steps // last)
 
 
 #: The functionals whose boxes and keypoints torchvision moves to other places than the pixels.

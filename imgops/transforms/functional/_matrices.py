@@ -31,12 +31,18 @@ def affine(
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
     in_graph = torch.compiler.is_compiling()  # the numbers may be symbols there: no guard may depend on them
     if any(isinstance(v, Tensor) for v in (*values, *middle)):
-        x, y = (_check.real("affine", "center", v) for v in middle) if in_graph else middle
-        tensors = [_check.real("affine", "parameters", v).to(torch.float64) for v in values]
-        return _stack_rows(_affine_rows(torch, tensors, x, y))
+        x, y = map(_double, middle) if in_graph else middle
+        return _stack_rows(_affine_rows(torch, map(_double, values), x, y))
     if in_graph:
         return _affine_of_numbers(_check.graph_tensor((*values, *middle)))
     return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
+
+
+def _double(value: float | Tensor) -> Tensor:
+    if isinstance(value, Tensor):
+        return value.to(torch.float64)
+    in_graph = torch.compiler.is_compiling()
+    return _check.graph_tensor(value) if in_graph else torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def _affine_rows(m: Any, values: Iterable[Any], x: Any, y: Any) -> tuple[tuple[Any, ...], ...]:
@@ -127,7 +133,9 @@ def perspective(
         if numbers.shape[-1:] != (8,):
             must = "perspective: coefficients must be 8 numbers, or those of each sample"
             raise_error(ValueError, f"{must}, got shape {_check.written(numbers.shape)}")
-        return _forward(numbers.unbind(-1))
+        if torch.compiler.is_compiling() or isinstance(coefficients, Tensor) or numbers.requires_grad:
+            return _forward(numbers.unbind(-1))
+        return _forward(list(coefficients))  # faster with Python's numbers
     if startpoints is None or endpoints is None:
         must = "perspective: startpoints and endpoints must be given, or coefficients"
         raise_error(ValueError, f"{must}, got None")
