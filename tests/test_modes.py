@@ -461,6 +461,7 @@ NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
         [[v, 1], [48, v * 2], [50 - v, 37], [1, 36]],
     ),
     "rotate": lambda v: (v * 10, "bilinear"),
+    "rotate-expand": lambda v: (v * 10, "bilinear", True),
     "rotate-center": lambda v: (11.0, "bilinear", False, [v * 9, 4 - v], v / 2),
     "solarize": lambda v: (v / 2,),
 }
