@@ -109,7 +109,8 @@ def size_after_rotation(
 
 def _size_kernel(out: Tensor, numbers: Tensor, height: int, width: int) -> None:
     angle, *center = numbers.tolist()
-    out.copy_(torch.tensor(size_after_rotation(angle, center or None, height, width), device="cpu"))
+    size = size_after_rotation(angle, center or None, height, width)
+    out.copy_(torch.tensor(size, dtype=torch.int64, device="cpu"))
 
 
 def _size_fake(numbers: Tensor, height: int, width: int) -> Tensor:
