@@ -407,11 +407,12 @@ TENSORS: dict[str, tuple[list[list[float]], Callable[[Tensor], tuple[Any, ...]]]
         [[10.0, 1, 2, 1.1, 3, 4], [-20.0, 2, 0, 0.9, 0, 1]],
         lambda t: (t[:, 0], (t[:, 1], t[:, 2]), t[:, 3], (t[:, 4], t[:, 5]), "bilinear"),
     ),
-    "elastic": ([[0.02], [0.05]], lambda t: (t.reshape(2, 1, 1, 1).expand(2, 40, 52, 2),)),
-    "gaussian_blur": ([[0.7], [1.4]], lambda t: (5, t[:, 0])),
+    "elastic": ([[0.02], [0.05]], lambda t: (t.reshape(-1, 1, 1, 1).expand(-1, 40, 52, 2),)),
+    "gaussian_blur": ([[0.7, 0.9], [1.4, 1.1]], lambda t: (5, t)),
+    "gaussian_blur-pair": ([[0.7, 0.9], [1.4, 1.1]], lambda t: (5, [t[:, 0], t[:, 1]])),
     "perspective": (
         [[2.0, 1, 48, 3, 50, 37, 1, 36], [1.0, 2, 47, 1, 49, 36, 3, 38]],
-        lambda t: ([[0, 0], [51, 0], [51, 39], [0, 39]], t.reshape(2, 4, 2)),
+        lambda t: ([[0, 0], [51, 0], [51, 39], [0, 39]], t.reshape(-1, 4, 2)),
     ),
     "perspective-coefficients": (
         [[1.1, 0.1, -2.0, 0.05, 0.9, 1.0, 1e-3, -1e-3], [0.9, 0, 1.0, 0.02, 1.1, 0, 0, 1e-3]],
@@ -457,6 +458,10 @@ def test_tensor_parameters_in_a_graph(backend: str) -> None:
         return out, {n: v.grad for n, v in leaves.items() if v.grad is not None}
 
     wanted, gradients = run(call)
+    for i in range(len(images)):
+        alone = call(images[i : i + 1], {n: v[i : i + 1] for n, v in rows.items()})
+        for name, value in alone.items():
+            same(value, wanted[name][i : i + 1], name)
     assert set(gradients) == set(TENSORS) - set(NO_GRADIENT)
     found, in_graph = run(torch.compile(call, fullgraph=True, backend=backend))
     for name, value in found.items():
@@ -483,6 +488,7 @@ NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
         [[v, 1], [48, v * 2], [50 - v, 37], [1, 36]],
     ),
     "rotate": lambda v: (v * 10, "bilinear"),
+    "rotate-expand": lambda v: (v * 10, "bilinear", True),
     "rotate-center": lambda v: (11.0, "bilinear", False, [v * 9, 4 - v], v / 2),
     "solarize": lambda v: (v / 2,),
 }

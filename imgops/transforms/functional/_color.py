@@ -202,7 +202,7 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
     """
     op, channels = "permute_channels", image.shape[-3]
     if isinstance(permutation, (list, tuple)) and any(isinstance(p, Tensor) for p in permutation):
-        permutation = torch.stack([torch.as_tensor(place, device="cpu") for place in permutation])
+        permutation = torch.stack([torch.as_tensor(p, dtype=torch.int64, device="cpu") for p in permutation])
     if len(permutation) != channels or (isinstance(permutation, Tensor) and not is_integral(permutation)):
         must = f"{op}: permutation must have {_check.number(channels)} integers, one for each channel"
         raise_error(ValueError, f"{must}, got {len(permutation)}")
@@ -333,7 +333,8 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
         Odd width and height of the kernel; one number is both.
     sigma : float, sequence of float or Tensor, optional
         Standard deviations along x and y, above 0; by default 0.3 ((size - 1) / 2 - 1) + 0.8. A tensor has
-        one number, a pair of shape ``(2,)`` for x and y, or one pair per sample ``(..., 2)``.
+        one number, a pair ``(2,)`` for x and y, or one pair per sample ``(..., 2)``; in a sequence of two, a
+        tensor has one number, or one per sample.
 
     Returns
     -------
@@ -349,6 +350,9 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
             raise_error(ValueError, f"gaussian_blur: sigma must be above 0, got {float(number)}")
     if sigma is None:  # OpenCV has tables of its own for small kernels
         sigma = [0.15 * size + 0.35 for size in sizes]
+    elif isinstance(sigma, (list, tuple)) and any(isinstance(value, Tensor) for value in sigma):
+        each = [_check.real("gaussian_blur", "sigma", value).to(torch.float64) for value in sigma]
+        sigma = torch.stack(torch.broadcast_tensors(*each), -1)
     return imgops.gaussian_blur(image, sizes, sigma)
 
 

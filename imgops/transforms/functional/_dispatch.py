@@ -139,7 +139,7 @@ def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool)
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray):  # in a graph, numbers of NumPy are arrays
-            value = torch.as_tensor(value, device="cpu")
+            value = torch.from_numpy(value)
         if is_single and isinstance(value, Tensor) and value.shape == (1,):
             return value.reshape(())
         return value

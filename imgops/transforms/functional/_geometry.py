@@ -551,7 +551,10 @@ def rotate(
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
-    size = _matrices.size_after_rotation(float(angle), center, height, width) if expand else None
+    if expand and isinstance(angle, Tensor) and angle.numel() != 1:
+        must = "rotate: angle must be one number if expand is True"
+        raise_error(ValueError, f"{must}, got shape {_check.written(angle.shape)}")
+    size = _matrices.expanded_size(angle, center, height, width) if expand else None
     return turn(image, _check.real("rotate", "angle", angle), interpolation, center, fill, size)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from imgops import _check
 from imgops._registry import operator
@@ -104,6 +105,35 @@ def size_after_rotation(
     rows = [-sin * a + cos * b + move_y for a, b in corners]
     high, wide = (math.ceil(max(values)) - math.floor(min(values)) for values in (rows, columns))
     return high, wide
+
+
+def _size_kernel(out: Tensor, numbers: Tensor, height: int, width: int) -> None:
+    angle, *center = numbers.tolist()
+    size = size_after_rotation(angle, center or None, height, width)
+    out.copy_(torch.tensor(size, dtype=torch.int64, device="cpu"))
+
+
+def _size_fake(numbers: Tensor, height: int, width: int) -> Tensor:
+    return numbers.new_empty(2, dtype=torch.int64)
+
+
+@operator("imgops_transforms::size_after_rotation", kernel=_size_kernel, fake=_size_fake)
+def _size_of_numbers(numbers: Tensor, height: int, width: int) -> Tensor:
+    """Return the height and width after a rotation by an angle, perhaps about a center."""
+
+
+def expanded_size(
+    angle: float | Tensor, center: Sequence[float] | None, height: int, width: int
+) -> Sequence[int]:
+    """Return what :func:`size_after_rotation` does, for numbers that a compiler may not know, too."""
+    numbers = (angle, *(center or ()))
+    is_known = not torch.compiler.is_compiling() or all(
+        not isinstance(value, Tensor) and has_static_value(value) for value in numbers
+    )
+    if is_known:
+        return size_after_rotation(float(angle), center, height, width)
+    values = _check.real("rotate", "angle and center", [_double(value).reshape(()) for value in numbers])
+    return _size_of_numbers(values.detach(), height, width).tolist()
 
 
 def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
