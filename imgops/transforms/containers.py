@@ -267,8 +267,11 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if not knows_samplers:
         if sampler.count is not None and _draws_once(transform):
             cls = type(transform)
-            must = "transforms in a container with per_sample=True must be imgops' own, without hooks, if they draw"
-            raise_error(ValueError, f"{cls.__name__}: {must}, got {cls.__module__}.{cls.__qualname__}")
+            must = (
+                "transforms in a container with per_sample=True must be imgops' own, without hooks, if they"
+            )
+            got = f"{cls.__module__}.{cls.__qualname__}"
+            raise_error(ValueError, f"{cls.__name__}: {must} draw, got {got}")
         out = transform(*(inputs if sampler.gate is None else _copy_selected(sampler.gate, inputs)))
     else:
         later, sampler.selects_later = sampler.selects_later, True
