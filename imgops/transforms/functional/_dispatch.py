@@ -14,7 +14,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
 from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._torch_private import constant_in_graphs, raise_error
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _color, _geometry
@@ -88,11 +88,10 @@ def own_kernel(functional: Function, kind: type) -> Function | None:
     is_users = issubclass(kind, tv_tensors.TVTensor) and kind not in _BUILTIN
     if is_users and torchvision_private.is_users_kernel(getattr(reference, name), kind):
         return None
-    for cls in kind.__mro__:  # such as that of nn.Parameter and DTensor, which leads to Tensor
-        if cls in _OWN[name]:
-            return _OWN[name][cls]
-        if cls is tv_tensors.TVTensor:
-            return None
+    is_tv_tensor = issubclass(kind, tv_tensors.TVTensor)
+    for cls, kernel in _OWN[name].items():  # a nn.Parameter and a DTensor have the kernel of Tensor
+        if kind is cls or (issubclass(kind, cls) and not (cls is Tensor and is_tv_tensor)):
+            return kernel
     return None
 
 
@@ -219,20 +218,19 @@ def _annotations(work: Function) -> Function:
 _OWN = {name: _own_kernels(name) for name in KERNELS}
 
 
-def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
-    """Return ``out`` in the class of ``like``.
+@constant_in_graphs
+def _named(cls: type) -> type:
+    """Return the class, which dynamo then knows by a name; a variable that holds a class it refuses."""
+    return cls
 
-    In a graph the code names each class, because dynamo only accepts a class by a name that it can look up.
-    """
+
+def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
+    """Return ``out`` in the class of ``like``, which may be a user's subclass."""
     if not _subclass.in_graph():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return _subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
-    if isinstance(like, tv_tensors.Image):
-        return out.as_subclass(tv_tensors.Image)
-    if isinstance(like, tv_tensors.Video):
-        return out.as_subclass(tv_tensors.Video)
-    if isinstance(like, tv_tensors.Mask):
-        return out.as_subclass(tv_tensors.Mask)
+    if isinstance(like, (tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)):
+        return out.as_subclass(_named(type(like)))
     if isinstance(like, tv_tensors.BoundingBoxes):
         boxes = out.as_subclass(tv_tensors.BoundingBoxes)
         boxes.format, boxes.canvas_size = like.format, like.canvas_size if canvas is None else canvas

@@ -19,6 +19,7 @@ from torchvision.transforms import InterpolationMode, v2
 import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import raise_error
+from imgops.decomposition._saturate import saturate
 from imgops.transforms._core import operators, torchvision_private
 from imgops.transforms._core.arguments import integer, integers, name_of, scalar
 from imgops.transforms.functional import _matrices
@@ -175,11 +176,9 @@ def _numbers(image: Tensor, name: str) -> Tensor:
 
 
 def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
-    """Convert ``out`` to the dtype of the image; integers are rounded."""
-    if out.dtype == image.dtype:
-        return out
+    """Convert ``out`` to the dtype of the image; integers are rounded and, as in OpenCV, saturate."""
     is_whole = not image.dtype.is_floating_point and image.dtype != torch.bool
-    return (out.round() if is_whole else out).to(image.dtype)
+    return saturate(out, image.dtype) if is_whole else out.to(image.dtype)
 
 
 def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
