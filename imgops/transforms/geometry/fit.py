@@ -102,9 +102,10 @@ class _FitTransform(OperatorTransform, v2.Transform):
         The functional crops by negative ones. In a graph of unknown sizes it has to pad and crop, and the
         formulas of their sizes make an export several times slower.
         """
-        if isinstance(inpt, ANNOTATIONS) or not isinstance(inpt, torch.Tensor) or inpt.ndim < 3:
+        is_image = isinstance(inpt, torch.Tensor) and not isinstance(inpt, ANNOTATIONS)
+        image = _subclass.plain(inpt) if is_image else inpt  # dynamo cannot read the shape of a tv_tensor
+        if not is_image or image.ndim < 3:
             return self.call_kernel(v2.functional.pad, inpt, padding=padding, fill=fill, padding_mode=mode)
-        image = _subclass.plain(inpt)
         out = imgops.pad(image, tuple(padding), mode, _geometry.color_of(fill))
         return _dispatch.wrap_like(out, inpt)
 
