@@ -717,11 +717,12 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     """
     # In whole numbers: torchvision's rounded steps end a frame early.
     name = "uniform_temporal_subsample"
+    must = f"{name}: num_samples must be an integer from 0 on"
+    if isinstance(num_samples, bool):
+        raise_error(TypeError, f"{must}, got {num_samples}")
     count = integer(name, "num_samples", num_samples)
     if _check.violates(count >= 0):
-        raise_error(
-            ValueError, f"{name}: num_samples must be an integer from 0 on, got {_check.number(count)}"
-        )
+        raise_error(ValueError, f"{must}, got {_check.number(count)}")
     require_frames(name, video, count)
     steps = torch.arange(count, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
     last: Any = torch.sym_max(count - 1, 1)
