@@ -205,7 +205,12 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
         permutation = torch.stack([torch.as_tensor(p, dtype=torch.int64, device="cpu") for p in permutation])
     if len(permutation) != channels or (isinstance(permutation, Tensor) and not is_integral(permutation)):
         must = f"{op}: permutation must have {_check.number(channels)} integers, one for each channel"
-        raise_error(ValueError, f"{must}, got {len(permutation)}")
+        got = (
+            f"{len(permutation)} of {permutation.dtype}"
+            if isinstance(permutation, Tensor)
+            else len(permutation)
+        )
+        raise_error(ValueError, f"{must}, got {got}")
     if isinstance(permutation, Tensor):
         order = torch.where(permutation < 0, permutation + channels, permutation)
     else:
@@ -366,7 +371,7 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     i, j : int
         Row and column of the upper left corner, from 0 on.
     h, w : int
-        Size of the rectangle, of which only the part inside the image counts.
+        Height and width of the rectangle; the part outside the image is ignored.
     v : Tensor
         Values that broadcast to ``(..., C, h, w)``.
     inplace : bool
