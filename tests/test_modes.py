@@ -20,6 +20,7 @@ from groups import groups
 from test_transforms_names import STILL
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 from transform_cases import CASES, containers, picture, seeded
@@ -82,6 +83,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
         ([70, 33], "bicubic"),
         ([20, 22], "nearest"),
         ([20, 64], "bilinear", None, False),
+        ([40, 52],),
     ],
     "resized_crop": [(3, 4, 20, 30, [15, 16])],
     "rgb_to_grayscale": [(), (3,)],
@@ -140,9 +142,14 @@ def together(calls: Mapping[str, Call]) -> Callable[[Tensor], dict[str, Any]]:
     return lambda x: {name: call(x) for name, call in calls.items()}
 
 
+def metadata(value: Any) -> tuple[Any, ...]:
+    return tuple(getattr(value, field, None) for field in ("canvas_size", "format", "clamping_mode"))
+
+
 def same(found: Any, wanted: Any, name: str, tolerance: float = 0.0) -> None:
     for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
         assert type(a) is type(b), name
+        assert metadata(a) == metadata(b), name
         if isinstance(b, Tensor):
             assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype, a.shape, b.shape)
             plain = [x.as_subclass(Tensor) for x in (a, b)]
@@ -335,6 +342,10 @@ class UsersMask(tv_tensors.Mask):
     """A user's class of masks, without kernels."""
 
 
+class UsersBoxes(tv_tensors.BoundingBoxes):
+    """A user's class of boxes, without kernels."""
+
+
 def everything() -> dict[str, Any]:
     """Return a value of each class of inputs."""
     frame = picture()
@@ -361,7 +372,8 @@ def attempt(call: Callable[[], Any]) -> Any:
 OURS_ALONE = ("rotate-3",)
 #: torchvision's boxes of an expanded image have a canvas of another size than the image.
 EXPANDS = ("rotate-1", "rotate-2")
-#: The functionals whose kernels for masks have no interpolation in torchvision, so that its arguments move up.
+#: The functionals whose kernels for masks, boxes and keypoints have no interpolation in torchvision, so that
+#: arguments given by position move up.
 INTERPOLATE = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
 
 
@@ -378,7 +390,10 @@ def test_functionals_of_every_class(kind: str) -> None:
             continue
         if name in OURS_ALONE or (kind == "Mask" and name.partition("-")[0] in INTERPOLATE):
             continue
-        for call, by_theirs in ((mine[name], their), (by_kernel[name], by_their_kernel[name])):
+        pairs = [(mine[name], their), (by_kernel[name], by_their_kernel[name])]
+        if kind in ("BoundingBoxes", "KeyPoints") and name.partition("-")[0] in (*INTERPOLATE, "pad"):
+            del pairs[1]
+        for call, by_theirs in pairs:
             found, wanted = (attempt(lambda c=c: c(inpt)) for c in (call, by_theirs))
             if isinstance(found, type) and isinstance(wanted, type):  # both refuse the call
                 continue
@@ -393,20 +408,23 @@ def test_functionals_of_every_class(kind: str) -> None:
 
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 @pytest.mark.parametrize(
-    "kind", ["Image", *every_night("Video"), "Mask", "UsersImage", "UsersMask", "Parameter"]
+    "kind",
+    [
+        *("Image", *every_night("Video"), "Mask", "BoundingBoxes", "KeyPoints"),
+        *("UsersImage", "UsersMask", "UsersBoxes", "Parameter"),
+    ],
 )
 def test_functionals_of_classes_in_a_graph(kind: str) -> None:
-    users = {"UsersImage": ("Image", UsersImage), "UsersMask": ("Mask", UsersMask)}
-    inpt = everything()[users[kind][0]].as_subclass(users[kind][1]) if kind in users else everything()[kind]
+    inpt = everything()[kind.replace("UsersBoxes", "BoundingBoxes").removeprefix("Users")]
+    if kind.startswith("Users"):
+        given, inpt = inpt, inpt.as_subclass(globals()[kind])
+        inpt.__dict__.update(given.__dict__)
     calls = functional_calls(True)
-    if kind in (*users, "Parameter"):  # the class is chosen in one place: a call of each family
-        calls = {
-            n: calls[n]
-            for n in calls
-            if n in ("rotate-0", "resize-0", "crop-0", "invert-0", "horizontal_flip-0")
-        }
+    if kind.startswith(("Users", "Parameter")):  # the class is chosen in one place: a call of each family
+        family = ("rotate-0", "resize-0", "crop-0", "invert-0", "horizontal_flip-0", "to_dtype-0")
+        calls = {n: calls[n] for n in calls if n in family}
     known = {n: c for n, c in calls.items() if isinstance(attempt(lambda c=c: c(inpt)), (Tensor, tuple))}
-    assert len(known) > (3 if len(calls) < 6 else 15)
+    assert len(known) > (3 if len(calls) < 7 else 15)
     check(MODES["graph"], known, inpt)
 
 
@@ -651,6 +669,20 @@ def test_refusals() -> None:
         compiled("aot_eager", None)(F.invert)(tv_tensors.Mask(picture()[0]))
 
 
+def test_images_without_channels() -> None:
+    """A graph computes and refuses the same calls on a tensor ``(H, W)`` as eager mode, in our words."""
+    plane, calls = picture()[0], functional_calls(True)
+    known = {n: c for n, c in calls.items() if not isinstance(attempt(lambda c=c: c(plane)), type)}
+    check(MODES["graph"], known, plane)
+    refused = [n for n in calls if n not in known and n.endswith("-0")]
+    assert len(known) > 10 and len(refused) > 10
+    for name in refused:
+        torch.compiler.reset()
+        with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)) as caught:
+            MODES["graph"](calls[name])(plane)
+        assert str(caught.value).startswith(f"{name.removesuffix('-0')}: "), (name, str(caught.value)[:200])
+
+
 def test_functionals_by_inductor() -> None:
     check(
         compiled("inductor", None),
@@ -799,6 +831,25 @@ def test_transforms_in_wrappers(wrapper: str, levels: bool) -> None:
         wanted = attempt(lambda t=transform: seeded(3, reference(t), image))
         found = attempt(lambda t=transform: seeded(3, wrap(t), image))
         same(found, wanted, name)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_transforms_under_a_checkpoint(reentrant: bool) -> None:
+    """A checkpoint restores the state of the global generator, and the second run draws the same numbers."""
+    differentiable = 0
+    for name, transform in every_transform().items():
+        if name == "Lambda":
+            continue
+        grads = []
+        for run in (transform, lambda x, t=transform: checkpoint(t, x, use_reentrant=reentrant)):
+            image = (picture(REAL, 40, 40) / 255).requires_grad_()
+            out = [x for x in tree_leaves(seeded(3, run, image)) if isinstance(x, Tensor) and x.requires_grad]
+            if out:
+                sum(x.as_subclass(Tensor).square().sum() for x in out).backward()
+            grads.append(image.grad)
+        same(grads[1], grads[0], name)
+        differentiable += grads[0] is not None
+    assert differentiable > 80, differentiable
 
 
 def recipes_by_name() -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torchvision.transforms.v2 import functional
 
 from imgops import _layout, _packed, _torch_private, sharding, vmap
 from imgops._registry import operator
@@ -66,6 +68,36 @@ def by_torchvision(
     """Transform boxes, keypoints or an image by torchvision's code.
 
     The parameters are for images of ``height`` and ``width``; boxes may have a canvas of another size.
+    """
+
+
+def _map_fake(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
+    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
+
+
+def _map_kernel(
+    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str
+) -> None:
+    inpt = annotation_kinds.tv_tensor(values.detach(), kind, (height, width))
+    given = numbers.tolist()
+    if name == "affine":
+        angle, x, y, scale, shear_x, shear_y, *center = given
+        arguments: dict[str, Any] = {"angle": angle, "translate": [x, y], "scale": scale}
+        arguments |= {"shear": [shear_x, shear_y], "center": center or None}
+    elif len(given) == 8:
+        arguments = {"startpoints": None, "endpoints": None, "coefficients": given}
+    else:
+        start, end = numbers.reshape(2, 4, 2).tolist()
+        arguments = {"startpoints": start, "endpoints": end}
+    out.copy_(getattr(functional, name)(inpt, **arguments))
+
+
+@operator("imgops_transforms::map_annotations", kernel=_map_kernel, fake=_map_fake)
+def map_annotations(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
+    """Map boxes or keypoints by torchvision's "affine" or "perspective", which dynamo cannot trace.
+
+    The numbers are the arguments in their order: 6 or, with a center, 8 for "affine"; 8 coefficients or the
+    16 coordinates of two times four points for "perspective".
     """
 
 

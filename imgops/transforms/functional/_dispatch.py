@@ -13,7 +13,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
-from imgops import _subclass
+from imgops import _check, _subclass
 from imgops._torch_private import constant_in_graphs, raise_error
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.parameters import BATCHES
@@ -52,6 +52,14 @@ KERNELS: dict[str, Function] = {
 }
 #: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
+#: Functionals that torchvision does not compute for a tensor without channels either.
+_NEEDS_CHANNELS = (
+    *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
+    *("autocontrast", "gaussian_blur", "rgb_to_grayscale", "grayscale_to_rgb"),
+    *("permute_channels", "jpeg", "resize", "resized_crop", "pad", "affine", "perspective", "elastic"),
+)
+#: Functionals whose kernels of boxes and keypoints dynamo cannot trace.
+_MAPS = ("affine", "rotate", "perspective")
 #: Functionals of torchvision that take a tensor in addition to the image.
 _TAKE_TENSORS = ("elastic", "erase")
 _ARITHMETIC = ("to_dtype", "normalize", "uniform_temporal_subsample")
@@ -98,13 +106,16 @@ def own_kernel(functional: Function, kind: type) -> Function | None:
 def _images(name: str) -> Function:
     work, theirs = KERNELS[name], getattr(reference, name)
     any_dtype = name in (*_OF_MASKS_TOO, "five_crop", "ten_crop", *_color.OF_ANY_DTYPE, *_ARITHMETIC)
-    needs_pixels = name in _NEEDS_PIXELS
+    needs_pixels, needs_channels = name in _NEEDS_PIXELS, name in _NEEDS_CHANNELS
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
+        if plain.ndim < 3 and needs_channels and _subclass.in_graph():  # dynamo shows no IndexError as ours
+            must = f"{name}: image must be (..., C, H, W)"
+            raise_error(ValueError, f"{must}, got shape {_check.written(plain.shape)}")
         kernel = work if is_ours else torchvision_private.kernel_of(theirs, Tensor)
         try:
             out = kernel(plain, *args, **keywords)
@@ -201,18 +212,45 @@ def _own_kernels(name: str) -> dict[type, Function]:
         kernels[tv_tensors.Video] = of_images
     if name in _OF_MASKS_TOO:
         kernels[tv_tensors.Mask] = _masks(name)
-    if name in _geometry.OF_ANNOTATIONS:
-        of_annotations = _annotations(_geometry.OF_ANNOTATIONS[name])
-        kernels |= dict.fromkeys((tv_tensors.BoundingBoxes, tv_tensors.KeyPoints), of_annotations)
+        kernels[tv_tensors.BoundingBoxes] = _annotations(name, "bounding_boxes")
+        kernels[tv_tensors.KeyPoints] = _annotations(name, "keypoints")
+    if name == "to_dtype":
+        kernels |= dict.fromkeys((tv_tensors.Mask, tv_tensors.BoundingBoxes, tv_tensors.KeyPoints), _cast)
     return kernels
 
 
-def _annotations(work: Function) -> Function:
+def _cast(inpt: Any, dtype: torch.dtype = torch.float32, scale: bool = False) -> Any:
+    """Convert labels and coordinates, which have no range to scale."""
+    return wrap_like(_subclass.plain(inpt).to(dtype), inpt)
+
+
+def _annotations(name: str, kind: str) -> Function:
+    """Return the kernel for boxes or keypoints: torchvision's, which takes plain tensors and metadata."""
+    theirs = getattr(reference, f"{name}_{kind}")
+    signature, known = inspect.signature(KERNELS[name]), inspect.signature(theirs).parameters
+    metadata = [field for field in ("format", "canvas_size", "clamping_mode") if field in known]
+
     def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
-        out, canvas = work(inpt, *args, **keywords)
+        args, keywords = _own_forms(args, keywords, True)
+        given = signature.bind(inpt, *args, **keywords).arguments
+        given.pop("image")
+        if given.get("expand"):  # torchvision's canvas is not the image's
+            angle = given["angle"] if _subclass.in_graph() else _number_of(given["angle"])
+            out, canvas = _geometry.expand_annotations(inpt, angle, given.get("center"))
+            return wrap_like(out, inpt, canvas)
+        if name in _MAPS and _subclass.in_graph():
+            return wrap_like(_geometry.map_annotations(name, inpt, **given), inpt)
+        given = {argument: _number_of(value) for argument, value in given.items() if argument in known}
+        out = theirs(_subclass.plain(inpt), **given, **{field: getattr(inpt, field) for field in metadata})
+        out, canvas = out if isinstance(out, tuple) else (out, inpt.canvas_size)
         return wrap_like(out, inpt, canvas)
 
     return call
+
+
+def _number_of(value: Any) -> Any:
+    """Return a tensor of one number as a number, which is the only form that kernels of boxes take."""
+    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
 _OWN = {name: _own_kernels(name) for name in KERNELS}
@@ -229,18 +267,14 @@ def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> 
     if not _subclass.in_graph():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return _subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
-    if isinstance(like, (tv_tensors.Image, tv_tensors.Video, tv_tensors.Mask)):
-        return out.as_subclass(_named(type(like)))
+    if not isinstance(like, tv_tensors.TVTensor):
+        return out
+    wrapped: Any = out.as_subclass(_named(type(like)))
+    if isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+        wrapped.canvas_size = like.canvas_size if canvas is None else canvas
     if isinstance(like, tv_tensors.BoundingBoxes):
-        boxes = out.as_subclass(tv_tensors.BoundingBoxes)
-        boxes.format, boxes.canvas_size = like.format, like.canvas_size if canvas is None else canvas
-        boxes.clamping_mode = getattr(like, "clamping_mode", "soft")
-        return boxes
-    if isinstance(like, tv_tensors.KeyPoints):
-        points = out.as_subclass(tv_tensors.KeyPoints)
-        points.canvas_size = like.canvas_size if canvas is None else canvas
-        return points
-    return out
+        wrapped.format, wrapped.clamping_mode = like.format, getattr(like, "clamping_mode", "soft")
+    return wrapped
 
 
 def _functional(name: str) -> Function:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import guard_or_false
+from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -20,7 +20,7 @@ import imgops
 from imgops import _check, _subclass
 from imgops._torch_private import raise_error
 from imgops.decomposition._saturate import saturate
-from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core import annotation_kinds, operators, torchvision_private
 from imgops.transforms._core.arguments import integer, integers, name_of, scalar
 from imgops.transforms.functional import _matrices
 
@@ -98,9 +98,17 @@ def resize(
     height, width = image.shape[-2:]
     require_antialias(interpolation, antialias)
     size = _size_after_resize(height, width, size, max_size)
-    if not _subclass.in_graph() and (height, width) == tuple(size):  # a compiler may not know the sizes
+    if _is_size(image, size):
         return image
     return resize_to(image, size, interpolation, antialias)
+
+
+def _is_size(image: Tensor, size: Sequence[int]) -> bool:
+    """Return whether an image has a size; torchvision then returns the image itself."""
+    sides: list[Any] = [*image.shape[-2:], *size]
+    if _subclass.in_graph() and not all(map(has_static_value, sides)):
+        return False  # a graph of any size
+    return sides[:2] == sides[2:]
 
 
 def _size_after_resize(height: int, width: int, size: Any, max_size: Any) -> list[int]:
@@ -155,7 +163,7 @@ def resize_labels(
 ) -> Tensor:
     height, width = mask.shape[-2:]
     wanted = _size_after_resize(height, width, size, max_size)
-    if not _subclass.in_graph() and (height, width) == tuple(wanted):
+    if _is_size(mask, wanted):
         return mask
     return resize_labels_to(mask, wanted, interpolation)
 
@@ -543,9 +551,7 @@ def rotate(
         Rotated input.
     """
     height, width = image.shape[-2:]
-    scalar("rotate", "angle", angle)
-    if center is not None and len(center) != 2:
-        raise_error(ValueError, f"rotate: center must be a sequence of 2 numbers, got {len(center)}")
+    _require_rotation(angle, center)
     if not isinstance(angle, Tensor) and center is None and angle % 90 == 0:
         turns = int(angle % 360) // 90
         if turns % 2 == 0 or expand or height == width:
@@ -555,6 +561,12 @@ def rotate(
         raise_error(ValueError, f"{must}, got shape {_check.written(angle.shape)}")
     size = _matrices.expanded_size(angle, center, height, width) if expand else None
     return turn(image, _check.real("rotate", "angle", angle), interpolation, center, fill, size)
+
+
+def _require_rotation(angle: Any, center: Any) -> None:
+    scalar("rotate", "angle", angle)
+    if center is not None and len(center) != 2:
+        raise_error(ValueError, f"rotate: center must be a sequence of 2 numbers, got {len(center)}")
 
 
 def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
@@ -578,36 +590,73 @@ def turn(
     return warp(image, matrix, interpolation, fill, size, "rotate")
 
 
-def rotate_annotations(
-    inpt: Any,
-    angle: float,
-    interpolation: Interpolation = InterpolationMode.NEAREST,
-    expand: bool = False,
-    center: Sequence[float] | None = None,
-    fill: Fill = None,
-) -> tuple[Tensor, tuple[int, int]]:
-    """Rotate boxes or keypoints; return them, and the height and width of their canvas.
+def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) -> tuple[Tensor, Any]:
+    """Rotate boxes or keypoints with ``expand``; return them, and the height and width of the image.
 
-    With ``expand``, torchvision's kernels compute another canvas than that of the image, and another shift.
+    torchvision's kernels compute another canvas than that of the image, and another shift.
     """
-    functional = v2.functional
-    if not expand:
-        return _subclass.plain(functional.rotate(inpt, angle, center=center)), inpt.canvas_size
+    _require_rotation(angle, center)
     height, width = inpt.canvas_size
-    size = _matrices.size_after_rotation(float(angle), center, height, width)
-    shift = [(size[1] - width) / 2, (size[0] - height) / 2]
-    how = (-angle, shift, 1.0, [0.0, 0.0])
+    size = tuple(_matrices.expanded_size(angle, center, height, width))
+    how = (-angle, ((size[1] - width) / 2, (size[0] - height) / 2), 1.0, (0.0, 0.0), center)
+    values = _subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.KeyPoints):
-        return _subclass.plain(functional.affine(inpt, *how, center=center)), size
+        return _map_by_affine(values, inpt.canvas_size, "keypoints", *how), size
     # Boxes are clamped to the new canvas and not to the one before, as corners and before they are rounded.
     has_angle = tv_tensors.is_rotated_bounding_format(inpt.format)
     corners = tv_tensors.BoundingBoxFormat.XYXYXYXY if has_angle else tv_tensors.BoundingBoxFormat.XYXY
-    plain = _subclass.plain(inpt)
-    boxes = plain if plain.is_floating_point() else plain.float()
-    boxes = functional.convert_bounding_box_format(boxes, inpt.format, corners)
-    boxes = functional.affine_bounding_boxes(boxes, corners, inpt.canvas_size, *how, center, None)
-    boxes = functional.clamp_bounding_boxes(boxes, corners, size, inpt.clamping_mode)
-    return functional.convert_bounding_box_format(boxes, corners, inpt.format).to(plain.dtype), size
+    boxes = values if values.is_floating_point() else values.float()
+    boxes = v2.functional.convert_bounding_box_format(boxes, inpt.format, corners)
+    boxes = _map_by_affine(boxes, inpt.canvas_size, f"{corners.value},None", *how)
+    boxes = v2.functional.clamp_bounding_boxes(boxes, corners, size, inpt.clamping_mode)
+    return v2.functional.convert_bounding_box_format(boxes, corners, inpt.format).to(values.dtype), size
+
+
+def _map_by_affine(
+    values: Tensor,
+    canvas: tuple[int, int],
+    kind: str,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Sequence[float] | float,
+    center: Sequence[float] | None = None,
+) -> Tensor:
+    if not _subclass.in_graph():
+        inpt = annotation_kinds.tv_tensor(values, kind, canvas)
+        return _subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
+    _require_affine(angle, translate, scale, shear, center)
+    numbers = (angle, *translate, scale, *torchvision_private.two_shears(shear), *(center or ()))
+    return operators.map_annotations(values, _check.real("affine", "angle", numbers), *canvas, "affine", kind)
+
+
+def _map_by_points(
+    values: Tensor,
+    canvas: tuple[int, int],
+    kind: str,
+    startpoints: Sequence[Sequence[int]] | None,
+    endpoints: Sequence[Sequence[int]] | None,
+    coefficients: Sequence[float] | None = None,
+) -> Tensor:
+    _matrices.perspective(startpoints, endpoints, coefficients)  # raises for what it refuses
+    points = (*(startpoints or ()), *(endpoints or ())) if coefficients is None else ()
+    numbers = coefficients or [number for point in points for number in point]
+    how = (_check.real("perspective", "coefficients", numbers), *canvas, "perspective", kind)
+    return operators.map_annotations(values, *how)
+
+
+def map_annotations(
+    name: str, inpt: Any, interpolation: Any = None, fill: Any = None, expand: bool = False, **given: Any
+) -> Tensor:
+    """Compute "affine", "rotate" or "perspective" of boxes or keypoints in a graph."""
+    values, canvas, kind = _subclass.plain(inpt), inpt.canvas_size, annotation_kinds.kind_of(inpt)
+    if name == "perspective":
+        return _map_by_points(values, canvas, kind, **given)
+    if name == "rotate":
+        _require_rotation(given["angle"], given.get("center"))
+        given = {"angle": -given["angle"], "center": given.get("center")}
+        given |= {"translate": (0.0, 0.0), "scale": 1.0, "shear": (0.0, 0.0)}
+    return _map_by_affine(values, canvas, kind, **given)
 
 
 def perspective(
@@ -729,7 +778,5 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     return video.index_select(-4, steps // last)
 
 
-#: The functionals whose boxes and keypoints torchvision moves to other places than the pixels.
-OF_ANNOTATIONS: dict[str, Any] = {"rotate": rotate_annotations}
 #: The functionals that treat masks differently from images.
 OF_MASKS: dict[str, Any] = {"resize": resize_labels, "resized_crop": resized_crop_labels}
