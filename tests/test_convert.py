@@ -1181,6 +1181,14 @@ def test_sequential(version: Any, nested: bool) -> None:
     converted = ours.convert(noisy)
     assert not converted.eval().transforms[1].training and converted.train().transforms[1].training
     assert not ours.convert(version.Compose([noisy[0].eval()])).transforms[0].training
+    learned = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 1), torch.nn.Identity())
+    gated = version.RandomApply(torch.nn.ModuleList([torch.nn.Dropout(0.5), torch.nn.BatchNorm2d(3)]), 1.0)
+    for given in (torch.nn.Sequential(version.RandomCrop(40), learned), torch.nn.Sequential(gated)):
+        converted = ours.convert(given)
+        assert list(converted.state_dict()) == list(given.state_dict())
+        assert [*map(id, converted.parameters())] == [*map(id, given.parameters())]
+        assert next(converted.double().parameters()).dtype == torch.float64
+        assert not any(m.training for m in converted.eval().modules())
 
 
 @pytest.mark.parametrize("draw", [0.0, 0.49, 0.5, 0.51])
@@ -1564,8 +1572,59 @@ def test_attributes_that_were_changed() -> None:
         assert state() == after
     for hooked in (v1.CenterCrop(3), torch.nn.Sequential(v1.CenterCrop(3)), v2.Compose([v1.CenterCrop(3)])):
         hooked.register_forward_hook(lambda *_: None)
-        with pytest.raises(ValueError, match=r"got \w+\(forward hooks\)"):
+        with pytest.raises(ValueError, match=r"got \w+\(hooks\)"):
             ours.convert(hooked)
+    for kind in ("forward_pre_hook", "full_backward_hook", "full_backward_pre_hook"):
+        hooked = v2.Normalize([0.5], [0.5])
+        getattr(hooked, f"register_{kind}")(lambda *_: None)
+        with pytest.raises(ValueError, match=r"got Normalize\(hooks\)"):
+            ours.convert(hooked)
+
+
+def test_attributes_that_timm_does_not_read() -> None:
+    auto = pytest.importorskip("timm.data.auto_augment")
+    how = {"img_mean": (1, 2, 3)}
+    for changed in (
+        {"aug_fn": auto.solarize},
+        {"level_fn": auto._posterize_increasing_level_to_arg},
+        {"aug_fn": auto.invert, "level_fn": None},
+        {"name": "Invert"},
+    ):
+        op = auto.AugmentOp("PosterizeOriginal", 1.0, 8, how)
+        vars(op).update(changed)
+        given = v1.Compose([op])
+        assert levels_apart(ours.convert(given)(photo()), given(photo())) == 0, changed
+    for mode, changed in (
+        ("const", {"per_pixel": True}),
+        ("pixel", {"mode": "const"}),
+        ("rand", {"per_pixel": True}),
+    ):
+        erasing = pytest.importorskip("timm.data.random_erasing").RandomErasing(1.0, mode=mode, device="cpu")
+        vars(erasing).update(changed)
+        image = torch.rand(3, 30, 40)
+        seed(2)
+        wanted = erasing(image.clone())
+        seed(2)
+        assert torch.equal(ours.convert(v1.Compose([erasing]))(image), wanted)
+
+
+def test_numbers_of_a_normalization() -> None:
+    """They may be numbers, arrays or tensors; those that are learned stay learned."""
+    image = torch.rand(3, 4, 5)
+    for mean in (0.5, np.float32(0.5), [0.5] * 3, np.full(3, 0.5), torch.full((3,), 0.5)):
+        given = v1.Normalize(mean, 0.25 if isinstance(mean, float) else mean)
+        torch.testing.assert_close(ours.convert(given)(image), given(image))
+    learned = v1.Normalize(torch.nn.Parameter(torch.full((3,), 0.5)), [0.5] * 3)
+    assert ours.convert(v1.Compose([learned]))(image).requires_grad
+
+
+@pytest.mark.parametrize("module", [v1, v2, ours], ids=["v1", "v2", "imgops"])
+def test_a_pipeline_keeps_the_profile_of_an_image(module: Any) -> None:
+    given = module.Compose([module.Resize(40), module.RandomHorizontalFlip(1.0), module.RandomInvert(1.0)])
+    image = photo()
+    image.info = {"icc_profile": b"profile", "dpi": (72, 72)}
+    for pipeline in (given, ours.convert(given)):
+        assert pipeline(image).info == image.info
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, UserDict, defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,43 @@ class Drawing(v2.Transform):
         return inpt.flip(params["dims"])
 
 
+@pytest.mark.parametrize("form", ["arrays", "one array", "a tensor of each", "a number", "a tensor"])
+@pytest.mark.parametrize("container", [ours.RandomApply, ours.RandomChoice])
+def test_others_write_into_a_copy(container: Any, form: str) -> None:
+    """A sample that was not chosen keeps its values, and what cannot be chosen for each sample may not change."""
+    forms: dict[str, Any] = {
+        "arrays": [np.zeros(2) for _ in range(4)],
+        "one array": [np.zeros(4)],
+        "a tensor of each": [torch.zeros(()) for _ in range(4)],
+        "a number": [torch.zeros(())],
+        "a tensor": [torch.tensor([torch.nan, 1.0, 2.0])],
+    }
+
+    def write(sample: dict[str, Any]) -> dict[str, Any]:
+        for value in sample["others"] if sample["writes"] else ():
+            value += 1
+        return {**sample, "image": sample["image"].flip(-1)}
+
+    steps = [write, ours.Identity()] if container is ours.RandomChoice else [write]
+    transform = container(steps, per_sample=True)
+    image = torch.stack([torch.arange(12.0).reshape(1, 3, 4)] * 4)
+    sample = {"image": image, "others": forms[form], "writes": False}
+    torch.manual_seed(5)
+    out = transform(sample)
+    for a, b in zip(out["others"], forms[form], strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    torch.manual_seed(5)
+    if len(forms[form]) == 1:
+        with pytest.raises(ValueError, match=r"must (keep|give results of) the structure"):
+            transform({**sample, "writes": True})
+        return
+    out = transform({**sample, "writes": True})
+    chosen = [not torch.equal(a, b) for a, b in zip(out["image"], image, strict=True)]
+    assert 0 < sum(chosen) < 4
+    assert [float(np.asarray(x).max()) for x in out["others"]] == [float(c) for c in chosen]
+    assert not any(np.asarray(x).any() for x in forms[form])
+
+
 def hooked(module: nn.Module) -> nn.Module:
     module.register_forward_hook(lambda *_: None)
     return module
@@ -157,6 +195,9 @@ HOLDERS: dict[str, tuple[Callable[..., Any], bool]] = {
     "torchvision's first Compose": (lambda t, **how: first.Compose([t(**how)]), False),
     "torchvision's RandomApply": (lambda t, **how: v2.RandomApply([ours.Identity()]), False),
     "torchvision's RandomChoice": (lambda t, **how: first.RandomChoice([t(**how)]), False),
+    "torchvision's first Lambda": (lambda t, **how: first.Lambda(t(**how)), False),
+    "a method": (lambda t, **how: v2.RandomHorizontalFlip().forward, False),
+    "a partial": (lambda t, **how: partial(v2.RandomHorizontalFlip()), False),
     "torchvision's flip": (lambda t, **how: v2.RandomHorizontalFlip(), False),
     "torchvision's policy": (lambda t, **how: first.RandAugment(), False),
     "a user's": (lambda t, **how: Drawing(), False),

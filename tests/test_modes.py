@@ -610,6 +610,57 @@ def test_forms_of_numbers(graph: bool) -> None:
                 same(mine[name], value, f"{name} with {form}", 1e-6)
 
 
+#: Functionals of boxes and keypoints -> their arguments, with integers and real numbers of any form.
+OF_BOXES: dict[str, Callable[[Callable[[Any], Any], Callable[[Any], Any]], Call]] = {
+    "center_crop": lambda i, r: lambda x: F.center_crop(x, [i(20), 9]),
+    "crop": lambda i, r: lambda x: F.crop(x, i(2), i(-3), 20, i(30)),
+    "pad": lambda i, r: lambda x: F.pad(x, [i(2), 3]),
+    "resize": lambda i, r: lambda x: F.resize(x, [i(30), i(31)]),
+    "resized_crop": lambda i, r: lambda x: F.resized_crop(x, i(3), 4, 20, i(30), [i(15), 16]),
+    "affine": lambda i, r: lambda x: F.affine(x, r(20.0), [2, r(3.0)], r(1.25), [r(5.0), 0.0]),
+    "rotate": lambda i, r: lambda x: F.rotate(x, r(30.0)),
+    "rotate-expand": lambda i, r: lambda x: F.rotate(x, r(30.0), expand=True),
+}
+
+
+@pytest.mark.parametrize("kind", ["BoundingBoxes", "KeyPoints"])
+def test_forms_of_numbers_of_boxes(kind: str) -> None:
+    """A canvas is made of integers, whatever the arguments are."""
+    boxes = everything()[kind]
+    for name, make in OF_BOXES.items():
+        wanted = make(int, float)(boxes)
+        for i, r in ((np.int64, np.float64), (torch.tensor, torch.tensor)):
+            found = make(i, r)(boxes)
+            same(found, wanted, name, 1e-6)
+            assert [type(side) for side in found.canvas_size] == [int, int], name
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+def test_numbers_of_boxes_in_a_graph() -> None:
+    """Numbers and sizes that the graph does not know, and gradients of coordinates."""
+    boxes, numbers = everything()["BoundingBoxes"], (torch.tensor(9), torch.tensor(30.0))
+
+    # torchvision's resize asks whether the size changes, which a number from a tensor does not tell.
+    known = {name: make for name, make in OF_BOXES.items() if not name.startswith("resize")}
+
+    def call(x: Any, whole: Tensor, real: Tensor) -> dict[str, Any]:
+        return {n: make(lambda v: whole + v, lambda v: real * (v / 30))(x) for n, make in known.items()}
+
+    found = compiled("aot_eager", None)(call)(boxes, *numbers)
+    for name, make in known.items():
+        same(found[name], make(lambda v: v + 9, float)(boxes), name, 1e-5)
+
+    def gradient(run: Callable[[Any], Any]) -> Tensor:
+        points = torch.tensor([[3.0, 4.0]], requires_grad=True)
+        out = run(tv_tensors.KeyPoints(points, canvas_size=(40, 52)))
+        sum(x.as_subclass(Tensor).square().sum() for x in out.values()).backward()
+        assert points.grad is not None
+        return points.grad
+
+    moved = together({n: make(int, float) for n, make in OF_BOXES.items()})
+    torch.testing.assert_close(gradient(compiled("aot_eager", None)(moved)), gradient(moved))
+
+
 _POINTS = [[0, 0], [9, 0], [9, 9], [0, 9]]
 #: A call that is refused -> its arguments, and what a graph says; eager mode says it in torchvision's words, if any.
 REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
@@ -831,6 +882,18 @@ def test_transforms_in_wrappers(wrapper: str, levels: bool) -> None:
         wanted = attempt(lambda t=transform: seeded(3, reference(t), image))
         found = attempt(lambda t=transform: seeded(3, wrap(t), image))
         same(found, wanted, name)
+
+
+def test_classes_that_a_user_chooses() -> None:
+    """A plain tensor stays as it is where the user's ``_transformed_types`` leave tensors out."""
+    image, left = picture(REAL, 40, 40), (PIL.Image.Image,)
+    for name, transform in every_transform().items():
+        if isinstance(transform, (v2.Compose, v2.RandomApply, v2.RandomChoice, v2.RandomOrder, v2.Lambda)):
+            continue
+        transform._transformed_types = left
+        for given in (transform, ours.Compose([transform], per_sample=True)):
+            found = attempt(lambda t=given: seeded(3, t, image[None]))
+            assert isinstance(found, type) or torch.equal(found, image[None]), name
 
 
 @pytest.mark.parametrize("reentrant", [True, False])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
@@ -96,7 +97,7 @@ class _Container(RandomTransform):
                     out, at = imgops.lut(out, table), at + 2
                     continue
             elif not isinstance(out, Tensor) and pil_images.is_known(out) and _outweigh_pil(transforms[at:]):
-                out, at = self._of_pil(pil_images.to_tensor(out), at, ParameterSampler())
+                out, at = self._of_pil(out, at, ParameterSampler())
                 continue
             out, at = transform(out), at + 1
         return out
@@ -155,9 +156,9 @@ class _Container(RandomTransform):
         sampler.path, sampler.covered = path, covered
         return out
 
-    def _of_pil(self, image: Tensor, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
+    def _of_pil(self, given: Any, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
         """Apply the transforms from ``at`` on that give exactly PIL's pixels; return the next index too."""
-        transforms = self.transforms
+        transforms, image = self.transforms, pil_images.to_tensor(given)
         while at < len(transforms) and _is_pils(transforms[at]):
             image = transforms[at].pil_image(image, sampler)
             at += 1
@@ -166,7 +167,9 @@ class _Container(RandomTransform):
             return tv_tensors.Image(image), at + 1
         if type(after) is _ImageToTensor and not _is_hooked(after):
             return operators.as_planar(image), at + 1
-        return pil_images.to_pil(image), at
+        out = pil_images.to_pil(image)
+        out.info = given.info.copy()  # the profile of its colors, which most of PIL's functions keep
+        return out, at
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         path = sampler.path
@@ -247,7 +250,8 @@ _NORMALIZE: tuple[type, ...] = (Normalize, _NormalizeByChannel)
 
 
 def _is_hooked(module: Any) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks)
+    forward = module._forward_hooks or module._forward_pre_hooks
+    return bool(forward or module._backward_hooks or module._backward_pre_hooks)
 
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
@@ -352,7 +356,9 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     flat_closed, other_structure = tree_flatten(closed)
     refusal = f"{must}, got {getattr(transform, '__name__', type(transform).__name__)}"
     if structure != other_structure:
-        raise_error(ValueError, f"{refusal}: {len(flat_closed)} values to {len(flat_opened)}")
+        before, after = len(flat_closed), len(flat_opened)
+        change = f"{before} values to {after}" if before != after else f"{before} values in another structure"
+        raise_error(ValueError, f"{refusal}: {change}")
     out: list[Any] = []
     for a, b, own_gate in zip(flat_opened, flat_closed, _gates_of(gate, closed), strict=True):
         if a is not b and type(b) in BATCHES:
@@ -370,16 +376,24 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
     """Select what is not a tensor, such as a label in a list with one for each sample."""
+    if isinstance(closed, np.ndarray) and isinstance(opened, np.ndarray) and _have_equal_bits(opened, closed):
+        return closed
     if gate.ndim or _subclass.in_graph():
         raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
     return opened if gate else closed
 
 
+def _have_equal_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
+
+
 def _copy_selected(gate: Tensor, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Copy the tensors that a gate selects from, because the code of others may write into its inputs."""
+    """Copy the tensors and arrays that a gate selects from, because code of others may write into them."""
     flat, structure = tree_flatten(inputs)
     for i, (x, own) in enumerate(zip(flat, _gates_of(gate, inputs), strict=True)):
-        if isinstance(x, Tensor) and not x.is_nested and _is_of(own, x):
+        if isinstance(x, np.ndarray):
+            flat[i] = x.copy()
+        elif isinstance(x, Tensor) and not x.is_nested and (is_eager() or _is_of(own, x)):
             flat[i] = _dispatch.wrap_like(_subclass.plain(x).clone(), x)
     return tree_unflatten(flat, structure)
 
@@ -417,6 +431,8 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
         before, after = (f"{_check.written(x.shape)} of {x.dtype}" for x in (b, a))
         raise_error(ValueError, f"{refusal}: {before} to {after}")
     if not _is_of(gate, opened):
+        if is_eager() and torch.allclose(a, b, rtol=0, atol=0, equal_nan=a.is_floating_point()):
+            return closed
         shape, count = _check.written(a.shape), _check.number(gate.shape[0])
         raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
     where = gate.to(a.device, non_blocking=True).reshape((*gate.shape, *(1,) * (a.ndim - gate.ndim)))

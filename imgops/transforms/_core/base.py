@@ -93,12 +93,15 @@ class OperatorTransform(torchvision_private.Hooks):
     #: Whether the class has an ``_image``, and no user overrides a method that torchvision's ``forward``
     #: calls.
     _is_pure = False
+    #: Whether no user chooses the classes of inputs that are transformed, which may leave out plain tensors.
+    _has_own_types = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.has_own_forward = is_own(cls, "forward")
         own = all(is_own(cls, step) for step in _STEPS) and not cls._needs_annotations
-        cls._is_pure = own and cls._image is not OperatorTransform._image
+        cls._has_own_types = is_own(cls, "_transformed_types")
+        cls._is_pure = own and cls._has_own_types and cls._image is not OperatorTransform._image
         if cls.__module__.startswith("imgops."):
             if "_description_name" not in vars(cls):
                 cls._description_name = cls.__name__
@@ -125,6 +128,8 @@ class OperatorTransform(torchvision_private.Hooks):
         super().__setattr__(name, value)
         if name == "forward":
             self.__dict__["has_own_forward"] = False
+        if name == "_transformed_types":
+            self._is_pure = self._has_own_types = False
         if name in _STEPS:  # a user overrides the method on this object alone
             self._is_pure = False
             if name != "check_inputs":
@@ -515,7 +520,7 @@ class RandomTransform(OperatorTransform):
         if not self._description and not self.per_sample and not _subclass.in_graph():
             return super(OperatorTransform, self).forward(*encoded.decoded(inputs))  # type: ignore[misc]
         before = sampler.count
-        if len(inputs) == 1 and type(inputs[0]) is Tensor:
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_types:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
             params = self._sample_params([inputs[0]], sampler)
             out: Any = inputs[0]

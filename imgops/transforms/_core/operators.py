@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
-from imgops import _layout, _packed, _torch_private, sharding, vmap
+from imgops import _layout, _packed, _subclass, _torch_private, sharding, vmap
 from imgops._registry import operator
 from imgops.decomposition import color as decomposition
 from imgops.decomposition._precision import divide
@@ -75,10 +75,8 @@ def _map_fake(values: Tensor, numbers: Tensor, height: int, width: int, name: st
     return torch.empty(values.shape, dtype=values.dtype, device=values.device)
 
 
-def _map_kernel(
-    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str
-) -> None:
-    inpt = annotation_kinds.tv_tensor(values.detach(), kind, (height, width))
+def _map_formula(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
+    inpt = annotation_kinds.tv_tensor(values, kind, (height, width))
     given = numbers.tolist()
     if name == "affine":
         angle, x, y, scale, shear_x, shear_y, *center = given
@@ -89,10 +87,21 @@ def _map_kernel(
     else:
         start, end = numbers.reshape(2, 4, 2).tolist()
         arguments = {"startpoints": start, "endpoints": end}
-    out.copy_(getattr(functional, name)(inpt, **arguments))
+    return _subclass.plain(getattr(functional, name)(inpt, **arguments))
 
 
-@operator("imgops_transforms::map_annotations", kernel=_map_kernel, fake=_map_fake)
+_map_formula.reads_parameters = True  # type: ignore[attr-defined]
+
+
+def _map_kernel(
+    out: Tensor, values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str
+) -> None:
+    out.copy_(_map_formula(values.detach(), numbers, height, width, name, kind))
+
+
+@operator(
+    "imgops_transforms::map_annotations", kernel=_map_kernel, fake=_map_fake, decomposition=_map_formula
+)
 def map_annotations(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
     """Map boxes or keypoints by torchvision's "affine" or "perspective", which dynamo cannot trace.
 

@@ -75,6 +75,12 @@ def known_name(given: Any, known: Container[str]) -> str:
     raise UsersCode
 
 
+def has_hooks(module: Any) -> bool:
+    """Return whether code of a user runs before or after a module or its backward."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(module, kind, None) for kind in kinds)
+
+
 def is_in_its_module(kind: Any) -> bool:
     """Return whether a class or function is the one that its module holds under its name."""
     found: Any = sys.modules.get(kind.__module__)

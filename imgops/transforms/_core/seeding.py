@@ -6,6 +6,7 @@ import hashlib
 import operator
 import random
 import threading
+import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torchvision import transforms as v1
 
 Key = int | str | bytes | tuple[Any, ...]
 
@@ -99,8 +101,15 @@ def _inside(transform: Any) -> Iterator[Any]:
 def parts_of(transform: Any) -> list[Any]:
     """Return the transforms inside; PyTorch does not search the lists in which containers keep them."""
     listed = getattr(transform, "transforms", ())
-    modules = transform.children() if isinstance(transform, nn.Module) else ()
-    return [*modules, *(listed if isinstance(listed, (list, tuple)) else ())]
+    parts: list[Any] = list(transform.children()) if isinstance(transform, nn.Module) else []
+    parts += [part for part in listed if part not in parts] if isinstance(listed, (list, tuple)) else []
+    if isinstance(transform, types.MethodType):
+        parts.append(transform.__self__)
+    elif isinstance(transform, partial):
+        parts.append(transform.func)
+    elif isinstance(transform, v1.Lambda):  # which is no module
+        parts.append(transform.lambd)
+    return parts
 
 
 def seed_of(key: Key) -> int:

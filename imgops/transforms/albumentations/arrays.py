@@ -123,7 +123,8 @@ class _Sequence(_Container):
 
     def run(self, data: Data) -> Data:
         if self.given.p < 1 and not self.source.chance():
-            return data
+            applied = self._nothing_applied()
+            return data | applied if applied else data
         return self.run_applied(data)
 
     def run_applied(self, data: Data) -> Data:
@@ -134,10 +135,13 @@ class _Sequence(_Container):
         # Compose writes down the kinds of its inputs, which must not be those of a call in another thread.
         own, data = _copy(given), dict(data)
         own.processors = {kind: _fresh(processor) for kind, processor in given.processors.items()}
-        if given.save_applied_params and given.main_compose:
-            data[_APPLIED] = []
+        data.update(self._nothing_applied())
         own.preprocess(data)
         return own.postprocess(self._run_all(data))
+
+    def _nothing_applied(self) -> Data:
+        is_listed = getattr(self.given, "save_applied_params", False) and self.given.main_compose
+        return {_APPLIED: []} if is_listed else {}
 
     def _run_all(self, data: Data) -> Data:
         is_first = True

@@ -56,13 +56,30 @@ class Reader:
         self.unmapped: list[str] = []
         self.near: dict[str, str] = {}
         self._replaced = _functions.replaced_functions()
+        #: The identity of a counterpart -> the module that it stands for.
+        self._sources: dict[int, Any] = {}
 
     def read_pipeline(self, given: Any) -> Converted:
         """Return the counterpart of a whole pipeline, which must not be a user's own class."""
         steps = self.read_all([given])
         if len(steps) == 1 and steps[0] is given:
             self.unmapped.append(origin.name_of(given))
-        return Converted(steps or [conversion.Identity()], isinstance(given, nn.Sequential))
+        if len(steps) == 1 and isinstance(steps[0], Converted):
+            return steps[0]
+        return Converted(steps or [conversion.Identity()])
+
+    def read_sequential(self, given: nn.Sequential) -> Any:
+        """Return the steps, or one transform where PyTorch must find the modules, with the same names."""
+        steps = self.read_all(given)
+        if not _has_state(given):
+            return steps
+        whole = Converted(steps or [conversion.Identity()])
+        names = {id(child): name for name, child in given.named_children()}
+        for step in steps:
+            name = names.get(id(self._sources.get(id(step), step)))
+            if name is not None:
+                whole.add_module(name, step)
+        return whole
 
     def read(self, given: Any) -> Steps:
         """Return the counterparts of a transform; the transform itself if it runs a user's code."""
@@ -73,8 +90,8 @@ class Reader:
             name = origin.known_name(given, MAKERS)
             if _functions.may_call(given, self._replaced):
                 raise UsersCode
-            if getattr(given, "_forward_hooks", None) or getattr(given, "_forward_pre_hooks", None):
-                raise Unmapped("forward hooks")
+            if origin.has_hooks(given):
+                raise Unmapped("hooks")
             made = MAKERS[name](given, self)
         except UsersCode:
             return Steps([given])
@@ -96,8 +113,13 @@ class Reader:
 
     def read_all(self, given: Iterable[Any]) -> Steps:
         """Return the counterparts of transforms that are applied one after the other."""
-        steps = Steps()
-        for made in (made for each in given for made in self.read(each)):
+        steps, found = Steps(), Steps()
+        for each in given:
+            read = self.read(each)
+            if len(read) == 1:
+                self._sources[id(read[0])] = each
+            found += read
+        for made in found:
             taken = _images_of(made) if steps and _is_users(steps[-1]) else ()
             if taken:
                 steps.append(RequireImages(taken))
@@ -108,6 +130,13 @@ class Reader:
         """Return one transform for a transform, for the containers that choose among them."""
         made = self.read_all([given])
         return made[0] if len(made) == 1 else containers.Compose(made)
+
+
+def _has_state(module: nn.Module) -> bool:
+    """Return whether a module is not only a transform: it may have parameters, buffers or a mode."""
+    if isinstance(module, nn.Sequential | v2.Transform) or type(module).__module__.startswith("torchvision."):
+        return any(map(_has_state, module.children()))
+    return True
 
 
 # -- inputs that a library refuses -----------------------------------------------------------------------
@@ -165,16 +194,12 @@ class RequireImages(OperatorTransform, v2.Transform):
 class Converted(containers.Compose):
     """A converted pipeline, which refuses what its transforms would hand back untouched."""
 
-    def __init__(self, transforms: list[Any], is_sequential: bool) -> None:
+    def __init__(self, transforms: list[Any]) -> None:
         super().__init__(transforms)
         self._taken = _images_of(transforms[0])
-        self._is_sequential = is_sequential
 
-    def train(self, mode: bool = True) -> Converted:
-        """Set the mode of the modules inside, too, if the given pipeline does."""
-        for step in self.transforms if self._is_sequential else ():
-            step.train(mode)
-        return super().train(mode)
+    def extra_repr(self) -> str:
+        return "" if self._modules else super().extra_repr()
 
     def _get_name(self) -> str:
         return "Compose"

@@ -192,12 +192,23 @@ def _noting(op: Any, note: Callable[[list[float]], None]) -> Any:
 def _written(op: Any) -> list[Any]:
     """Return an operation as text can hold it; its functions must be timm's own."""
     known_name(op, MAKERS)
-    if not all(is_code_of(("timm",), f) for f in (op.aug_fn, op.level_fn) if f is not None):
-        raise UsersCode
+    name = _name_of(op)
     hparams = {n: int(v) if n == "interpolation" and isinstance(v, int) else v for n, v in op.hparams.items()}
     resample = op.kwargs.get("resample")
     modes = [int(m) for m in resample] if isinstance(resample, (list, tuple)) else int(resample)
-    return [op.name, op.prob, op.magnitude, hparams, op.magnitude_std, op.magnitude_max, modes]
+    return [name, op.prob, op.magnitude, hparams, op.magnitude_std, op.magnitude_max, modes]
+
+
+def _name_of(op: Any) -> str:
+    """Return the name of an operation's functions, which may have been changed, unlike its ``name``."""
+    from timm.data import auto_augment
+
+    functions = op.aug_fn, op.level_fn
+    if all(is_code_of(("timm",), f) for f in functions if f is not None):
+        for name in (op.name, *auto_augment.NAME_TO_OP):
+            if functions == (auto_augment.NAME_TO_OP.get(name), auto_augment.LEVEL_TO_ARG.get(name)):
+                return str(name)
+    raise UsersCode
 
 
 def _read(written: list[Any]) -> Any:
@@ -410,8 +421,9 @@ class _TimmRandomErasing(RandomWithSettings):
 def _erasing(given: Any, reader: Reader) -> Any:
     if given.num_splits > 1:
         raise Unmapped(f"num_splits={given.num_splits}, by which a part of a batch stays as it is")
-    names = ("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count", "mode")
-    return _TimmRandomErasing(**{name: getattr(given, name) for name in names})
+    names = ("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count")
+    mode = "pixel" if given.per_pixel else "rand" if given.rand_color else "const"
+    return _TimmRandomErasing(mode=mode, **{name: getattr(given, name) for name in names})
 
 
 MAKERS["timm.data.auto_augment.AugmentOp"] = _augment_op

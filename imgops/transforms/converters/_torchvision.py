@@ -88,7 +88,9 @@ def _compose(given: Any, reader: Reader) -> Any:
 
 def _apply(cls: Any, given: Any, reader: Reader) -> Any:
     near = dict(reader.near)
-    steps = reader.read_all(given.transforms)
+    steps: Any = reader.read_all(given.transforms)
+    if isinstance(given.transforms, nn.ModuleList):
+        steps = nn.ModuleList(steps)
     if given.p <= 0:
         reader.near = near  # what is never applied changes no pixels
     return cls(steps, given.p)
@@ -158,7 +160,9 @@ def _random_crop(given: Any, reader: Reader) -> list[Any]:
 
 
 def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
-    mean, std = (x.tolist() if isinstance(x, Tensor) else list(x) for x in (mean, std))
+    if any(isinstance(x, Tensor) and x.requires_grad for x in (mean, std)):
+        raise UsersCode  # learned numbers
+    mean, std = (np.atleast_1d(np.asarray(x, np.float64)).tolist() for x in (mean, std))
     return conversion._NormalizeByChannel(mean, std, inplace)
 
 
@@ -298,7 +302,7 @@ _PRESETS = {
     "OpticalFlow": _optical_flow,
 }
 
-MAKERS["torch.nn.modules.container.Sequential"] = lambda t, r: r.read_all(t)
+MAKERS["torch.nn.modules.container.Sequential"] = lambda t, r: r.read_sequential(t)
 add_makers("torchvision.transforms.transforms", _FIRST)
 add_makers("torchvision.transforms.autoaugment", _FIRST_POLICIES)
 add_makers("torchvision.transforms._presets", _PRESETS)

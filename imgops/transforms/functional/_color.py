@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import has_static_value
 from torchvision.transforms.v2 import functional as reference
 
 import imgops
@@ -163,8 +164,10 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
         Gray image ``(..., num_output_channels, H, W)``.
     """
     count = integer("rgb_to_grayscale", "num_output_channels", num_output_channels)
+    must = "rgb_to_grayscale: num_output_channels must be 1 or 3"
+    if not has_static_value(count):
+        raise_error(TypeError, f"{must}, which a graph knows, got a Tensor")
     if count not in (1, 3):
-        must = "rgb_to_grayscale: num_output_channels must be 1 or 3"
         raise_error(ValueError, f"{must}, got {_check.number(count)}")
     return imgops.grayscale(image, count)
 

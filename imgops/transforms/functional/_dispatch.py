@@ -16,6 +16,7 @@ from torchvision.transforms.v2 import functional as reference
 from imgops import _check, _subclass
 from imgops._torch_private import constant_in_graphs, raise_error
 from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.arguments import integer, integers
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _color, _geometry
 
@@ -240,12 +241,28 @@ def _annotations(name: str, kind: str) -> Function:
             return wrap_like(out, inpt, canvas)
         if name in _MAPS and _subclass.in_graph():
             return wrap_like(_geometry.map_annotations(name, inpt, **given), inpt)
-        given = {argument: _number_of(value) for argument, value in given.items() if argument in known}
+        given = {a: _plain_numbers(name, a, value) for a, value in given.items() if a in known}
         out = theirs(_subclass.plain(inpt), **given, **{field: getattr(inpt, field) for field in metadata})
         out, canvas = out if isinstance(out, tuple) else (out, inpt.canvas_size)
         return wrap_like(out, inpt, canvas)
 
     return call
+
+
+#: The arguments that are integers, and how many of them.
+_INTEGERS = {"size": (1, 2), "output_size": (1, 2), "padding": (1, 2, 4)}
+
+
+def _plain_numbers(name: str, argument: str, value: Any) -> Any:
+    """Return an argument without the tensors that kernels of boxes do not take."""
+    each = value if isinstance(value, (list, tuple)) else (value,)
+    if not any(isinstance(v, Tensor) for v in each):
+        return value
+    if argument in _INTEGERS:
+        return integers(name, argument, value, _INTEGERS[argument])
+    if argument in ("top", "left", "height", "width", "max_size"):
+        return integer(name, argument, value)
+    return _number_of(value)
 
 
 def _number_of(value: Any) -> Any:

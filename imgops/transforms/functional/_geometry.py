@@ -279,10 +279,14 @@ def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
     Tensor, tv_tensor or PIL image
         Crops: top left, top right, bottom left, bottom right, center.
     """
-    high, wide = _size_of_crop("five_crop", "size", size)
+    return _corners_and_center("five_crop", image, size)
+
+
+def _corners_and_center(op: str, image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
+    high, wide = _size_of_crop(op, "size", size)
     height, width = image.shape[-2:]
     if _check.violates(wide <= width) or _check.violates(high <= height):
-        must = f"five_crop: size must be at most {_check.written((height, width))}"
+        must = f"{op}: size must be at most {_check.written((height, width))}"
         raise_error(ValueError, f"{must}, got {_check.written((high, wide))}")
     corners = [(0, 0), (0, width - wide), (height - high, 0), (height - high, width - wide)]
     return (*(crop(image, top, left, high, wide) for top, left in corners), center_crop(image, (high, wide)))
@@ -305,7 +309,8 @@ def ten_crop(image: Tensor, size: Sequence[int] | int, vertical_flip: bool = Fal
     Tensor, tv_tensor or PIL image
         Crops of the image as ``five_crop`` orders them, then those of the mirror image.
     """
-    return five_crop(image, size) + five_crop(image.flip(-2 if vertical_flip else -1), size)
+    flipped = image.flip(-2 if vertical_flip else -1)
+    return _corners_and_center("ten_crop", image, size) + _corners_and_center("ten_crop", flipped, size)
 
 
 def resized_crop(
@@ -601,18 +606,19 @@ def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) 
     how = (-angle, ((size[1] - width) / 2, (size[0] - height) / 2), 1.0, (0.0, 0.0), center)
     values = _subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.KeyPoints):
-        return _map_by_affine(values, inpt.canvas_size, "keypoints", *how), size
+        return _map_by_affine("rotate", values, inpt.canvas_size, "keypoints", *how), size
     # Boxes are clamped to the new canvas and not to the one before, as corners and before they are rounded.
     has_angle = tv_tensors.is_rotated_bounding_format(inpt.format)
     corners = tv_tensors.BoundingBoxFormat.XYXYXYXY if has_angle else tv_tensors.BoundingBoxFormat.XYXY
     boxes = values if values.is_floating_point() else values.float()
     boxes = v2.functional.convert_bounding_box_format(boxes, inpt.format, corners)
-    boxes = _map_by_affine(boxes, inpt.canvas_size, f"{corners.value},None", *how)
+    boxes = _map_by_affine("rotate", boxes, inpt.canvas_size, f"{corners.value},None", *how)
     boxes = v2.functional.clamp_bounding_boxes(boxes, corners, size, inpt.clamping_mode)
     return v2.functional.convert_bounding_box_format(boxes, corners, inpt.format).to(values.dtype), size
 
 
 def _map_by_affine(
+    op: str,
     values: Tensor,
     canvas: tuple[int, int],
     kind: str,
@@ -626,8 +632,19 @@ def _map_by_affine(
         inpt = annotation_kinds.tv_tensor(values, kind, canvas)
         return _subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
     _require_affine(angle, translate, scale, shear, center)
-    numbers = (angle, *translate, scale, *torchvision_private.two_shears(shear), *(center or ()))
-    return operators.map_annotations(values, _check.real("affine", "angle", numbers), *canvas, "affine", kind)
+    numbers = [angle, *translate, scale, *torchvision_private.two_shears(shear), *_each(center)]
+    for value in numbers:
+        if isinstance(value, Tensor) and value.ndim:
+            must = f"{op}: parameters of boxes and keypoints must be numbers"
+            raise_error(TypeError, f"{must}, got a Tensor of shape {_check.written(value.shape)}")
+    return operators.map_annotations(values, _check.real(op, "angle", numbers), *canvas, "affine", kind)
+
+
+def _each(values: Any) -> Sequence[Any]:
+    """Return numbers, in a sequence or in a tensor, as a list."""
+    if values is None:
+        return ()
+    return values.unbind() if isinstance(values, Tensor) else list(values)
 
 
 def _map_by_points(
@@ -639,10 +656,11 @@ def _map_by_points(
     coefficients: Sequence[float] | None = None,
 ) -> Tensor:
     _matrices.perspective(startpoints, endpoints, coefficients)  # raises for what it refuses
-    points = (*(startpoints or ()), *(endpoints or ())) if coefficients is None else ()
-    numbers = coefficients or [number for point in points for number in point]
-    how = (_check.real("perspective", "coefficients", numbers), *canvas, "perspective", kind)
-    return operators.map_annotations(values, *how)
+    numbers: Any = coefficients
+    if coefficients is None:
+        numbers = [_check.real("perspective", "startpoints", p) for p in (startpoints, endpoints)]
+    numbers = _check.real("perspective", "coefficients", numbers).flatten()
+    return operators.map_annotations(values, numbers, *canvas, "perspective", kind)
 
 
 def map_annotations(
@@ -656,7 +674,7 @@ def map_annotations(
         _require_rotation(given["angle"], given.get("center"))
         given = {"angle": -given["angle"], "center": given.get("center")}
         given |= {"translate": (0.0, 0.0), "scale": 1.0, "shear": (0.0, 0.0)}
-    return _map_by_affine(values, canvas, kind, **given)
+    return _map_by_affine(name, values, canvas, kind, **given)
 
 
 def perspective(
@@ -739,7 +757,10 @@ def elastic(
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
     name = _interpolation_name("elastic", interpolation)
-    map = _matrices.displacement_map(displacement.to(image.device, non_blocking=True), height, width)
+    displacement = displacement.to(image.device, non_blocking=True)
+    if displacement.dtype not in (torch.float32, torch.float64):
+        displacement = displacement.float()
+    map = _matrices.displacement_map(displacement, height, width)
     return _round_to_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
 
 

@@ -126,12 +126,15 @@ def expanded_size(
     angle: float | Tensor, center: Sequence[float] | None, height: int, width: int
 ) -> Sequence[int]:
     """Return what :func:`size_after_rotation` does, for numbers that a compiler may not know, too."""
+    if isinstance(center, Tensor):
+        center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
     is_known = not torch.compiler.is_compiling() or all(
         not isinstance(value, Tensor) and has_static_value(value) for value in numbers
     )
     if is_known:
-        return size_after_rotation(float(angle), center, height, width)
+        middle = None if center is None else tuple(map(float, center))
+        return size_after_rotation(float(angle), middle, height, width)
     values = _check.real("rotate", "angle and center", [_double(value).reshape(()) for value in numbers])
     return _size_of_numbers(values.detach(), height, width).tolist()
 
