@@ -18,11 +18,9 @@ from torchvision import tv_tensors
 from transform_cases import CASES, Case, picture, seeded
 
 import imgops
-from imgops import _check
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
 from imgops.kernels.cpu import _splines
-from imgops.transforms._core import arguments
 from imgops.transforms.geometry import distortion
 from tests.tiers import nightly
 
@@ -173,10 +171,6 @@ def test_how_often_other_numbers_of_boxes_compile() -> None:
         for name, value in wanted.items():
             assert torch.equal(found[name].as_subclass(Tensor), value.as_subclass(Tensor)), (i, name)
     assert counting.count <= 2**2 + 1
-
-
-def test_windows_are_no_larger_than_operators_take() -> None:
-    assert arguments.WIDEST == _check.WIDEST
 
 
 # -- boxes with an angle -----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from imgops._torch_private import raise_error
 from imgops.transforms._core import torchvision_private
 
 #: The largest side of a window that the operators accept.
-WIDEST = (1 << 15) - 1
+WIDEST = _check.WIDEST
 #: The limit of integers that have no other limit, because OpenCV and PIL count pixels with int32.
 _MOST = 2**31 - 1
 
