@@ -276,7 +276,7 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
             )
             got = f"{cls.__module__}.{cls.__qualname__}"
             raise_error(ValueError, f"{cls.__name__}: {must} draw, got {got}")
-        out = transform(*(inputs if sampler.gate is None else _copy_selected(sampler.gate, inputs)))
+        out = transform(*inputs) if sampler.gate is None else _call_on_copies(transform, sampler.gate, inputs)
     else:
         later, sampler.selects_later = sampler.selects_later, True
         out = transform._run(inputs, sampler)
@@ -354,7 +354,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     """Select one result where a gate is open, the other where it is closed."""
     flat_opened, structure = tree_flatten(opened)
     flat_closed, other_structure = tree_flatten(closed)
-    refusal = f"{must}, got {getattr(transform, '__name__', type(transform).__name__)}"
+    refusal = f"{must}, got {_name_of(transform)}"
     if structure != other_structure:
         before, after = len(flat_closed), len(flat_opened)
         change = f"{before} values to {after}" if before != after else f"{before} values in another structure"
@@ -376,26 +376,48 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
     """Select what is not a tensor, such as a label in a list with one for each sample."""
-    if isinstance(closed, np.ndarray) and isinstance(opened, np.ndarray) and _have_equal_bits(opened, closed):
-        return closed
     if gate.ndim or _subclass.in_graph():
         raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
     return opened if gate else closed
 
 
-def _have_equal_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    return (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes()
+def _call_on_copies(transform: Any, gate: Tensor, inputs: tuple[Any, ...]) -> Any:
+    """Call code of others on copies of the tensors and arrays, because it may write into them.
 
-
-def _copy_selected(gate: Tensor, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Copy the tensors and arrays that a gate selects from, because code of others may write into them."""
+    What no gate can select must not change; it is given back in the place of its copy.
+    """
     flat, structure = tree_flatten(inputs)
+    given: dict[int, tuple[Any, Any]] = {}
     for i, (x, own) in enumerate(zip(flat, _gates_of(gate, inputs), strict=True)):
+        is_whole = (
+            own.ndim > 0 if isinstance(x, np.ndarray) else not (isinstance(x, Tensor) and _is_of(own, x))
+        )
         if isinstance(x, np.ndarray):
             flat[i] = x.copy()
-        elif isinstance(x, Tensor) and not x.is_nested and (is_eager() or _is_of(own, x)):
+        elif isinstance(x, Tensor) and not x.is_nested and (is_eager() or not is_whole):
             flat[i] = _dispatch.wrap_like(_subclass.plain(x).clone(), x)
-    return tree_unflatten(flat, structure)
+        if is_whole and flat[i] is not x:
+            given[id(flat[i])] = x, flat[i]
+    out = transform(*tree_unflatten(flat, structure))
+    if not given:
+        return out
+    changed = [x for x, copy in given.values() if not _have_equal_bits(x, copy)]
+    if changed:
+        what = f"{type(changed[0]).__name__} of shape {_check.written(changed[0].shape)} to other values"
+        raise_error(ValueError, f"{_REFUSAL}, got {_name_of(transform)}: {what}")
+    flat, structure = tree_flatten(out)
+    return tree_unflatten([given[id(x)][0] if id(x) in given else x for x in flat], structure)
+
+
+def _have_equal_bits(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        return a.tobytes() == b.tobytes()
+    a, b = _subclass.plain(a), _subclass.plain(b)
+    return torch.allclose(a, b, rtol=0, atol=0, equal_nan=a.is_floating_point())
+
+
+def _name_of(transform: Any) -> str:
+    return str(getattr(transform, "__name__", type(transform).__name__))
 
 
 def _is_of(gate: Tensor, value: Tensor) -> bool:
@@ -431,8 +453,6 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
         before, after = (f"{_check.written(x.shape)} of {x.dtype}" for x in (b, a))
         raise_error(ValueError, f"{refusal}: {before} to {after}")
     if not _is_of(gate, opened):
-        if is_eager() and torch.allclose(a, b, rtol=0, atol=0, equal_nan=a.is_floating_point()):
-            return closed
         shape, count = _check.written(a.shape), _check.number(gate.shape[0])
         raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
     where = gate.to(a.device, non_blocking=True).reshape((*gate.shape, *(1,) * (a.ndim - gate.ndim)))
