@@ -17,7 +17,7 @@ import imgops
 from tests.specs import SPECS, Sample
 from tests.specs._maker import FORMATS, Maker
 from tests.specs.histograms import clahe_of_color
-from tests.tiers import nightly
+from tests.tiers import every_night, nightly
 
 SAMPLES = [
     sample for spec in SPECS.values() if not spec.is_operator for sample in spec.samples if not sample.edge
@@ -71,7 +71,7 @@ def test_vmap_is_a_loop(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("dynamic", [pytest.param(False, marks=nightly), True])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+@pytest.mark.parametrize("dtype", [*every_night(torch.uint8), torch.float32])
 def test_one_graph(dtype: torch.dtype, dynamic: bool) -> None:
     known = {f"{s.op}-{s}": call_of(s, Maker(dtype, "interleaved", (2,))) for s in SAMPLES}
     calls, inputs = ({name: pair[i] for name, pair in known.items()} for i in (0, 1))

@@ -30,7 +30,7 @@ from imgops.fake.color_space import CODES
 from imgops.kernels import cuda, devices, transfer
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
-from tests.tiers import nightly_unless
+from tests.tiers import nightly, nightly_unless
 
 DECOMPOSED = [
     s
@@ -489,21 +489,25 @@ def test_tensors_of_lists_are_made_on_the_cpu() -> None:
 
 # -- more than 2**31 values --------------------------------------------------------------------------
 
-LARGE = nightly_unless(
-    ("planes", "uint8").__eq__,
-    [(f, d) for f in ("planes", "rows", "columns", "packed", "dense") for d in ("uint8", "float32")],
-)
+LARGE = [
+    pytest.param("planes", "uint8", "--quick", id="planes-uint8-quick"),
+    *(
+        pytest.param(far, dtype, "", id=f"{far}-{dtype}", marks=nightly)
+        for far in ("planes", "rows", "columns", "packed", "dense")
+        for dtype in ("uint8", "float32")
+    ),
+]
 
 
 @pytest.mark.skipif(
     find_spec("triton") is None or shutil.which("gcc") is None or sys.platform != "linux",
     reason="Triton compiles the kernels, and gcc what their PTX becomes",
 )
-@pytest.mark.parametrize(("far", "dtype"), LARGE)
-def test_offsets_beyond_32_bits(far: str, dtype: str) -> None:
+@pytest.mark.parametrize(("far", "dtype", "more"), LARGE)
+def test_offsets_beyond_32_bits(far: str, dtype: str, more: str) -> None:
     """The compiled kernels, in a process of their own, on images of which only a few pages take memory."""
     out = subprocess.run(
-        [sys.executable, "-m", "tests.ptx.large", "--far", far, "--dtype", dtype],
+        [sys.executable, "-m", "tests.ptx.large", "--far", far, "--dtype", dtype, *more.split()],
         cwd=Path(__file__).parents[1],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,

@@ -199,8 +199,19 @@ def test_compiled_in_every_variant(samples: list[Sample], whole: bool) -> None:
         _checks.compilation(*(s.checked(each[i]) for s, each in zip(samples, makers) if i < len(each)))
 
 
-@pytest.mark.parametrize("operators", groups(OPERATORS, 12))
+#: The first operator of each module of kernels.
+OF_MODULES = {spec.operator.kernel.__module__: name for name, spec in reversed(OPERATORS.items())}.values()
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        *groups(OF_MODULES, 10),
+        *groups((name for name in OPERATORS if name not in OF_MODULES), 12, marks=nightly),
+    ],
+)
 def test_compiled_by_inductor(operators: list[str], whole: bool) -> None:
+    """Inductor sees a call of an operator as opaque; `make test` compiles one operator of each module of kernels."""
     for at, format in ((-1, "interleaved"), (0, "planar"))[: 2 if whole else 1]:
         samples = [[s for s in INNER if s.op == op][at] for op in operators]
         calls = [sample.checked(Maker(batch=(2,), format=format)) for sample in samples]

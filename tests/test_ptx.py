@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import every_night, nightly
+from tests.tiers import nightly
 
 pytestmark = pytest.mark.skipif(
     find_spec("triton") is None or shutil.which("gcc") is None or sys.platform != "linux",
@@ -39,7 +39,8 @@ def run(*command: str) -> str:
 def test_compiled_kernels() -> None:
     """They equal the CPU's kernels, access no memory that is not theirs, and write all of their results.
 
-    test_offsets_beyond_32_bits compiles the kernel of each operator, and Triton's interpreter runs all samples.
+    test_offsets_beyond_32_bits compiles a kernel of each module, test_every_sample each kernel every night, and Triton's
+    interpreter runs all samples.
     """
     (line,) = re.findall(
         r"^(\d+) equal, (\d+) left to ATen, 0 differ, (\d+) launches$", run("tests.ptx", "--sizes"), re.M
@@ -55,7 +56,8 @@ def test_every_sample(part: str, capability: str) -> None:
     assert "0 differ" in run("tests.ptx", "--all", "--part", part, "--capability", capability)
 
 
-@pytest.mark.parametrize("part", ["0/8", *every_night("4/8")])
+@nightly
+@pytest.mark.parametrize("part", ["0/8", "4/8"])
 def test_budgets(part: str) -> None:
     """They execute no more than tests/ptx/budgets.json allows, and spill no registers: each row in a dtype and layout."""
     out = run("tests.ptx.count", "--quick", "--part", part)

@@ -19,6 +19,7 @@ from transform_cases import seeded
 
 import imgops.transforms as ours
 from imgops.transforms._core import rotated_boxes
+from tests.tiers import every_night
 
 FORMATS = ("CXCYWHR", "XYWHR", "XYXYXYXY")
 KNOWN = json.loads(Path(__file__).with_name("data").joinpath("rotated_boxes.json").read_text())
@@ -495,7 +496,7 @@ def test_each_sample_is_what_a_loop_gives(name: str) -> None:
         assert bits_equal(found[1 + i].as_subclass(Tensor), boxes.as_subclass(Tensor)), i
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [FORMATS[0], *every_night(*FORMATS[1:])])
 def test_one_graph(format: str) -> None:
     given = scene(64, 64, format)
     transforms = {name: getattr(ours, name)(p=0.5, **options) for name, options in MOVING.items()}
@@ -508,7 +509,7 @@ def test_one_graph(format: str) -> None:
             assert found[1].format is wanted[1].format and found[1].canvas_size == wanted[1].canvas_size
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [FORMATS[-1], *every_night(*FORMATS[:-1])])
 def test_one_graph_of_several_samples(format: str) -> None:
     samples = [scene(80, 80, format, seed=i) for i in range(4)]
     calls: dict[str, Any] = {

@@ -73,16 +73,19 @@ def far(image: Tensor, axis: int) -> Tensor:
     return view.copy_(image)
 
 
-def views(dtype: torch.dtype, axis: int) -> Iterator[Case]:
-    """Yield the first sample of each operator that has a kernel for CUDA."""
+def views(dtype: torch.dtype, axis: int, quick: bool = False) -> Iterator[Case]:
+    """Yield the first sample of each operator that has a kernel for CUDA; ``quick``: one of each module of kernels."""
+    seen: set[str] = set()
     for name, spec in OPERATORS.items():
         samples = [s for s in spec.samples if dtype in s.dtypes]
-        if spec.operator.cuda is not None and samples:
+        family = getattr(spec.operator.cuda, "__module__", name) if quick else name
+        if spec.operator.cuda is not None and samples and family not in seen:
+            seen.add(family)
             call = samples[0].checked(Maker(dtype, "planar", (2,)))
             args = [*call.op_args, *call.op_keywords.values()]
             yield name, lambda o=spec.operator, a=args: of_view(o, a, axis, dtype)  # type: ignore[misc]
     image = Maker(dtype, "planar", (2,)).image(3, 6, 9, 0, 1)
-    for name, rest in (("flip_chosen", (-1,)), ("gray_chosen", ())):
+    for name, rest in (("flip_chosen", (-1,)), *(() if quick else (("gray_chosen", ()),))):
         operator = _operators.table[f"imgops_transforms::{name}"]
         args = [image, torch.tensor([True, False]), *rest]
         yield name, lambda o=operator, a=args: of_view(o, a, axis, dtype)  # type: ignore[misc]
@@ -238,9 +241,9 @@ def run_last_programs() -> None:
     machine.Kernel = translated  # type: ignore[assignment,misc]
 
 
-def cases(kind: str, dtype: torch.dtype) -> Iterator[Case]:
+def cases(kind: str, dtype: torch.dtype, quick: bool = False) -> Iterator[Case]:
     if kind in AXES:
-        return views(dtype, AXES[kind])
+        return views(dtype, AXES[kind], quick)
     return packed(dtype) if kind == "packed" else large(dtype)
 
 
@@ -249,10 +252,11 @@ def main() -> None:
     parser.add_argument("--capability", type=int, default=90)
     parser.add_argument("--far", choices=(*AXES, "packed", "dense"), default="planes")
     parser.add_argument("--dtype", default="uint8")
+    parser.add_argument("--quick", action="store_true", help="one operator of each module of kernels")
     options = parser.parse_args()
     counts = {"": 0, "left": 0, "differ": 0}
     with on_ptx(options.capability):
-        for name, compare in cases(options.far, getattr(torch, options.dtype)):
+        for name, compare in cases(options.far, getattr(torch, options.dtype), options.quick):
             try:
                 found = compare()
             except NotImplementedError:
