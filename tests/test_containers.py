@@ -24,7 +24,7 @@ from transform_cases import CASES, picture, seeded
 import imgops
 from imgops import transforms as ours
 from imgops.transforms._core.base import RandomTransform
-from tests.tiers import nightly
+from tests.tiers import nightly, nightly_unless
 
 SEEDS = range(4)
 
@@ -188,7 +188,9 @@ def scene(seed: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("name", "count"), [("CopyPaste", 2), ("Mosaic", 4)], ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("name", "count"), [pytest.param("CopyPaste", 2, marks=nightly), ("Mosaic", 4)], ids=str
+)
 def test_transforms_that_join_samples(name: str, count: int) -> None:
     samples = [scene(seed) for seed in range(count)]
     options = {"p": 1.0} if name == "CopyPaste" else {"size": 48}
@@ -281,7 +283,7 @@ NESTED: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("name", nightly_unless(("RandomApply", "RandomOrder").__contains__, NESTED))
 def test_a_choice_inside_of_a_choice(name: str) -> None:
     """Its own choice is made although the outer container selects between whole results."""
     image = picture(torch.float32)[..., :20, :16].contiguous()

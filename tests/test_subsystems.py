@@ -18,7 +18,7 @@ from imgops._torch_private import tree_leaves
 from tests.specs import OPERATORS
 from tests.specs import _plain as plain
 from tests.specs._plain import rand
-from tests.tiers import nightly, nightly_unless
+from tests.tiers import every_night, nightly, nightly_unless
 
 #: Name -> (imgops' call, the same in plain PyTorch, its tensors); the calls are functions of tensors only.
 EVERY = {
@@ -129,7 +129,7 @@ FEW = [
 ]
 
 
-@pytest.mark.parametrize("backend", [pytest.param("aot_eager", marks=nightly), "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager", *every_night("inductor")])
 @pytest.mark.parametrize("names", FEW)
 def test_compiled(names: list[str], backend: str) -> None:
     graph, _ = compile_together({n: EVERY[n][0] for n in names}, backend, inputs="own")

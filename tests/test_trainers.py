@@ -118,6 +118,7 @@ def test_hf_trainer(
     assert len(re.findall(r"epoch 0: ", out)) == (2 if launch else 1)
 
 
+@nightly
 def test_accelerate_loop(run: Run, example: Callable[[str], ModuleType], whole: bool) -> None:
     """Two processes see the images of one, by name, and nightly have its losses."""
     pytest.importorskip("accelerate")

@@ -18,6 +18,7 @@ from transform_cases import AFFINE, CASES, JITTER, Case, containers, picture, sa
 
 import imgops
 from imgops import transforms as ours
+from tests.tiers import nightly
 
 
 def same(found: Any, wanted: Any, tolerance: float = 2e-6) -> bool:
@@ -140,8 +141,15 @@ def randaugment() -> Any:
     )
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-@pytest.mark.parametrize("pipeline", [simclr, imagenet, randaugment], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    ("pipeline", "backend"),
+    [
+        *((pipeline, "aot_eager") for pipeline in (simclr, imagenet, randaugment)),
+        (simclr, "inductor"),
+        *(pytest.param(pipeline, "inductor", marks=nightly) for pipeline in (imagenet, randaugment)),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
 def test_pipelines(pipeline: Callable[[], Any], backend: str) -> None:
     transform = pipeline()
     graph, counting = compiled(transform, backend)

@@ -149,7 +149,10 @@ class ExactBackend(TorchvisionBackend):
         return (mixed.round() if white == 255 else mixed).to(image.dtype)
 
     def rescale(self, image: Tensor, scale: float, **kwargs: Any) -> Tensor:
-        return (image.double() * scale).float()
+        if image.dtype != torch.uint8 or image.ndim < 3 or not image.numel():
+            return (image.double() * scale).float()
+        levels = torch.arange(256, dtype=torch.float64, device=image.device)
+        return imgops.lut(image, (levels * scale).float())
 
     def normalize(self, image: Tensor, mean: Any, std: Any, **kwargs: Any) -> Tensor:
         if not image.is_floating_point():

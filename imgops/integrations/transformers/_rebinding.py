@@ -47,8 +47,10 @@ class _Functions:
         """Pad as NumPy does, which mirrors an image again where it is smaller than its margin."""
         sizes = image.shape[-2:]
         each = padding if isinstance(padding, (list, tuple)) else [padding]
-        if padding_mode not in ("reflect", "symmetric") or min(sizes) > max(each):
+        if padding_mode not in ("reflect", "symmetric"):
             return torchvision_functional.pad(image, padding, fill, padding_mode)
+        if min(sizes) > max(each):
+            return functional.pad(image, padding, fill, padding_mode)
         left, top, right, bottom = [*each] * (4 // len(each))
         rows, columns = (
             torch.from_numpy(np.pad(np.arange(size), margins, mode=padding_mode)).to(image.device)  # type: ignore[call-overload]
