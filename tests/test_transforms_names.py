@@ -15,6 +15,7 @@ import PIL.Image
 import pytest
 import torch
 from checks import bits_equal
+from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -216,24 +217,39 @@ def test_what_follows_a_dynamic_size(name: str) -> None:
 # -- generators --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes], ids=str)
-def test_generators(case: Case) -> None:
-    """The draws are those of an equally seeded global generator, which is not advanced; eager, compiled, per sample."""
-    image = picture(torch.float32)
-    mine = case.make(ours)
-    wanted = [mine(image) for _ in [torch.manual_seed(5)] * 2]
+WITH_DRAWS = [c for c in CASES if c.draws and not c.boxes]
+
+
+def two_draws(case: Case, image: Tensor) -> list[Tensor]:
+    transform = case.make(ours)
     torch.manual_seed(5)
-    wanted = [mine(image) for _ in range(2)]
+    return [transform(image) for _ in range(2)]
+
+
+@pytest.mark.parametrize("cases", groups(WITH_DRAWS, 12))
+def test_generators_in_a_graph(cases: list[Case]) -> None:
+    image = picture(torch.float32)
+    wanted = {str(case): two_draws(case, image) for case in cases}
+    calls = {str(case): case.make(ours, generator=torch.Generator().manual_seed(5)) for case in cases}
+    graph, _ = compile_together(calls)
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    for i in range(2):
+        for name, value in graph(image).items():
+            torch.testing.assert_close(value, wanted[name][i], rtol=0, atol=2e-6, msg=name)
+    assert bits_equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("case", WITH_DRAWS, ids=str)
+def test_generators(case: Case) -> None:
+    """The draws are those of an equally seeded global generator, which is not advanced; also per sample."""
+    image = picture(torch.float32)
+    wanted = two_draws(case, image)
     torch.manual_seed(99)
     before = torch.get_rng_state()
     again = case.make(ours, generator=torch.Generator().manual_seed(5))
     for value in wanted:
         assert bits_equal(again(image), value)
-    torch.compiler.reset()
-    fresh = case.make(ours, generator=torch.Generator().manual_seed(5))
-    graph = torch.compile(fresh, fullgraph=True, backend="aot_eager")
-    for value in wanted:
-        torch.testing.assert_close(graph(image), value, rtol=0, atol=2e-6)
     if not case.sized:
         each = case.make(ours, generator=torch.Generator().manual_seed(5), per_sample=True)
         torch.testing.assert_close(each(torch.stack([image, image])), torch.stack(wanted), rtol=0, atol=2e-6)
@@ -386,17 +402,33 @@ MOVES = [
 ]
 
 
+def samples_with_boxes() -> tuple[list[Any], dict[str, Any]]:
+    """Return three samples, and the same as a batch with a list of boxes."""
+    given = [sample(picture(torch.float32, seed=s)) for s in range(3)]
+    for i, one in enumerate(given):
+        one["boxes"] = tv_tensors.wrap(one["boxes"][: 1 + i % 2] + i, like=one["boxes"])
+    images = tv_tensors.Image(torch.stack([g["image"] for g in given]))
+    return given, {"image": images, "boxes": [g["boxes"] for g in given]}
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@pytest.mark.filterwarnings("ignore:RandomErasing")
+@pytest.mark.parametrize("cases", groups(MOVES, 10))
+def test_boxes_of_each_sample_in_a_graph(cases: list[Case]) -> None:
+    calls = {str(case): case.make(ours, per_sample=True) for case in cases}
+    graph, _ = compile_together(calls)
+    _, batch = samples_with_boxes()
+    found, wanted = seeded(1, graph, batch), seeded(1, together(calls), batch)
+    for name in calls:
+        for a, b in zip(found[name]["boxes"], wanted[name]["boxes"], strict=True):
+            same(a, b)
+
+
 @pytest.mark.filterwarnings("ignore:RandomErasing")
 @pytest.mark.parametrize("case", MOVES, ids=str)
 def test_boxes_of_each_sample(case: Case) -> None:
     """A list of the boxes of each image, or nested boxes, move as in a loop."""
-    given = [sample(picture(torch.float32, seed=s)) for s in range(3)]
-    for i, one in enumerate(given):
-        one["boxes"] = tv_tensors.wrap(one["boxes"][: 1 + i % 2] + i, like=one["boxes"])
-    batch = {
-        "image": tv_tensors.Image(torch.stack([g["image"] for g in given])),
-        "boxes": [g["boxes"] for g in given],
-    }
+    given, batch = samples_with_boxes()
     each, single = case.make(ours, per_sample=True), case.make(ours)
     for seed in range(3):
         found = seeded(seed, each, batch)
@@ -421,12 +453,6 @@ def test_boxes_of_each_sample(case: Case) -> None:
         for a, b in zip(moved.as_subclass(Tensor).unbind(), listed):
             torch.testing.assert_close(a, b.as_subclass(Tensor))
         assert moved.canvas_size == listed[0].canvas_size
-    if TV_TENSORS:
-        torch.compiler.reset()
-        graph = torch.compile(each, fullgraph=True, backend="aot_eager")
-        found, wanted = seeded(1, graph, batch), seeded(1, each, batch)
-        for a, b in zip(found["boxes"], wanted["boxes"]):
-            same(a, b)
 
 
 # -- vmap --------------------------------------------------------------------------------------
