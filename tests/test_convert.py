@@ -28,7 +28,7 @@ from imgops import transforms as ours
 from imgops.transforms._core import origin
 from imgops.transforms.converters._first_version import share_of_white
 from imgops.transforms.converters._reader import MAKERS
-from tests.tiers import nightly, nightly_unless
+from tests.tiers import every_night, nightly, nightly_unless
 from tests.transform_cases import CASES, Case
 
 pytestmark = pytest.mark.filterwarnings("ignore:convert. these come near", "ignore:The transform `ToTensor")
@@ -682,7 +682,8 @@ def test_every_transform_of_lightly_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"rr_prob": 1.0}, {"rr_prob": 0.5, "rr_degrees": 20.0, "solarization_prob": 0.5}]
+    "arguments",
+    [*every_night({"rr_prob": 1.0}), {"rr_prob": 0.5, "rr_degrees": 20.0, "solarization_prob": 0.5}],
 )
 def test_views_of_lightly(arguments: dict[str, Any]) -> None:
     """A rotation by a quarter and a view of a batch: draws as a loop, in a graph too."""

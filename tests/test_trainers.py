@@ -76,6 +76,7 @@ def sums(out: str, name: str = "checksum") -> list[int]:
     return [sum(int(n) for epoch, n in found if int(epoch) == e) for e in range(EPOCHS)]
 
 
+@nightly
 def test_lightning(run: Run, example: Callable[[str], ModuleType], whole: bool) -> None:
     """Only training augments; workers change nothing, and nightly another device changes no image."""
     pytest.importorskip("lightning")
