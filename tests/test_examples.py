@@ -132,6 +132,7 @@ def test_ray_data(photos: Path, tmp_path: Path) -> None:
     assert images_of(two) == one and len(one) == 6 * (COUNT - CORRUPT)
 
 
+@nightly
 def test_hf_datasets(photos: Path, tmp_path: Path, whole: bool) -> None:
     """Run the example on one process; in the nightly tests also on two, some of which are killed."""
     command = ("examples/hf_datasets.py", photos)

@@ -24,7 +24,7 @@ from transform_cases import picture, seeded
 from imgops import transforms as ours
 from imgops.transforms.albumentations import convert as table
 from imgops.transforms.albumentations import host, moves, rules, values
-from tests.tiers import nightly
+from tests.tiers import every_night, nightly
 
 A = pytest.importorskip("albumentations", "2.0.8")
 
@@ -477,7 +477,7 @@ def test_workers_draw_differently(seed: int | None) -> None:
 
 
 @every_in_the_end(sorted(set(NAMES) - {"FromFloat", "Lambda"}))
-@pytest.mark.parametrize("seed", [None, 6])
+@pytest.mark.parametrize("seed", [*every_night(None), 6])
 def test_graphs_samples_and_copies(name: str, seed: int | None) -> None:
     """A graph draws what eager mode does, a batch what a loop over it does, and a copy what its original does."""
     resizes = table._changes_size(made(name)) or name in ("Normalize", "ToFloat")

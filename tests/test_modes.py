@@ -946,7 +946,8 @@ def test_transforms_of_tv_tensors_in_a_graph(kind: Any) -> None:
         same(found[name], value, name, 1e-5)
 
 
-@pytest.mark.parametrize("mode", ["graph", "strict export"])
+# The graphs of plain tensors are those of test_transforms_compiled.py and test_added.py, with more draws.
+@pytest.mark.parametrize("mode", [*every_night("graph"), "strict export"])
 def test_transforms(mode: str) -> None:
     """Equal seeds give equal results, the transforms of a program after each other."""
     image = picture(REAL, 40, 40)

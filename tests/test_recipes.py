@@ -76,8 +76,8 @@ def marked(*dims: int) -> Callable[..., tuple[Any, ...]]:
     [
         ({}, False, [1, 1, 2, 2, 2, 2, 3]),
         ({}, True, [1, 1, 1, 1, 1, 1, 2]),
-        ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2]),
-        ({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4]),
+        pytest.param({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2], marks=nightly),
+        pytest.param({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4], marks=nightly),
     ],
 )
 def test_a_smaller_last_batch(how: dict[str, bool], mark: bool, wanted: list[int], per_sample: bool) -> None:

@@ -148,6 +148,7 @@ def test_compiled(names: list[str], backend: str) -> None:
         same(*gradients)
 
 
+@nightly  # test_generic.py has the transforms of torch.func in a graph for the first sample of each operator
 @pytest.mark.parametrize("names", FEW)
 def test_compiled_transforms(names: list[str]) -> None:
     found: dict[str, Any] = {}

@@ -16,6 +16,7 @@ from torchvision import tv_tensors
 from transform_cases import CASES, Case, seeded
 
 from imgops import transforms as ours
+from tests.tiers import nightly
 
 FORMATS = [format.value for format in tv_tensors.BoundingBoxFormat]
 GRAPHS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes no tv_tensors
@@ -27,6 +28,9 @@ MOVING: list[Case | Row] = [
     for case in (*CASES, *ROWS)
     if getattr(ours, case.name)._moves and case.options.get("padding_mode") not in _WITHOUT_BOXES
 ]
+
+
+IN_GRAPHS = [c for c in MOVING if not c.id or c.id == "expand"]
 
 
 def made(case: Case | Row, **more: Any) -> Any:
@@ -87,7 +91,7 @@ def test_one_canvas(case: Case | Row) -> None:
 
 
 @pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("cases", groups(c for c in MOVING if not c.id or c.id == "expand"))
+@pytest.mark.parametrize("cases", [*groups(IN_GRAPHS[::2]), *groups(IN_GRAPHS[1::2], marks=nightly)])
 def test_one_canvas_in_a_graph(cases: list[Case | Row]) -> None:
     graph, _ = compile_together({str(c): made(c) for c in cases}, "eager", inputs="own")
     for out in seeded(0, graph, {str(c): (scene_of(c),) for c in cases}).values():

@@ -26,6 +26,7 @@ import imgops
 from imgops import transforms as ours
 from imgops._torch_private import CountingBackend
 from imgops.transforms._core.base import RandomTransform
+from tests.tiers import nightly_unless
 
 TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
 
@@ -199,7 +200,10 @@ def sized_pipelines() -> dict[str, list[Any]]:
 
 
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("name", sized_pipelines())
+@pytest.mark.parametrize(
+    "name",
+    nightly_unless(("large scale jitter", "many scales", "sizes of sizes").__contains__, sized_pipelines()),
+)
 def test_what_follows_a_dynamic_size(name: str) -> None:
     pipeline, counting = ours.Compose(sized_pipelines()[name]), CountingBackend("aot_eager")
     torch.compiler.reset()
