@@ -88,7 +88,13 @@ def exceeded() -> list[str]:
 def is_complete(config: pytest.Config) -> bool:
     """Whether this is the run that the budget is for: all tests, without the nightly ones."""
     options = config.option
-    chosen = options.keyword or options.markexpr or options.whole or options.collectonly or options.lf
+    chosen = (
+        options.keyword
+        or options.markexpr
+        or options.whole
+        or options.collectonly
+        or getattr(options, "lf", False)
+    )
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
 
 

@@ -720,6 +720,33 @@ def test_refusals() -> None:
         compiled("aot_eager", None)(F.invert)(tv_tensors.Mask(picture()[0]))
 
 
+#: Functional -> the least and the greatest of its numbers that it takes.
+LIMITS: dict[str, tuple[tuple[Any, ...], ...]] = {
+    **dict.fromkeys(("adjust_brightness", "adjust_contrast", "adjust_saturation"), ((0,), (0.0,))),
+    "adjust_sharpness": ((0,), (0.0,)),
+    "adjust_gamma": ((0.0, 0.0),),
+    "adjust_hue": ((-0.5,), (0.5,)),
+    "posterize": ((0,), (8,)),
+    "solarize": ((0.0,), (1.0,)),
+    "rotate": ((0.0,), (360.0,)),
+    "pad": ((0,),),
+    "center_crop": (([40, 52],),),
+    "erase": ((0, 0, 40, 52, torch.zeros(3, 1, 1)),),
+}
+
+
+def test_limits_are_taken() -> None:
+    """torchvision takes them, too, and the results are close."""
+    image = picture(REAL)
+    for name, each in LIMITS.items():
+        for args in each:
+            if name == "posterize":
+                found, wanted = (getattr(m, name)(picture(), *args) for m in (F, v2.functional))
+            else:
+                found, wanted = (getattr(m, name)(image, *args) for m in (F, v2.functional))
+            torch.testing.assert_close(found, wanted, rtol=0, atol=1e-3, msg=f"{name}{args}")
+
+
 def test_images_without_channels() -> None:
     """A graph computes and refuses the same calls on a tensor ``(H, W)`` as eager mode, in our words."""
     plane, calls = picture()[0], functional_calls(True)

@@ -244,6 +244,17 @@ def test_generators_in_a_graph(cases: list[Case]) -> None:
     assert bits_equal(torch.get_rng_state(), before)
 
 
+def test_one_image_is_one_sample() -> None:
+    """``per_sample=True`` changes nothing for one image, of a size that is drawn, too."""
+    image = picture(torch.float32)
+    for case in WITH_DRAWS:
+        alone, each = case.make(ours), case.make(ours, per_sample=True)
+        for seed in range(3):
+            torch.testing.assert_close(
+                seeded(seed, each, image), seeded(seed, alone, image), rtol=0, atol=2e-6, msg=str(case)
+            )
+
+
 @pytest.mark.parametrize("case", WITH_DRAWS, ids=str)
 def test_generators(case: Case) -> None:
     """The draws are those of an equally seeded global generator, which is not advanced; also per sample."""
