@@ -33,6 +33,7 @@ from imgops.transforms._core.base import (
     images_among,
     values_of,
 )
+from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import is_own
@@ -163,9 +164,9 @@ class _Container(RandomTransform):
             image = transforms[at].pil_image(image, sampler)
             at += 1
         after = transforms[at] if at < len(transforms) else None
-        if type(after) is ToImage and not _is_hooked(after):
+        if type(after) is ToImage and not has_hooks(after):
             return tv_tensors.Image(image), at + 1
-        if type(after) is _ImageToTensor and not _is_hooked(after):
+        if type(after) is _ImageToTensor and not has_hooks(after):
             return operators.as_planar(image), at + 1
         out = pil_images.to_pil(image)
         out.info = given.info.copy()  # the profile of its colors, which most of PIL's functions keep
@@ -217,7 +218,7 @@ def _is_own(transform: Any) -> bool:
 
 
 def _is_pils(transform: Any) -> bool:
-    return _is_own(transform) and not _is_hooked(transform) and transform.is_pils()
+    return _is_own(transform) and not has_hooks(transform) and transform.is_pils()
 
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -238,7 +239,7 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
     if type(pair[0]) not in _TO_FLOAT or type(pair[1]) not in _NORMALIZE:
         return None
     first, second = pair
-    if first.dtype != torch.float32 or not first.scale or _is_hooked(first) or _is_hooked(second):
+    if first.dtype != torch.float32 or not first.scale or has_hooks(first) or has_hooks(second):
         return None
     if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None
@@ -247,11 +248,6 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
 
 _TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255, _LevelsToFloat)
 _NORMALIZE: tuple[type, ...] = (Normalize, _NormalizeByChannel)
-
-
-def _is_hooked(module: Any) -> bool:
-    forward = module._forward_hooks or module._forward_pre_hooks
-    return bool(forward or module._backward_hooks or module._backward_pre_hooks)
 
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
@@ -264,7 +260,7 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
         transform._require_packed()
     if sampler.gate is not None and not sampler.selects_later:
         _require_shape(transform, inputs)
-    usual = _is_own(transform) and not _is_hooked(transform)
+    usual = _is_own(transform) and not has_hooks(transform)
     knows_samplers = usual and isinstance(transform, RandomTransform)
     if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
         return transform._run(inputs, sampler)
@@ -316,7 +312,7 @@ def _shapes_around(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shap
 
 def _is_neutral(transform: Any, inputs: tuple[Any, ...]) -> bool:
     """Return whether a transform with neutral parameters is known to leave its inputs as they are."""
-    if not _is_own(transform) or _is_hooked(transform):
+    if not _is_own(transform) or has_hooks(transform):
         return False
     if isinstance(transform, _Container):
         return all(_is_neutral(t, inputs) for t in transform.transforms)

@@ -151,8 +151,7 @@ class ExactBackend(TorchvisionBackend):
     def rescale(self, image: Tensor, scale: float, **kwargs: Any) -> Tensor:
         if image.dtype != torch.uint8 or image.ndim < 3 or not image.numel():
             return (image.double() * scale).float()
-        levels = torch.arange(256, dtype=torch.float64, device=image.device)
-        return imgops.lut(image, (levels * scale).float())
+        return imgops.lut(image, pixels.table(scale, False, None, None, 1, image.device)[0])
 
     def normalize(self, image: Tensor, mean: Any, std: Any, **kwargs: Any) -> Tensor:
         if not image.is_floating_point():

@@ -9,6 +9,8 @@ import types
 from collections.abc import Container, Iterator
 from typing import Any
 
+from torch import nn
+
 #: What a subclass may have without another result: a constructor, and what every class has.
 _WITHOUT_EFFECT = frozenset(
     (
@@ -77,8 +79,10 @@ def known_name(given: Any, known: Container[str]) -> str:
 
 def has_hooks(module: Any) -> bool:
     """Return whether code of a user runs before or after a module or its backward."""
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, kind, None) for kind in kinds)
+    if not isinstance(module, nn.Module):
+        return False
+    forward = module._forward_hooks or module._forward_pre_hooks
+    return bool(forward or module._backward_hooks or module._backward_pre_hooks)
 
 
 def is_in_its_module(kind: Any) -> bool:

@@ -632,19 +632,12 @@ def _map_by_affine(
         inpt = annotation_kinds.tv_tensor(values, kind, canvas)
         return _subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
     _require_affine(angle, translate, scale, shear, center)
-    numbers = [angle, *translate, scale, *torchvision_private.two_shears(shear), *_each(center)]
+    numbers = [angle, *translate, scale, *torchvision_private.two_shears(shear), *(center or ())]
     for value in numbers:
         if isinstance(value, Tensor) and value.ndim:
             must = f"{op}: parameters of boxes and keypoints must be numbers"
             raise_error(TypeError, f"{must}, got a Tensor of shape {_check.written(value.shape)}")
     return operators.map_annotations(values, _check.real(op, "angle", numbers), *canvas, "affine", kind)
-
-
-def _each(values: Any) -> Sequence[Any]:
-    """Return numbers, in a sequence or in a tensor, as a list."""
-    if values is None:
-        return ()
-    return values.unbind() if isinstance(values, Tensor) else list(values)
 
 
 def _map_by_points(
