@@ -25,7 +25,7 @@ import imgops
 from benchmarks import threads
 from benchmarks.table import machine
 from benchmarks.transform_calls import tables
-from imgops._operators import operators
+from imgops._operator.record import operators
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 15

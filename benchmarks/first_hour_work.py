@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 import imgops.transforms  # noqa: F401  (registers its operators)
-from imgops import _operators
-from imgops._operators import Contract, Operator
+from imgops._operator import record
+from imgops._operator.record import Contract, Operator
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import devices
 from tests.ptx import rows
@@ -110,7 +110,7 @@ def cases(name: str, few: bool = False) -> Iterator[Case]:
                     text = f"{row.name} {dtype} {layout} {side}"
                     loose = SPECS[row.operator].decomposed if row.operator in SPECS else {}
                     tolerance = loose.get(rows.DTYPES[dtype], EXACT)
-                    yield Case(text, _operators.table[name], row.arguments, tolerance)
+                    yield Case(text, record.table[name], row.arguments, tolerance)
 
 
 def one(name: str, dtypes: tuple[torch.dtype, ...] = (torch.uint8, torch.float32)) -> Case | None:
@@ -122,7 +122,7 @@ def one(name: str, dtypes: tuple[torch.dtype, ...] = (torch.uint8, torch.float32
     side, names = 24 if ON_CPU else 160, [n for n, d in rows.DTYPES.items() if d in dtypes]
     for row in rows.calls(names[0], "interleaved", side):
         if row.operator == name:
-            return Case(row.name, _operators.table[name], row.arguments, EXACT)
+            return Case(row.name, record.table[name], row.arguments, EXACT)
     return None
 
 
@@ -355,7 +355,7 @@ def items(name: str) -> list[str]:
     if name == "pipelines":
         return [*cuda.PIPELINES, *(() if ON_CPU else ("nvJPEG",))]
     known = {f"imgops::{n}": spec.operator for n, spec in OPERATORS.items()}
-    known |= {call.operator: _operators.table[call.operator] for call in _chosen()}
+    known |= {call.operator: record.table[call.operator] for call in _chosen()}
     return [n for n, operator in known.items() if devices.stays_on_device(operator)]
 
 

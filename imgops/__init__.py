@@ -27,10 +27,10 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from imgops import ops
-from imgops._info import show_config
-from imgops._operators import decompositions
-from imgops._slow_path import SlowPathWarning
-from imgops.inverse import adjoint, inverse
+from imgops._common.compare import SlowPathWarning
+from imgops._operator.record import decompositions
+from imgops.batches.encoded import EncodedImage, EncodedImages
+from imgops.kernels.configuration import show_config
 from imgops.ops.blending import *
 from imgops.ops.blur import *
 from imgops.ops.codec import *
@@ -41,6 +41,7 @@ from imgops.ops.filter import *
 from imgops.ops.fitting import *
 from imgops.ops.geometry import *
 from imgops.ops.histograms import *
+from imgops.ops.inverse import adjoint, inverse
 from imgops.ops.levels import *
 from imgops.ops.maps import *
 from imgops.ops.morphology import *
@@ -55,6 +56,8 @@ from imgops.ops.thresholds import *
 __version__ = "0.1.0"
 
 __all__ = [
+    "EncodedImage",
+    "EncodedImages",
     "PackedImages",  # noqa: F405, found by __getattr__
     "SlowPathWarning",
     "adjoint",
@@ -71,8 +74,11 @@ _LAZY = ("extend", "transforms")
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "PackedImages":  # its operators are registered on first use, which takes a while
-        return _import_module("imgops.ops.packed").PackedImages
+    if name == "PackedImages":  # the first use registers its operators, which takes a while
+        from imgops.batches import operators, packed
+
+        operators.register()
+        return packed.PackedImages
     if name in _LAZY:
         return _import_module(f"imgops.{name}")
     raise AttributeError(f"module 'imgops' has no attribute {name!r}")

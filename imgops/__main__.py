@@ -7,7 +7,7 @@ import signal
 import sys
 
 import imgops
-from imgops._check import CommandError
+from imgops._common.check import CommandError
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

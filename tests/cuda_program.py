@@ -19,7 +19,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from imgops._operators import Contract
+from imgops._operator.record import Contract
 from imgops.kernels import cuda
 from tests.packed_calls import ONLY_UINT8, calls, packed_arguments
 from tests.specs import SAMPLES

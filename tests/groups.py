@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from imgops._torch_private import CountingBackend
+from imgops._common.torch_private import CountingBackend
 
 Call = Callable[..., Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import imgops
-from imgops._operators import Operator, operators
+from imgops._operator.record import Operator, operators
 
 SIZES = [(31, 44), (7, 9), (60, 5), (1, 1)]
 #: For Triton's interpreter, which takes seconds for a few thousand pixels.

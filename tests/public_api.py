@@ -15,11 +15,12 @@ import torch
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _operators, transforms
+from imgops import extend, transforms
+from imgops._operator import record
 
 FILE = Path(__file__).with_name("public_api.json")
 MODULES = (
-    *("imgops.extend", "imgops.extend.testing", "imgops.integrations.transformers", "imgops.sharding"),
+    *("imgops.extend", "imgops.extend.testing", "imgops.integrations.transformers"),
     "imgops.transforms.recipes",
 )
 
@@ -107,13 +108,16 @@ def public() -> dict[str, Any]:
     found["imgops.transforms"] = {n: described(getattr(transforms, n)) for n in transforms.ADDED}
     own = ("convert", "corruptions", "from_albumentations", "seeded")
     found["imgops.transforms"] |= {n: described(getattr(transforms, n)) for n in own}
+    for name in ("autocast", "config", "packed", "sharding", "vmap"):
+        rules = getattr(extend, name)
+        found[f"imgops.extend.{name}"] = {n: described(getattr(rules, n)) for n in sorted(rules.__all__)}
     for name in MODULES:
         module = importlib.import_module(name)
         names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
         found[name] = {n: described(getattr(module, n)) for n in sorted(names)}
     found["torch.ops.imgops"] = sorted(
         str(getattr(torch.ops.imgops, name.partition("::")[2]).default._schema)
-        for name in _operators.table
+        for name in record.table
         if name.startswith("imgops::")
     )
     return found

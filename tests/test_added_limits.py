@@ -19,7 +19,7 @@ from transform_cases import CASES, Case, picture, seeded
 
 import imgops
 from imgops import transforms as ours
-from imgops._torch_private import CountingBackend
+from imgops._common.torch_private import CountingBackend
 from imgops.kernels.cpu import _splines
 from imgops.transforms.geometry import distortion
 from tests.tiers import nightly

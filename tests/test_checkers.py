@@ -18,7 +18,7 @@ from checks import (
 )
 
 import imgops
-from imgops._operators import Contract
+from imgops._operator.record import Contract
 from imgops.extend.testing import Call, _checks, _func
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker, formatted

@@ -380,7 +380,7 @@ def test_one_graph_of_unknown_sizes(photograph: Tensor, backend: str) -> None:
 
 
 def test_one_compilation_for_many_sizes(photograph: Tensor) -> None:
-    from imgops._torch_private import CountingBackend
+    from imgops._common.torch_private import CountingBackend
 
     backend = CountingBackend("aot_eager")
     decode = torch.compile(
@@ -420,7 +420,7 @@ def test_round_trip_on_a_device_of_its_own() -> None:
 
     pixels = torch.zeros(3, 4, 5, dtype=torch.uint8)
     data = imgops.encode_image(pixels, "png")
-    run = host.round_trip_returning(imgops._operators.operators()["decode_image"].kernel)
+    run = host.round_trip_returning(imgops._operator.record.operators()["decode_image"].kernel)
     assert bits_equal(run(data, 1000, "RGB", False, False), pixels)
 
 

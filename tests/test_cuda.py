@@ -11,7 +11,7 @@ from torch import Tensor
 
 import imgops
 import imgops.transforms as T
-from imgops._operators import Contract
+from imgops._operator.record import Contract
 from imgops.kernels import devices
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from imgops._operators import Contract, Gradient
-from imgops._torch_private import TorchDispatchMode, fake_tensors
+from imgops._common.torch_private import TorchDispatchMode, fake_tensors
+from imgops._operator.record import Contract, Gradient
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 from tests.tiers import nightly_unless

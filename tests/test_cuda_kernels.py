@@ -20,8 +20,8 @@ from PIL import Image
 from torch import Tensor
 
 import imgops
-from imgops._operators import Contract, operators
-from imgops._torch_private import TorchDispatchMode
+from imgops._common.torch_private import TorchDispatchMode
+from imgops._operator.record import Contract, operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda, devices, transfer
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample

@@ -11,10 +11,9 @@ import torch
 from checks import bits_equal
 
 import imgops
-from imgops._operators import operators
+from imgops._operator.record import operators
 from imgops.decomposition.packed import of_image
 from imgops.kernels import cuda
-from imgops.ops import packed as packed_operators
 from tests.packed_calls import COUNT, ONLY_UINT8, SIZES, SMALL, calls, packed_arguments
 from tests.tiers import nightly_unless
 
@@ -105,7 +104,10 @@ def test_all_images_are_one_launch_and_have_their_own_bits(
 
 
 def test_every_operator_of_the_list_is_called() -> None:
-    assert {name for name, _ in CALLS} == packed_operators.ONE_LAUNCH
+    assert {name for name, _ in CALLS} == {
+        "flip",
+        *(n for n, o in operators().items() if getattr(o.cuda, "takes_packed", False)),
+    }
 
 
 def test_values_are_checked_before_a_launch(launched: list[str]) -> None:

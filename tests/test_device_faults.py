@@ -22,9 +22,10 @@ from checks import bits_equal, check_raises
 from torch import Tensor
 
 import imgops.transforms  # noqa: F401  (registers its operators)
-from imgops import _operators, _slow_path
-from imgops._operators import Contract, Gradient
-from imgops._torch_private import TorchDispatchMode, fake_tensors
+from imgops._common import compare
+from imgops._common.torch_private import TorchDispatchMode, fake_tensors
+from imgops._operator import record
+from imgops._operator.record import Contract, Gradient
 from imgops.autograd.derived import DerivedGradient
 from imgops.fake.color_space import CODES
 from imgops.kernels import cuda, devices, transfer
@@ -102,7 +103,7 @@ def test_colors_of_noise_do_not_depend_on_reciprocals(code: str) -> None:
 
 @pytest.mark.parametrize("how", ["nearest", "nearest-exact", "opencv"])
 def test_labels_do_not_depend_on_reciprocals(how: str) -> None:
-    formula = _operators.table["imgops_transforms::nearest"].decomposition
+    formula = record.table["imgops_transforms::nearest"].decomposition
     assert formula is not None
     mask = torch.arange(90 * 110).reshape(1, 90, 110)
     boxes = torch.tensor([3, 5, 101, 87])
@@ -136,7 +137,7 @@ class Driver:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setattr(cuda, "_found", {})
-    monkeypatch.setattr(_slow_path, "_warned", False)
+    monkeypatch.setattr(compare, "_warned", False)
     monkeypatch.delitem(sys.modules, "torch._inductor.cudagraph_trees", raising=False)
     return Driver(monkeypatch)
 
@@ -168,14 +169,14 @@ def test_a_failure_that_passes_is_not_remembered(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     left = probe(monkeypatch, error, True)
-    with pytest.warns(_slow_path.SlowPathWarning, match="Triton does not run on cuda:0"):
+    with pytest.warns(compare.SlowPathWarning, match="Triton does not run on cuda:0"):
         assert not cuda.runs_on(GPU)
     assert cuda.runs_on(GPU) and cuda.runs_on(GPU) and not left
 
 
 def test_a_failure_that_stays_is_remembered(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     left = probe(monkeypatch, OLD)
-    with pytest.warns(_slow_path.SlowPathWarning):
+    with pytest.warns(compare.SlowPathWarning):
         assert not cuda.runs_on(GPU)
     assert not cuda.runs_on(GPU) and not left
 
@@ -192,7 +193,7 @@ def test_nothing_is_tried_during_a_capture(driver: Driver, monkeypatch: pytest.M
     driver.capturing = {1}
     assert cuda.runs_on(torch.device("cuda", 1)) and len(left) == 1
     driver.capturing = set()
-    with pytest.warns(_slow_path.SlowPathWarning):
+    with pytest.warns(compare.SlowPathWarning):
         assert not cuda.runs_on(torch.device("cuda", 1))
 
 
@@ -220,7 +221,7 @@ def test_a_kernel_that_does_not_run_is_left_to_aten(driver: Driver, monkeypatch:
     errors = pytest.importorskip("triton.runtime.errors")
     probe(monkeypatch, True, True)
     kernel, seen = kernel_that(errors.OutOfResources(300_000, 100_000, "shared memory"), None, None, None)
-    with pytest.warns(_slow_path.SlowPathWarning, match=r"the kernel movement.crop .* cuda:0.*shared memory"):
+    with pytest.warns(compare.SlowPathWarning, match=r"the kernel movement.crop .* cuda:0.*shared memory"):
         assert kernel(on_gpu(), "lanczos", True, 7) is NotImplemented
     assert kernel(on_gpu(), "lanczos", True, 9) is NotImplemented
     assert kernel(on_gpu(), "bilinear", True, 7) is None
@@ -232,7 +233,7 @@ def test_a_kernel_that_does_not_run_is_left_to_aten(driver: Driver, monkeypatch:
 def test_a_kernel_that_lacked_memory_is_tried_again(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     probe(monkeypatch, True)
     kernel, _ = kernel_that(SHORT, None)
-    with pytest.warns(_slow_path.SlowPathWarning):
+    with pytest.warns(compare.SlowPathWarning):
         assert kernel(on_gpu()) is NotImplemented
     assert kernel(on_gpu()) is None
 
@@ -266,7 +267,7 @@ def test_a_compiler_that_is_missing_is_left_to_aten(driver: Driver, monkeypatch:
     scope: dict[str, Any] = {"__name__": "triton.runtime.build", "PermissionError": PermissionError}
     exec("def function(*args): raise PermissionError('the cache cannot be written')", scope)
     kernel.__dict__["function"] = scope["function"]
-    with pytest.warns(_slow_path.SlowPathWarning):
+    with pytest.warns(compare.SlowPathWarning):
         assert kernel(on_gpu()) is NotImplemented
 
 
@@ -452,7 +453,7 @@ def test_no_transform_of_chosen_samples_waits(row: Any) -> None:
     transform = row.make()
     if not getattr(transform, "_description", "") or not hasattr(transform, "each"):
         return
-    operator = _operators.table["imgops_transforms::apply_transform"]
+    operator = record.table["imgops_transforms::apply_transform"]
     assert operator.decomposition is not None
     rule = DerivedGradient(operator.decomposition, operator.fake, operator.tensors)
     shape = (1, 3, *row.size)
@@ -476,7 +477,7 @@ def test_no_transform_of_chosen_samples_waits(row: Any) -> None:
 def test_tensors_of_lists_are_made_on_the_cpu() -> None:
     """``torch.tensor(numbers, device="cuda")`` waits for its copy; the gradient of chosen samples had one."""
     made = re.compile(r"torch\.(tensor|as_tensor)\([^()]*(\([^()]*\)[^()]*)*device=(?!\"cpu\")")
-    folder = Path(_operators.__file__).parent
+    folder = Path(record.__file__).parent
     found = {
         f"{path.relative_to(folder)}: {line.strip()}"
         for part in ("decomposition", "autograd", "kernels/cuda", "transforms/_core")

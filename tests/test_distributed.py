@@ -36,7 +36,7 @@ def test_dtensor_is_not_imported_for_those_who_do_not_use_it() -> None:
     code = (
         "import sys, torch, imgops; imgops.crop(torch.zeros(3, 4, 4), (0, 0, 2, 2));"
         "assert 'torch.distributed.tensor' not in sys.modules;"
-        "from imgops import _torch_private; assert _torch_private._deferred"
+        "from imgops import _torch_private; assert torch_private._deferred"
     )
     run("-c", code)
 
@@ -48,7 +48,7 @@ import torch, imgops
 from torch.distributed.tensor import DTensor
 torch.ops.imgops.crop(torch.zeros(3, 4, 4, requires_grad=True), 0, 0, 2, 2)
 info = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
-for name, row in imgops._operators.operators().items():
+for name, row in imgops._operator.record.operators().items():
     assert info[row.overload].static_argnum == row.tensors, name
 """
     run("-c", code)

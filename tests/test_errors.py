@@ -7,7 +7,7 @@ import torch
 from checks import check_compiled_raises, check_raises, through_dispatcher
 
 import imgops
-from imgops._operators import Contract, operators
+from imgops._operator.record import Contract, operators
 from tests.specs import SPECS
 from tests.specs._spec import ErrorInput
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops._operators import Contract, operators
+from imgops._operator.record import Contract, operators
 from tests.specs import OPERATORS
 from tests.tiers import nightly
 

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import imgops
-from imgops import _torch_private
+from imgops._common import torch_private
 
 X = torch.arange(48.0).reshape(3, 4, 4)
 BOX = (1, 1, 3, 4)
@@ -45,15 +45,15 @@ class Functions(TorchFunctionMode):
 @pytest.mark.parametrize("context", [nullcontext, torch.no_grad, torch.inference_mode])
 def test_plain_calls_take_the_kernel(context: Callable[[], Any]) -> None:
     with context():
-        assert _torch_private.can_bypass_dispatcher() and _torch_private.is_plain(X)
+        assert torch_private.can_bypass_dispatcher() and torch_private.is_plain(X)
         assert bits_equal(imgops.crop(X, BOX), X[:, 1:4, 1:3])
 
 
 def test_leaf_under_no_grad_takes_the_kernel() -> None:
     x = X.clone().requires_grad_()
-    assert not _torch_private.is_plain(x)
+    assert not torch_private.is_plain(x)
     with torch.no_grad():
-        assert _torch_private.is_plain(x)
+        assert torch_private.is_plain(x)
         assert not imgops.crop(x, BOX).requires_grad
 
 
@@ -139,13 +139,13 @@ def test_subclasses() -> None:
     from torchvision import tv_tensors
 
     for x in (tv_tensors.Image(X), torch.nn.Parameter(X, requires_grad=False)):
-        assert not _torch_private.is_plain(x)
+        assert not torch_private.is_plain(x)
         assert bits_equal(imgops.crop(x, BOX).as_subclass(torch.Tensor), X[:, 1:4, 1:3])
 
 
 def test_negative_views() -> None:
     negative = torch.complex(X, X).conj().imag
-    assert negative.is_neg() and not _torch_private.is_plain(negative)
+    assert negative.is_neg() and not torch_private.is_plain(negative)
     assert bits_equal(imgops.crop(negative, BOX), -X[:, 1:4, 1:3])
     recorded = torch.complex(X, X).requires_grad_()
     imgops.crop(recorded.conj().imag, BOX).sum().backward()
@@ -174,7 +174,7 @@ def test_gradients_of_a_batch_of_cotangents() -> None:
 
         @staticmethod
         def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
-            seen.append(_torch_private.is_plain(grad))
+            seen.append(torch_private.is_plain(grad))
             return imgops.pad(imgops.crop(grad, (0, 0, 4, 4)), 0) * 2
 
     x = X.clone().requires_grad_()

@@ -10,7 +10,7 @@ from checks import bits_equal, check_adjoint, check_vmap
 from groups import groups
 
 import imgops
-from imgops._operators import Contract, operators
+from imgops._operator.record import Contract, operators
 from imgops.extend.testing import _checks, _func
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker

@@ -6,7 +6,7 @@ import pytest
 import torch
 from checks import bits_equal, captured
 
-from imgops._operators import Contract, operators
+from imgops._operator.record import Contract, operators
 from imgops.kernels import host
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker

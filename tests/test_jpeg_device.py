@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops._operators import operators
+from imgops._operator.record import operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda
 from tests.tiers import nightly

@@ -27,7 +27,7 @@ from transform_cases import CASES, containers, picture, seeded
 
 import imgops
 from imgops import transforms as ours
-from imgops._torch_private import CountingBackend
+from imgops._common.torch_private import CountingBackend
 from imgops.transforms import functional as F
 from imgops.transforms import recipes
 from tests.specs import SPECS

@@ -16,7 +16,7 @@ from torchvision.transforms import v2
 from transform_cases import picture, seeded
 
 from imgops import transforms as ours
-from imgops._torch_private import CountingBackend
+from imgops._common.torch_private import CountingBackend
 from tests.specs._maker import formatted
 
 needs_classes = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")

@@ -12,7 +12,7 @@ from checks import bits_equal
 from torch import Tensor
 
 import imgops
-from imgops._operators import operators
+from imgops._operator.record import operators
 from tests.specs._maker import ANY_DTYPE, Maker, formatted
 from tests.specs.movement import paste_reference
 
@@ -64,10 +64,10 @@ def test_only_the_window_of_a_view_is_written() -> None:
 
 
 def test_out_is_a_sample_of_a_batch_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from imgops import _layout
+    from imgops._common import layout
 
     made = []
-    monkeypatch.setattr(_layout, "copy_back", lambda target, written: made.append(written is target))
+    monkeypatch.setattr(layout, "copy_back", lambda target, written: made.append(written is target))
     image, source = torch.rand(3, 7, 9), torch.rand(3, 4, 5)
     for format in ("planar", "interleaved"):
         batch = formatted(torch.zeros(4, 3, 7, 9), format)
@@ -86,9 +86,9 @@ def test_out_is_a_sample_of_a_batch_without_a_copy(monkeypatch: pytest.MonkeyPat
 def test_opencv_writes_into_a_window_of_a_canvas(
     monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, format: str, channels: int
 ) -> None:
-    from imgops import _layout
+    from imgops._common import layout
 
-    monkeypatch.setattr(_layout, "copy_back", lambda target, written: pytest.fail("a copy was made"))
+    monkeypatch.setattr(layout, "copy_back", lambda target, written: pytest.fail("a copy was made"))
     maker = Maker(dtype, format)
     image, canvas = maker.image(channels, 9, 8), maker.image(channels, 12, 14)
     frame = image.permute(1, 2, 0).numpy()

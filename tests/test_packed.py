@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,11 +17,10 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 import imgops
-from imgops import PackedImages, _packed
+from imgops import PackedImages
 from imgops import transforms as v2
-from imgops._check import TAKES_PACKED
+from imgops._operator.record import operators
 from imgops.kernels.cpu import _threads, native
-from imgops.ops.packed import DENSE, KEEPING
 from tests.specs import SPECS
 from tests.specs._draw import Draw
 
@@ -138,7 +136,7 @@ def test_pixels_are_pils() -> None:
 
 def test_every_operator_that_takes_them_is_tested() -> None:
     tested = {name.split()[0] for name in (*CALLS, *LEVELS)}
-    untested = {*DENSE, *KEEPING} - tested
+    untested = {name for name, operator in operators().items() if operator.packed} - tested
     assert untested == {
         *(
             "adaptive_threshold",
@@ -604,10 +602,6 @@ def test_native_checks_what_it_reads() -> None:
             call(**change)
 
 
-def test_the_table_of_functions() -> None:
-    assert {f"imgops::{name}" for name in (*DENSE, *KEEPING, "flip")} <= set(_packed.functions)
-
-
 # -- what a hunt found ------------------------------------------------------------------------------
 
 
@@ -741,13 +735,6 @@ def test_small_arguments_that_are_wrong() -> None:
     ):
         with pytest.raises(error, match=r"must .*, got"):
             call()
-
-
-def test_the_docstring_names_every_function() -> None:
-    notes = (
-        (PackedImages.__doc__ or "").partition("These functions return a batch:")[2].partition("Examples")[0]
-    )
-    assert set(re.findall(r"``(\w+)``", notes)) >= TAKES_PACKED
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 1)])

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import imgops
 import imgops.transforms
-from imgops._operators import Contract, Operator
+from imgops._operator.record import Contract, Operator
 from tests.specs import OPERATORS, SPECS
 from tests.specs import __main__ as operator_table
 from tests.specs._maker import Maker

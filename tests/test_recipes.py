@@ -22,7 +22,7 @@ from torchvision.transforms import v2 as theirs
 
 import imgops
 from imgops import transforms as v2
-from imgops._torch_private import CountingBackend
+from imgops._common.torch_private import CountingBackend
 from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 import imgops
-from imgops import _operators, _slow_path
 from imgops.__main__ import run
+from imgops._common import compare
+from imgops._operator import record
 from imgops.kernels import devices
 from imgops.kernels.cpu import _libjpeg, native
 from tests.specs.geometry import OPENCV_IS_EXACT
@@ -71,8 +72,8 @@ def test_it_is_of_a_class_that_filters_name() -> None:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
     """Return the messages of the slow path's warnings, as in a process that has not warned yet."""
-    monkeypatch.setattr(_slow_path, "_warned", False)
-    monkeypatch.setattr(_slow_path, "comparisons", {})
+    monkeypatch.setattr(compare, "_warned", False)
+    monkeypatch.setattr(compare, "comparisons", {})
     monkeypatch.delenv("IMGOPS_QUIET", raising=False)
     caught = warnings.catch_warnings(record=True)
     records = caught.__enter__()
@@ -84,19 +85,19 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
 def test_a_library_with_other_pixels_is_told(fresh: Callable[[], list[str]]) -> None:
     asked = []
 
-    @_slow_path.comparison("one filter", "Pillow")
+    @compare.comparison("one filter", "Pillow")
     def differs() -> bool:
         asked.append("one")
         return False
 
-    @_slow_path.comparison("another filter", "OpenCV")
+    @compare.comparison("another filter", "OpenCV")
     def agrees() -> bool:
         return True
 
     assert not differs() and not differs() and agrees() and asked == ["one"]
     (said,) = fresh()
     assert "its own one filter would have other pixels than the installed Pillow" in said
-    assert list(_slow_path.comparisons) == ["one filter", "another filter"]
+    assert list(compare.comparisons) == ["one filter", "another filter"]
 
 
 def test_every_comparison_holds_here() -> None:
@@ -139,7 +140,7 @@ def test_show_config_without_libjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_way_through_the_host_has_a_reason() -> None:
     """No operator that stays on the device claims a reason."""
-    for name, row in _operators.operators().items():
+    for name, row in record.operators().items():
         assert bool(row.host) is not devices.stays_on_device(row), name
 
 

@@ -16,143 +16,96 @@ import pytest
 import torch
 
 import imgops
-from imgops import _registry
-from imgops._operators import Contract, Gradient, operators
+from imgops._operator import declare
+from imgops._operator.record import Contract, Gradient, operators
 from imgops.autograd.derived import DerivedGradient
 from imgops.kernels import devices
 
 ROOT = Path(imgops.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 
-#: The modules that each module or subpackage may import; nothing imports upwards.
-ALLOWED = {
-    "_check": {"_torch_private"},
-    "_layout": set(),
-    "_torch_private": set(),
-    "_subclass": {"_torch_private"},
-    "_operators": set(),
-    "_packed": {"_check", "_layout", "_subclass", "_torch_private"},
-    "_slow_path": set(),
-    "_info": {"_operators", "_slow_path", "kernels"},
-    "autocast": set(),
-    "config": set(),
-    "fake": {"_check", "_layout", "_operators", "_packed", "decomposition"},
-    "kernels": {
-        "_check",
-        "_layout",
-        "_operators",
-        "_packed",
-        "_slow_path",
-        "_torch_private",
-        "decomposition",
-        "fake",
-    },
-    "autograd": {"_check", "_torch_private", "decomposition"},
-    "decomposition": {"_layout", "_operators", "_packed"},
-    "vmap": {"_check", "_torch_private"},
-    "sharding": {"_check"},
-    "_run": {"_check", "_operators"},
-    "_fast_path": {"_operators", "_packed", "_run", "_subclass", "_torch_private"},
-    "_registry": {
-        "_fast_path",
-        "_operators",
-        "_run",
-        "_torch_private",
-        "autocast",
-        "autograd",
-        "kernels",
-        "sharding",
-        "vmap",
-    },
-    "ops": {
-        "_check",
-        "_layout",
-        "_packed",
-        "_registry",
-        "_operators",
-        "_subclass",
-        "_torch_private",
-        "autocast",
-        "autograd",
-        "config",
-        "decomposition",
-        "fake",
-        "kernels",
-        "sharding",
-        "vmap",
-    },
-    "inverse": {"_check", "_operators", "config", "ops"},
-    "transforms": {
-        "",
-        "_check",
-        "_layout",
-        "_packed",
-        "_registry",
-        "_subclass",
-        "_torch_private",
-        "decomposition",
-        "kernels",
-        "sharding",
-        "transforms",
-        "vmap",
-    },
-    "extend": {
-        "",
-        "_layout",
-        "_operators",
-        "_registry",
-        "_torch_private",
-        "autocast",
-        "config",
-        "kernels",
-        "sharding",
-        "vmap",
-    },
-    "integrations": {"", "_check", "_torch_private", "integrations", "kernels", "transforms"},
-    "demo": {"", "_check", "_torch_private", "demo"},
-    "show": {"", "_check", "ops", "show", "transforms"},
-    "__main__": {"", "_check", "demo", "show"},
-    "__init__": {"_info", "_operators", "_slow_path", "inverse", "ops"},
+#: The parts of the package from below: a module imports from its own part and from those before it.
+LAYERS = (
+    *("_common", "_operator.record", "rules", "decomposition", "fake", "kernels", "autograd"),
+    *("_operator", "ops", "batches", "", "extend", "transforms", "integrations", "demo", "show", "__main__"),
+)
+#: The modules that import what a variable names, and nothing above them.
+BY_NAME = {
+    "__init__.py": "submodules, when a user asks for them",
+    "kernels/cuda/__init__.py": "families of kernels, below it",
+    "integrations/transformers/_rebinding.py": "modules of transformers",
 }
 
 
-def part_of(path: Path) -> str:
-    first = path.relative_to(ROOT).parts[0]
-    return first.removesuffix(".py")
+def part_of(module: str) -> str:
+    """Return the part of the package that a module ``imgops.…`` belongs to; "" is what ``import imgops`` gives."""
+    parts = module.split(".")[1:]
+    whole = ".".join(parts[:2])
+    if whole in LAYERS:
+        return whole
+    return parts[0] if parts and parts[0] in LAYERS else ""
 
 
-def imported_parts(path: Path) -> set[str]:
-    parts = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
+def name_of(path: Path) -> str:
+    parts = ("imgops", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the modules of imgops that a module imports, inside of functions and by ``import_module``, too."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                setattr(node, field, [x for x in value if not is_for_types(x)])
+    found: set[str] = set()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == "imgops":
-                names = [f"imgops.{a.name}" for a in node.names]
-            else:
-                names = [node.module]
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in MODULES else node.module)
         elif isinstance(node, ast.Import):
-            names = [a.name for a in node.names]
-        for name in names:
-            if name.split(".")[0] == "imgops":
-                part = name.split(".")[1] if "." in name else ""
-                parts.add(
-                    ""
-                    if hasattr(imgops, "__all__") and part in imgops.__all__ and part not in ALLOWED
-                    else part
-                )
-    return parts
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            (name,) = node.args
+            if isinstance(name, ast.Constant):
+                found.add(name.value)
+            else:
+                assert str(path.relative_to(ROOT)) in BY_NAME, f"{path} imports {ast.unparse(name)}"
+    return {name for name in found if name.split(".")[0] == "imgops"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path: Path) -> None:
-    here = part_of(path)
-    assert here in ALLOWED, f"ALLOWED does not say what {path} may import"
-    assert imported_parts(path) - {here} <= ALLOWED[here]
+    here = LAYERS.index(part_of(name_of(path)))
+    above = {name for name in imports_of(path) if LAYERS.index(part_of(name)) > here}
+    assert not above
+
+
+def test_no_modules_import_each_other() -> None:
+    """Neither at once nor later, inside of a function."""
+    left = {name: imports_of(path) & MODULES.keys() - {name} for name, path in MODULES.items()}
+    while ready := {name for name, needs in left.items() if not needs & left.keys()}:
+        for name in ready:
+            del left[name]
+    assert not left
+
+
+REGISTRATION = ("imgops._operator.declare", "imgops._common.torch_private")
 
 
 def test_only_the_registry_talks_to_torch_library() -> None:
     for path in FILES:
-        if part_of(path) not in ("_registry", "_torch_private", "extend"):  # opcheck is in torch.library
+        if (
+            name_of(path) not in REGISTRATION and part_of(name_of(path)) != "extend"
+        ):  # opcheck is in torch.library
             assert "torch.library" not in re.sub("``.*?``|:func:`.*?`", "", path.read_text()), path
 
 
@@ -160,7 +113,7 @@ def test_only_one_module_uses_private_names() -> None:
     found = {
         (str(path.relative_to(ROOT)), name)
         for path in FILES
-        if part_of(path) != "_torch_private"
+        if name_of(path) != "imgops._common.torch_private"
         for name in private_names(path.read_text())
     }
     assert not found
@@ -231,14 +184,14 @@ _ON_THE_HOST = ("albumentations", "converters", "imagenet_c", "pil_images.py", "
 
 @pytest.mark.parametrize("path", sorted((ROOT / "transforms").rglob("*.py")), ids=lambda p: p.stem)
 def test_texts_of_errors_are_whole_in_a_graph(path: Path) -> None:
-    """Dynamo cannot write a symbolic size, or a tuple of them: ``_check.number`` and ``written`` read it first."""
+    """Dynamo cannot write a symbolic size, or a tuple of them: ``check.number`` and ``written`` read it first."""
     if set(path.parts) & set(_ON_THE_HOST):
         return
     for node in ast.walk(ast.parse(path.read_text())):
         todo = [node.value] if isinstance(node, ast.FormattedValue) else []
         while todo:
             part = todo.pop()
-            if isinstance(part, ast.Call) and ast.unparse(part.func).startswith("_check."):
+            if isinstance(part, ast.Call) and ast.unparse(part.func).startswith("check."):
                 continue
             is_size = isinstance(part, ast.Attribute) and part.attr in ("shape", "canvas_size")
             assert not is_size, f"line {part.lineno}: {ast.unparse(part)} may be symbolic"
@@ -308,7 +261,7 @@ def test_facets_are_where_their_name_says(name: str) -> None:
 @pytest.mark.parametrize("name", list(operators()))
 def test_dispatch_table(name: str) -> None:
     """Each has a kernel for the CPU, one for CUDA and one for every other device."""
-    from imgops._torch_private import has_kernel
+    from imgops._common.torch_private import has_kernel
 
     for key in ("CPU", "CUDA", "Autograd", "CompositeExplicitAutograd"):
         assert has_kernel(f"imgops::{name}", key), key
@@ -351,7 +304,7 @@ def test_a_name_is_registered_once() -> None:
 
     operator = operators()["crop"]
     with pytest.raises(ValueError, match="operator: name must be new, got 'imgops::crop' a second time"):
-        _registry.operator("imgops::crop", kernel=operator.kernel, fake=operator.fake)(_crop)
+        declare.operator("imgops::crop", kernel=operator.kernel, fake=operator.fake)(_crop)
     assert operators()["crop"] is operator
 
 

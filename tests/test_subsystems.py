@@ -13,8 +13,8 @@ from groups import apart, compile_together, groups
 from torch import Tensor
 
 import imgops
-from imgops._operators import Contract
-from imgops._torch_private import tree_leaves
+from imgops._common.torch_private import tree_leaves
+from imgops._operator.record import Contract
 from tests.specs import OPERATORS
 from tests.specs import _plain as plain
 from tests.specs._plain import rand

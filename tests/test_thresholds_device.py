@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from imgops._operators import operators
+from imgops._operator.record import operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda
 

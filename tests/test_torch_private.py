@@ -12,7 +12,7 @@ from torch._library.custom_ops import CustomOpDef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from imgops import _torch_private as private
+from imgops._common import torch_private as private
 
 
 def test_nothing_watches_by_default() -> None:

@@ -24,7 +24,7 @@ from transform_cases import CASES, Case, containers, picture, sample, seeded
 
 import imgops
 from imgops import transforms as ours
-from imgops._torch_private import CountingBackend
+from imgops._common.torch_private import CountingBackend
 from imgops.transforms._core.base import RandomTransform
 from tests.tiers import nightly_unless
 

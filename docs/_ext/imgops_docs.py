@@ -31,7 +31,7 @@ from pictures import draw_all, full_name, moves
 from sphinx.application import Sphinx
 
 from imgops import extend, show, transforms
-from imgops._operators import Contract, operators
+from imgops._operator.record import Contract, operators
 from imgops.show import _transforms
 from imgops.transforms import functional
 from tests.specs import SPECS

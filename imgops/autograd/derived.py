@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
+from imgops._common import torch_private
 
 
 class DerivedGradient:
@@ -69,7 +69,7 @@ class DerivedGradient:
 
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        with _torch_private.default_dispatch_state(), torch.enable_grad():
+        with torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._record(inputs, wanted)
             return _flatten(_grad(out, leaves, grad), grad.device)
 
@@ -85,7 +85,7 @@ class DerivedGradient:
 
     def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
-        with _torch_private.default_dispatch_state(), torch.enable_grad():
+        with torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._record(inputs, wanted)
             grad = torch.zeros_like(out, requires_grad=True)
             pulled = _grad(out, leaves, grad, create_graph=True)

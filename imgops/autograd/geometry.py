@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._torch_private import beside_dtensors
+from imgops._common.torch_private import beside_dtensors
 from imgops.decomposition import geometry as positions
 
 ops = torch.ops.imgops

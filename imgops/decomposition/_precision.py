@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 
 
 def working_dtype(image: Tensor) -> torch.dtype:
@@ -47,7 +47,7 @@ def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
 
 def finish(out: Tensor, image: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Convert a result to the dtype (or to ``dtype``) and the memory format of ``image``; never alias it."""
-    out = _layout.in_format(out.to(dtype or image.dtype), _layout.is_interleaved(image))
+    out = layout.in_format(out.to(dtype or image.dtype), layout.is_interleaved(image))
     return out.clone() if out is image else out
 
 

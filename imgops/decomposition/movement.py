@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as constant_pad
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition._borders import fold_positions
 from imgops.decomposition._precision import divide, finish
 from imgops.decomposition._saturate import saturate
@@ -36,7 +36,7 @@ def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
 
 def _like(out: Tensor, image: Tensor) -> Tensor:
     """Convert a result to the memory format of ``image``; never alias it."""
-    out = _layout.in_format(out, _layout.is_interleaved(image))
+    out = layout.in_format(out, layout.is_interleaved(image))
     return out.clone() if out is image else out
 
 

@@ -7,20 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _packed
-from imgops._operators import Operator
+from imgops._common import packing
+from imgops._operator.record import Operator, Packed
 
 
-def loop(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
+def loop(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     """Call the operator for each image; stack the results, or put them one after the other."""
     count = operator.tensors - 1
     data, sizes, offsets, *parameters = args[: 3 + count]
     channels, *rest, interleaved = args[3 + count :]
-    images = _packed.images_of(data, sizes, offsets, channels, interleaved)
+    images = packing.images_of(data, sizes, offsets, channels, interleaved)
     made = []
     for i, image in enumerate(images):
         made.append(operator.overload(image, *of_image(operator, parameters, i), *rest))
-    if not keeps_size:
+    if not facet.keeps_size:
         return torch.stack(made)
     return torch.cat([(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in made])
 

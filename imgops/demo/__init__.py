@@ -19,8 +19,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 import imgops
-from imgops import _torch_private
-from imgops._check import CommandError
+from imgops._common import torch_private
+from imgops._common.check import CommandError
 
 HEIGHT, WIDTH = 360, 320
 
@@ -158,14 +158,14 @@ def one_graph(image: Tensor, backend: str) -> None:
         framed = imgops.pad(small, 16, "symmetric")
         return imgops.paste(framed, small, (left // 8, top // 8)).float().div(255)
 
-    counting = _torch_private.CountingBackend(backend)
+    counting = torch_private.CountingBackend(backend)
     compiled = torch.compile(pipeline, fullgraph=True, dynamic=True, backend=counting)
     rng, equal = random.Random(0), 0
     for _ in range(20):
         draw = rng.randrange(2, 150), rng.randrange(2, 150), rng.randrange(40, 170), rng.randrange(40, 170)
         equal += torch.equal(compiled(image, *draw), pipeline(image, *draw))
     print(f"\n(b) One graph (fullgraph=True, {backend})")
-    print(f"    graph breaks     {_torch_private.graph_breaks()}")
+    print(f"    graph breaks     {torch_private.graph_breaks()}")
     print(f"    recompiles       {counting.count - 1} over 20 random boxes")
     print(f"    equal to eager   {equal} of 20")
 

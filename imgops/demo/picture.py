@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from imgops.demo import Story
+if TYPE_CHECKING:
+    from imgops.demo import Story
 
 _INK, _QUIET, _ACCENT = "#1d2733", "#6b7785", "#c8553d"
 

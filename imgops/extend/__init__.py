@@ -1,13 +1,15 @@
 """The tools for authors of operators: ``operator`` makes an operator, the rest are its facets and its tests.
 
 ``operator`` registers a kernel, a fake and the facets; ``Gradient`` is a gradient written by hand; ``vmap``,
-``sharding`` and ``autocast`` have the rules that fit operators on images; ``testing.check_operator`` runs the
-generic checks; ``config`` has the parameters of an operator as one frozen object.
+``sharding``, ``autocast`` and ``packed`` have the rules that fit operators on images;
+``testing.check_operator`` runs the generic checks; ``config`` has the parameters of an operator as one frozen
+object.
 """
 
-from imgops import autocast, config, sharding, vmap
-from imgops._operators import Gradient
-from imgops._registry import operator
+from imgops._common import config
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.extend import testing
+from imgops.rules import autocast, packed, sharding, vmap
 
-__all__ = ["Gradient", "autocast", "config", "operator", "sharding", "testing", "vmap"]
+__all__ = ["Gradient", "autocast", "config", "operator", "packed", "sharding", "testing", "vmap"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check
-from imgops._check import fail, violates
+from imgops._common import check
+from imgops._common.check import fail, violates
 from imgops.fake._images import BORDERS, image_like
 
 
 def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor:
     out = image_like("box_blur", image)
-    _check.choice("box_blur", "padding_mode", padding_mode, BORDERS)
+    check.choice("box_blur", "padding_mode", padding_mode, BORDERS)
     if violates(kernel_width >= 1) or violates(kernel_height >= 1):
-        got = _check.numbers(kernel_width, kernel_height)
+        got = check.numbers(kernel_width, kernel_height)
         fail(ValueError, "box_blur", "kernel_size must be positive", got)
-    _check.side("box_blur", "kernel_size", kernel_width, kernel_height)
+    check.side("box_blur", "kernel_size", kernel_width, kernel_height)
     return out
 
 
@@ -24,30 +24,30 @@ def bilateral_filter(
 ) -> Tensor:
     op = "bilateral_filter"
     out = image_like(op, image, gray_or_rgb=True)
-    _check.choice(op, "padding_mode", padding_mode, BORDERS)
-    _check.per_sample_parameter(op, "sigma_color", sigma_color, image)
-    _check.per_sample_parameter(op, "sigma_space", sigma_space, image)
+    check.choice(op, "padding_mode", padding_mode, BORDERS)
+    check.per_sample_parameter(op, "sigma_color", sigma_color, image)
+    check.per_sample_parameter(op, "sigma_space", sigma_space, image)
     if violates(kernel_size >= 1):
-        fail(ValueError, op, "kernel_size must be positive", _check.number(kernel_size))
-    _check.side(op, "kernel_size", kernel_size, most=511)  # OpenCV makes a list of all pixels in the square
+        fail(ValueError, op, "kernel_size must be positive", check.number(kernel_size))
+    check.side(op, "kernel_size", kernel_size, most=511)  # OpenCV makes a list of all pixels in the square
     return out
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
     out = image_like("gaussian_blur", image)
-    _check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
+    check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
     for size in (kernel_width, kernel_height):
         if violates(size >= 1) or violates(size % 2 == 1):
-            got = _check.numbers(kernel_width, kernel_height)
+            got = check.numbers(kernel_width, kernel_height)
             fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", got)
-    _check.side("gaussian_blur", "kernel_size", kernel_width, kernel_height)
+    check.side("gaussian_blur", "kernel_size", kernel_width, kernel_height)
     return out
 
 
 def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     out = image_like("median_blur", image)
     if violates(kernel_size >= 1) or violates(kernel_size % 2 == 1):
-        got = _check.number(kernel_size)
+        got = check.number(kernel_size)
         fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)
-    _check.side("median_blur", "kernel_size", kernel_size)
+    check.side("median_blur", "kernel_size", kernel_size)
     return out

@@ -7,25 +7,25 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._check import fail, violates
+from imgops._common import check
+from imgops._common.check import fail, violates
 from imgops.fake._images import image_like
 
 #: For each format, the numbers of channels that it can hold, and its longest side.
-FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), _check.INT32_MAX), "webp": ((3, 4), 16383)}
+FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), check.INT32_MAX), "webp": ((3, 4), 16383)}
 MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
 
 #: The most bytes of an encoded file, and the longest side of a decoded image.
-_MOST = _check.INT32_MAX
+_MOST = check.INT32_MAX
 
 
 def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, format: str) -> Tensor:
     op = "encode_image"
-    _check.choice(op, "format", format, FORMATS)
+    check.choice(op, "format", format, FORMATS)
     if image.layout is not torch.strided:
         fail(TypeError, op, "image must be a strided tensor", image.layout)
     if image.ndim != 3:
-        fail(ValueError, op, "image must be (C, H, W)", f"shape {_check.shape(image)}")
+        fail(ValueError, op, "image must be (C, H, W)", f"shape {check.shape(image)}")
     channels, most = FORMATS[format]
     deep = image.dtype == torch.uint16
     if deep and format != "png":
@@ -41,19 +41,19 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
             ValueError,
             op,
             f"image must have {counts} channels for {format}{depth}",
-            _check.number(image.shape[0]),
+            check.number(image.shape[0]),
         )
     height, width = image.shape[-2:]
-    _check.not_empty(op, "image", image)
+    check.not_empty(op, "image", image)
     if violates(height <= most) or violates(width <= most):
         fail(
             ValueError,
             op,
             f"image must have sides of at most {most} for {format}",
-            _check.numbers(height, width),
+            check.numbers(height, width),
         )
     if violates(quality >= 1) or violates(quality <= 100):
-        fail(ValueError, op, "quality must be from 1 to 100", _check.number(quality))
+        fail(ValueError, op, "quality must be from 1 to 100", check.number(quality))
     return image.new_empty((new_size(min=1, max=_MOST),), dtype=torch.uint8)
 
 
@@ -84,7 +84,7 @@ def decode_region(
     if box.dtype.is_floating_point or box.dtype.is_complex or box.dtype == torch.bool:
         fail(TypeError, "decode_image", must, box.dtype)
     if box.ndim != 1 or violates(box.shape[0] == 4):
-        fail(ValueError, "decode_image", must, f"shape {_check.shape(box)}")
+        fail(ValueError, "decode_image", must, f"shape {check.shape(box)}")
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
     return decoded(data, mode, height, width, channels_last)
 
@@ -104,10 +104,10 @@ def decode_packed(
             fail(TypeError, "decode_images", f"{name} must be int64", value.dtype)
     if boxes.ndim != 2 or violates(boxes.shape[1] == 4):
         must = "boxes must have shape (N, 4), one box for each file"
-        fail(ValueError, "decode_images", must, f"shape {_check.written(_check.shape(boxes))}")
+        fail(ValueError, "decode_images", must, f"shape {check.written(check.shape(boxes))}")
     if ends.ndim != 1 or violates(ends.shape[0] == boxes.shape[0] + 1):
         must = "offsets must have one number more than there are files"
-        fail(ValueError, "decode_images", must, f"shape {_check.written(_check.shape(ends))}")
+        fail(ValueError, "decode_images", must, f"shape {check.written(check.shape(ends))}")
     return data.new_empty((new_size(min=0, max=2**62),))
 
 
@@ -117,21 +117,21 @@ def box_of_integers(box: tuple[int, ...]) -> None:
     inside = not (violates(left >= 0) or violates(top >= 0))
     if not inside or violates(right > left) or violates(bottom > top):
         must = "box must have 0 <= left < right and 0 <= top < bottom"
-        fail(ValueError, "decode_image", must, _check.numbers(*box))
+        fail(ValueError, "decode_image", must, check.numbers(*box))
 
 
 def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
     op = "decode_image"
-    _check.choice(op, "mode", mode, MODES)
+    check.choice(op, "mode", mode, MODES)
     if data.layout is not torch.strided:
         fail(TypeError, op, "data must be a strided tensor", data.layout)
     if data.dtype != torch.uint8:
         fail(TypeError, op, "data must be uint8", data.dtype)
     if data.ndim != 1:
-        fail(ValueError, op, "data must have 1 dimension", f"shape {_check.shape(data)}")
-    _check.integer(op, "max_pixels must be an integer", max_pixels)
+        fail(ValueError, op, "data must have 1 dimension", f"shape {check.shape(data)}")
+    check.integer(op, "max_pixels must be an integer", max_pixels)
     if violates(max_pixels >= 1):
-        fail(ValueError, op, "max_pixels must be at least 1", _check.number(max_pixels))
+        fail(ValueError, op, "max_pixels must be at least 1", check.number(max_pixels))
 
 
 def decoded(data: Tensor, mode: str, height: int, width: int, channels_last: bool) -> Tensor:
@@ -153,10 +153,10 @@ def _through_a_file(op: str, image: Tensor, quality: Tensor, channels: tuple[int
     out = image_like(op, image)
     if all(violates(image.shape[-3] == n) for n in channels):
         counts = " or ".join(map(str, channels))
-        fail(ValueError, op, f"image must have {counts} channels", _check.number(image.shape[-3]))
+        fail(ValueError, op, f"image must have {counts} channels", check.number(image.shape[-3]))
     most = FORMATS[op][1]
     height, width = image.shape[-2:]
     if violates(height <= most) or violates(width <= most):
-        fail(ValueError, op, f"image must have sides of at most {most}", _check.numbers(height, width))
-    _check.per_sample_parameter(op, "quality", quality, image)
+        fail(ValueError, op, f"image must have sides of at most {most}", check.numbers(height, width))
+    check.per_sample_parameter(op, "quality", quality, image)
     return out

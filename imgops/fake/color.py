@@ -5,62 +5,60 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout
-from imgops._check import fail
+from imgops._common import check, layout
+from imgops._common.check import fail
 from imgops.decomposition.color import STEPS
 from imgops.fake._images import image_like
 
 
 def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
     out = image_like("adjust_brightness", image)
-    _check.per_sample_parameter("adjust_brightness", "factor", factor, image)
+    check.per_sample_parameter("adjust_brightness", "factor", factor, image)
     return out
 
 
 def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
     out = image_like("adjust_contrast", image, gray_or_rgb=True)
-    _check.per_sample_parameter("adjust_contrast", "factor", factor, image)
+    check.per_sample_parameter("adjust_contrast", "factor", factor, image)
     return out
 
 
 def adjust_saturation(image: Tensor, factor: Tensor) -> Tensor:
     out = image_like("adjust_saturation", image, gray_or_rgb=True)
-    _check.per_sample_parameter("adjust_saturation", "factor", factor, image)
+    check.per_sample_parameter("adjust_saturation", "factor", factor, image)
     return out
 
 
 def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     out = image_like("adjust_hue", image, gray_or_rgb=True)
-    _check.per_sample_parameter("adjust_hue", "factor", factor, image)
+    check.per_sample_parameter("adjust_hue", "factor", factor, image)
     return out
 
 
 def grayscale(image: Tensor, num_output_channels: int) -> Tensor:
     image_like("grayscale", image, gray_or_rgb=True)
     if num_output_channels not in (1, 3):
-        fail(
-            ValueError, "grayscale", "num_output_channels must be 1 or 3", _check.number(num_output_channels)
-        )
-    return _layout.empty(image, *image.shape[-2:], channels=num_output_channels)
+        fail(ValueError, "grayscale", "num_output_channels must be 1 or 3", check.number(num_output_channels))
+    return layout.empty(image, *image.shape[-2:], channels=num_output_channels)
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     image_like("color_matrix", image)
     channels = image.shape[-3]
     if matrix.ndim < 2 or matrix.shape[-1] not in (channels, channels + 1):
-        channels = _check.number(channels)
+        channels = check.number(channels)
         must = f"matrix must have {channels} or {channels + 1} columns"
-        fail(ValueError, "color_matrix", must, f"shape {_check.shape(matrix)}")
-    _check.per_sample_parameter("color_matrix", "matrix", matrix, image, *matrix.shape[-2:])
-    return _layout.empty(image, *image.shape[-2:], channels=matrix.shape[-2])
+        fail(ValueError, "color_matrix", must, f"shape {check.shape(matrix)}")
+    check.per_sample_parameter("color_matrix", "matrix", matrix, image, *matrix.shape[-2:])
+    return layout.empty(image, *image.shape[-2:], channels=matrix.shape[-2])
 
 
 def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
     if not isinstance(names, str):
-        _check.fail(TypeError, "color_sequence", "names must be a str", type(names).__name__)
+        check.fail(TypeError, "color_sequence", "names must be a str", type(names).__name__)
     each = names.split(",")
     for name in each:
-        _check.choice("color_sequence", "names", name, STEPS)
+        check.choice("color_sequence", "names", name, STEPS)
     mixes_channels = any(name in ("contrast", "saturation", "hue") for name in each)
     out = image_like("color_sequence", image, gray_or_rgb=mixes_channels)
     if order.ndim < 1:
@@ -68,10 +66,10 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str)
             ValueError,
             "color_sequence",
             "order must have at least 1 dimension",
-            f"shape {_check.shape(order)}",
+            f"shape {check.shape(order)}",
         )
     if order.dtype != torch.int64:
         fail(TypeError, "color_sequence", "order must be int64", order.dtype)
-    _check.per_sample_parameter("color_sequence", "order", order, image, order.shape[-1])
-    _check.per_sample_parameter("color_sequence", "parameters", parameters, image, len(each))
+    check.per_sample_parameter("color_sequence", "order", order, image, order.shape[-1])
+    check.per_sample_parameter("color_sequence", "parameters", parameters, image, len(each))
     return out

@@ -6,8 +6,8 @@ from difflib import get_close_matches
 
 from torch import Tensor
 
-from imgops import _check, _layout
-from imgops._check import fail
+from imgops._common import check, layout
+from imgops._common.check import fail
 from imgops.fake._images import image_like
 
 #: The number of channels of each color space.
@@ -47,5 +47,5 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     source, _, target = code.partition("2")
     if image.shape[-3] != CHANNELS[source]:
         must = f"image must have {CHANNELS[source]} channels for {code!r}"
-        fail(ValueError, "cvt_color", must, _check.number(image.shape[-3]))
-    return _layout.empty(image, *image.shape[-2:], channels=CHANNELS[target])
+        fail(ValueError, "cvt_color", must, check.number(image.shape[-3]))
+    return layout.empty(image, *image.shape[-2:], channels=CHANNELS[target])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check
+from imgops._common import check
 from imgops.fake._images import image_like
 
 DOWN, UP = ("area", "nearest", "bilinear"), ("bilinear", "nearest", "bicubic")
@@ -12,7 +12,7 @@ DOWN, UP = ("area", "nearest", "bilinear"), ("bilinear", "nearest", "bicubic")
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
     out = image_like("downscale", image)
-    _check.per_sample_parameter("downscale", "factor", factor, image)
-    _check.choice("downscale", "down", down, DOWN)
-    _check.choice("downscale", "up", up, UP)
+    check.per_sample_parameter("downscale", "factor", factor, image)
+    check.choice("downscale", "down", down, DOWN)
+    check.choice("downscale", "up", up, UP)
     return out

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout
-from imgops._check import fail, violates
+from imgops._common import check, layout
+from imgops._common.check import fail, violates
 from imgops.fake._images import BORDERS, check_fill
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
@@ -48,35 +48,35 @@ def _warp(
     padding_mode: str,
 ) -> Tensor:
     _check_image(op, "image", image, fill, interpolation, padding_mode)
-    _check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
+    check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
     _size(op, height, width)
-    return _layout.empty(image, height, width)
+    return layout.empty(image, height, width)
 
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
     _check_image("remap", "image", image, fill, interpolation, padding_mode)
     _map("remap", map, "image", image)
-    return _layout.empty(image, *map.shape[-2:])
+    return layout.empty(image, *map.shape[-2:])
 
 
 def remap_adjoint(
     grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Tensor:
-    _check.image("remap_adjoint", "grad", grad)
-    _check.floating("remap_adjoint", "grad", grad)
+    check.image("remap_adjoint", "grad", grad)
+    check.floating("remap_adjoint", "grad", grad)
     _choices("remap_adjoint", interpolation, padding_mode)
     _map("remap_adjoint", map, "grad", grad)
     _same_size("remap_adjoint", grad, map)
     _size("remap_adjoint", height, width)
-    return _layout.empty(grad, height, width)
+    return layout.empty(grad, height, width)
 
 
 def remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor:
     _check_image("remap_grad_map", "image", image, fill, interpolation, padding_mode)
-    _check.image("remap_grad_map", "grad", grad)
-    _check.batch("remap_grad_map", "grad", grad, "image", image)
+    check.image("remap_grad_map", "grad", grad)
+    check.batch("remap_grad_map", "grad", grad, "image", image)
     _map("remap_grad_map", map, "image", image)
     _same_size("remap_grad_map", grad, map)
     return map.new_empty(map.shape)
@@ -85,40 +85,40 @@ def remap_grad_map(
 def _check_image(
     op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> None:
-    _check.image(op, name, image)
+    check.image(op, name, image)
     _choices(op, interpolation, padding_mode)
     if interpolation != "nearest":
-        _check.levels_or_floats(op, image)
+        check.levels_or_floats(op, image)
     elif image.dtype.itemsize > 8:
         fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
-    _check.not_empty(op, name, image)
-    _check.pixels(op, name, *image.shape[-2:])
+    check.not_empty(op, name, image)
+    check.pixels(op, name, *image.shape[-2:])
     if fill is not None:
         check_fill(op, image, fill)
 
 
 def _choices(op: str, interpolation: str, padding_mode: str) -> None:
-    _check.choice(op, "interpolation", interpolation, INTERPOLATIONS)
-    _check.choice(op, "padding_mode", padding_mode, BORDERS)
+    check.choice(op, "interpolation", interpolation, INTERPOLATIONS)
+    check.choice(op, "padding_mode", padding_mode, BORDERS)
 
 
 def _size(op: str, height: int, width: int) -> None:
     if violates(height >= 1) or violates(width >= 1):
-        fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
-    _check.pixels(op, "size", height, width)
+        fail(ValueError, op, "size must be at least (1, 1)", check.numbers(height, width))
+    check.pixels(op, "size", height, width)
 
 
 def _map(op: str, map: Tensor, name: str, image: Tensor) -> None:
-    _check.image(op, "map", map)
+    check.image(op, "map", map)
     if map.dtype not in (torch.float32, torch.float64):
         fail(TypeError, op, "map must be float32 or float64", map.dtype)
-    _check.same_device(op, "map", map, name, image)
+    check.same_device(op, "map", map, name, image)
     if map.shape[-3] != 2:
-        fail(ValueError, op, "map must be (..., 2, H, W): x and y", f"shape {_check.shape(map)}")
-    _check.batch(op, "map", map, name, image)
+        fail(ValueError, op, "map must be (..., 2, H, W): x and y", f"shape {check.shape(map)}")
+    check.batch(op, "map", map, name, image)
 
 
 def _same_size(op: str, grad: Tensor, map: Tensor) -> None:
     if grad.shape[-2:] != map.shape[-2:]:
-        height, width = _check.numbers(*map.shape[-2:])
-        fail(ValueError, op, f"grad must have the size of map ({height}, {width})", _check.shape(grad)[-2:])
+        height, width = check.numbers(*map.shape[-2:])
+        fail(ValueError, op, f"grad must have the size of map ({height}, {width})", check.shape(grad)[-2:])

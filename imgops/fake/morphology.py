@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._check import fail
+from imgops._common import check
+from imgops._common.check import fail
 from imgops.fake._images import BORDERS, check_window, image_like
 
 
@@ -26,6 +26,6 @@ def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
 
 def _validate(op: str, image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     out = image_like(op, image)
-    _check.choice(op, "padding_mode", padding_mode, BORDERS)
+    check.choice(op, "padding_mode", padding_mode, BORDERS)
     check_window(op, kernel, image)
     return out

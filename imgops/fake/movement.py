@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout
-from imgops._check import fail, violates
+from imgops._common import check, layout
+from imgops._common.check import fail, violates
 from imgops.fake._images import BORDERS, check_fill, same_channels
 
 
 def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
-    _check.image("crop", "image", image)
+    check.image("crop", "image", image)
     height, width = bottom - top, right - left
     if not (type(height) is type(width) is int and _is_box(left, top, right, bottom)):
         _crop_box(left, top, right, bottom)
-    return _layout.empty(image, height, width)
+    return layout.empty(image, height, width)
 
 
 def size_of_crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> tuple[int, ...]:
@@ -26,53 +26,53 @@ def size_of_crop(image: Tensor, left: int, top: int, right: int, bottom: int) ->
 
 
 def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
-    low, high = _check.INT32_MIN, _check.INT32_MAX
+    low, high = check.INT32_MIN, check.INT32_MAX
     ordered = low <= left <= right <= high and low <= top <= bottom <= high
-    return ordered and (bottom - top) * (right - left) <= _check.MAX_PIXELS
+    return ordered and (bottom - top) * (right - left) <= check.MAX_PIXELS
 
 
 def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
     """Add the guards of a symbolic box, and raise for an invalid one."""
     box = left, top, right, bottom
     if violates(right >= left):
-        fail(ValueError, "crop", "box must have right >= left", _check.numbers(*box))
+        fail(ValueError, "crop", "box must have right >= left", check.numbers(*box))
     if violates(bottom >= top):
-        fail(ValueError, "crop", "box must have bottom >= top", _check.numbers(*box))
-    if not all(map(_check.is_int32, box)):
-        fail(ValueError, "crop", "box must have 32-bit coordinates", _check.numbers(*box))
-    _check.pixels("crop", "box", bottom - top, right - left)
+        fail(ValueError, "crop", "box must have bottom >= top", check.numbers(*box))
+    if not all(map(check.is_int32, box)):
+        fail(ValueError, "crop", "box must have 32-bit coordinates", check.numbers(*box))
+    check.pixels("crop", "box", bottom - top, right - left)
 
 
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
     check_paste("paste", image, source, mask, left, top)
     height, width = image.shape[-2:]
     if image.is_contiguous():
-        return _layout.empty(image, height, width, interleaved=False)
+        return layout.empty(image, height, width, interleaved=False)
     # If the strides of image fit no format (zeros expanded from one number), source decides.
-    interleaved = _layout.is_interleaved(image) or _layout.is_interleaved(source)
-    return _layout.empty(image, height, width, interleaved=interleaved)
+    interleaved = layout.is_interleaved(image) or layout.is_interleaved(source)
+    return layout.empty(image, height, width, interleaved=interleaved)
 
 
 def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
-    _check.image(op, "image", image)
-    _check.image(op, "source", source)
-    _check.like(op, "source", source, "image", image)
+    check.image(op, "image", image)
+    check.image(op, "source", source)
+    check.like(op, "source", source, "image", image)
     same_channels(op, "source", source, "image", image)
-    _check.batch(op, "source", source, "image", image)
+    check.batch(op, "source", source, "image", image)
     check_position(op, left, top)
     if mask is not None:
         check_mask(op, image, mask, "source", source)
 
 
 def check_position(op: str, left: int, top: int) -> None:
-    if not (_check.is_int32(left) and _check.is_int32(top)):
-        fail(ValueError, op, "position must have 32-bit coordinates", _check.numbers(left, top))
+    if not (check.is_int32(left) and check.is_int32(top)):
+        fail(ValueError, op, "position must have 32-bit coordinates", check.numbers(left, top))
 
 
 def check_mask(op: str, image: Tensor, mask: Tensor, name: str, source: Tensor) -> None:
     """Check the mask of a paste; ``name`` is the argument whose pixels it weights."""
-    _check.image(op, "mask", mask)
-    _check.same_device(op, "mask", mask, "image", image)
+    check.image(op, "mask", mask)
+    check.same_device(op, "mask", mask, "image", image)
     if image.dtype == torch.uint8 or image.dtype.is_floating_point:
         known = mask.dtype in (torch.uint8, torch.bool) or mask.dtype.is_floating_point
         must = "mask must be floating point, uint8 or bool"
@@ -82,65 +82,65 @@ def check_mask(op: str, image: Tensor, mask: Tensor, name: str, source: Tensor) 
     if not known:
         fail(TypeError, op, must, mask.dtype)
     check_plane(op, "mask", mask, source, name)
-    _check.batch(op, "mask", mask, "image", image)
+    check.batch(op, "mask", mask, "image", image)
 
 
 def check_plane(op: str, name: str, value: Tensor, source: Tensor, source_name: str = "source") -> None:
     """Check that ``value`` has one number for each pixel of ``source``."""
     if value.shape[-3] != 1 or value.shape[-2:] != source.shape[-2:]:
-        height, width = _check.numbers(*source.shape[-2:])
+        height, width = check.numbers(*source.shape[-2:])
         must = f"{name} must be (..., 1, {height}, {width}) as {source_name} is"
-        fail(ValueError, op, must, _check.shape(value))
+        fail(ValueError, op, must, check.shape(value))
 
 
 def pad(
     image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Tensor:
-    _check.image("pad", "image", image)
+    check.image("pad", "image", image)
     _check_padding("pad", left, top, right, bottom, padding_mode)
     height, width = image.shape[-2:]
     if padding_mode != "constant" and violates(height * width > 0):
         must = f"image must have at least one pixel for padding_mode {padding_mode!r}"
-        fail(ValueError, "pad", must, f"shape {_check.shape(image)}")
+        fail(ValueError, "pad", must, f"shape {check.shape(image)}")
     if fill is not None:
         check_fill("pad", image, fill)
     height, width = height + top + bottom, width + left + right
-    _check.pixels("pad", "the padded image", height, width)
-    return _layout.empty(image, height, width)
+    check.pixels("pad", "the padded image", height, width)
+    return layout.empty(image, height, width)
 
 
 def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor:
-    _check.image("pad_adjoint", "grad", grad)
-    _check.floating("pad_adjoint", "grad", grad)
+    check.image("pad_adjoint", "grad", grad)
+    check.floating("pad_adjoint", "grad", grad)
     _check_padding("pad_adjoint", left, top, right, bottom, padding_mode)
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
     smallest = 0 if padding_mode == "constant" else 1
     if violates(height >= smallest) or violates(width >= smallest):
-        got = f"{_check.numbers(left, top, right, bottom)} for shape {_check.shape(grad)}"
+        got = f"{check.numbers(left, top, right, bottom)} for shape {check.shape(grad)}"
         fail(ValueError, "pad_adjoint", "padding must leave a part of grad", got)
-    return _layout.empty(grad, height, width)
+    return layout.empty(grad, height, width)
 
 
 def _check_padding(op: str, left: int, top: int, right: int, bottom: int, padding_mode: str) -> None:
-    _check.choice(op, "padding_mode", padding_mode, BORDERS)
+    check.choice(op, "padding_mode", padding_mode, BORDERS)
     padding = left, top, right, bottom
     if any(violates(v >= 0) for v in padding):
-        fail(ValueError, op, "padding must not be negative", _check.numbers(*padding))
-    if not all(map(_check.is_int32, padding)):
-        fail(ValueError, op, "padding must be 32-bit", _check.numbers(*padding))
+        fail(ValueError, op, "padding must not be negative", check.numbers(*padding))
+    if not all(map(check.is_int32, padding)):
+        fail(ValueError, op, "padding must be 32-bit", check.numbers(*padding))
 
 
 def erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor:
-    _check.image("erase", "image", image)
-    _check.image("erase", "fill", fill)
-    _check.like("erase", "fill", fill, "image", image)
-    _check.batch("erase", "fill", fill, "image", image)
+    check.image("erase", "image", image)
+    check.image("erase", "fill", fill)
+    check.like("erase", "fill", fill, "image", image)
+    check.batch("erase", "fill", fill, "image", image)
     same_channels("erase", "fill", fill, "image", image)
     if tuple(fill.shape[-2:]) != (1, 1) and fill.shape[-2:] != image.shape[-2:]:
-        height, width = _check.numbers(*image.shape[-2:])
+        height, width = check.numbers(*image.shape[-2:])
         must = f"fill must be one color, or an image of {height} x {width}"
-        fail(ValueError, "erase", must, f"shape {_check.shape(fill)}")
+        fail(ValueError, "erase", must, f"shape {check.shape(fill)}")
     if box.dtype != torch.int64:
         fail(TypeError, "erase", "box must be int64", box.dtype)
-    _check.per_sample_parameter("erase", "box", box, image, 4)
-    return _layout.empty(image, *image.shape[-2:])
+    check.per_sample_parameter("erase", "box", box, image, 4)
+    return layout.empty(image, *image.shape[-2:])

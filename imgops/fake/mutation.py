@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._check import fail
+from imgops._common import check
+from imgops._common.check import fail
 from imgops.fake._images import same_channels
 from imgops.fake.movement import check_paste, check_plane, check_position
 
@@ -20,25 +20,25 @@ def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: i
 
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> None:
     check_paste("paste_out", image, source, mask, left, top)
-    _check.out("paste_out", out, "image", image, *image.shape[-2:])
+    check.out("paste_out", out, "image", image, *image.shape[-2:])
 
 
 def accumulate(
     total: Tensor, count: Tensor, source: Tensor, weight: Tensor | None, left: int, top: int
 ) -> None:
     op = "accumulate"
-    _check.image(op, "total", total)
+    check.image(op, "total", total)
     if total.dtype not in (torch.float32, torch.float64):
         fail(TypeError, op, "total must be float32 or float64", total.dtype)
     tensors = {"count": count, "source": source} | ({} if weight is None else {"weight": weight})
     for name, value in tensors.items():
-        _check.image(op, name, value)
-        _check.like(op, name, value, "total", total)
-        _check.batch(op, name, value, "total", total)
+        check.image(op, name, value)
+        check.like(op, name, value, "total", total)
+        check.batch(op, name, value, "total", total)
     if count.shape[-3] != 1 or count.shape[-2:] != total.shape[-2:]:
-        height, width = _check.numbers(*total.shape[-2:])
+        height, width = check.numbers(*total.shape[-2:])
         must = f"count must be (..., 1, {height}, {width}) as total is"
-        fail(ValueError, op, must, _check.shape(count))
+        fail(ValueError, op, must, check.shape(count))
     same_channels(op, "source", source, "total", total)
     if weight is not None:
         check_plane(op, "weight", weight, source)

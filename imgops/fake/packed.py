@@ -7,28 +7,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _check, _packed
-from imgops._operators import Operator
+from imgops._common import check, packing
+from imgops._operator.record import Operator, Packed
 
 #: The side of the images on which an operator's fake runs; no output has it by chance.
 _SIDE = 4093
 
 
-def allocate(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
+def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     """Check the arguments as far as shapes and dtypes go, and return an uninitialized output."""
     count = operator.tensors - 1
     data, sizes, offsets, *parameters = args[: 3 + count]
     channels, *rest, interleaved = args[3 + count :]
     op = operator.name
-    _packed.require_sizes(op, sizes)
+    packing.require_sizes(op, sizes)
     if data.ndim != 1:
         must = "data must have one dimension"
-        _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(data))}")
+        check.fail(ValueError, op, must, f"shape {check.written(check.shape(data))}")
     if offsets.dtype != torch.int64 or offsets.ndim != 1:
         must = "offsets must be int64 of one dimension"
-        _check.fail(ValueError, op, must, f"{offsets.dtype} of {offsets.ndim}")
+        check.fail(ValueError, op, must, f"{offsets.dtype} of {offsets.ndim}")
     if type(channels) is int and channels < 1:
-        _check.fail(ValueError, op, "channels must be at least 1", channels)
+        check.fail(ValueError, op, "channels must be at least 1", channels)
     images = sizes.shape[0]
     shape = (images, channels, _SIDE, _SIDE)
     stand_in = torch.empty(shape, dtype=data.dtype, device="meta")
@@ -36,7 +36,7 @@ def allocate(operator: Operator, keeps_size: bool, *args: Any) -> Tensor:
         stand_in = stand_in.movedim(1, -1).contiguous().movedim(-1, 1)
     others = [_on_meta(op, p, name, data) for p, name in zip(parameters, _names(operator), strict=True)]
     out = operator.fake(stand_in, *others, *rest)
-    if keeps_size:
+    if facet.keeps_size:
         return data.new_empty((data.shape[0] // channels * out.shape[1],), dtype=out.dtype)
     height, width = out.shape[-2:]
     size = (images, out.shape[1], height, width)
@@ -52,5 +52,5 @@ def _on_meta(op: str, value: Tensor | None, name: str, data: Tensor) -> Tensor |
     """Return a parameter without its data, beside images without data."""
     if value is None:
         return None
-    _check.parameter(op, name, value, data)
+    check.parameter(op, name, value, data)
     return torch.empty(value.shape, dtype=value.dtype, device="meta")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check, _layout
-from imgops._check import fail, violates
+from imgops._common import check, layout
+from imgops._common.check import fail, violates
 
 PIL_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos", "torch_nearest")
@@ -18,7 +18,7 @@ def resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
     check_resize("resize", image, box, height, width, interpolation, antialias)
-    return _layout.empty(image, height, width)
+    return layout.empty(image, height, width)
 
 
 def resize_out(
@@ -31,7 +31,7 @@ def resize_out(
     out: Tensor,
 ) -> None:
     check_resize("resize_out", image, box, height, width, interpolation, antialias)
-    _check.out("resize_out", out, "image", image, height, width)
+    check.out("resize_out", out, "image", image, height, width)
 
 
 def check_resize(
@@ -43,7 +43,7 @@ def check_resize(
     interpolation: str,
     antialias: bool,
 ) -> None:
-    _check.image(op, "image", image)
+    check.image(op, "image", image)
     _filter(op, interpolation, antialias)
     if interpolation.endswith("nearest"):
         if image.dtype.itemsize > 8:
@@ -60,11 +60,11 @@ def resize_adjoint(
 ) -> Tensor:
     _adjoint("resize_adjoint", grad, height, width, interpolation, antialias)
     _box("resize_adjoint", "grad", grad, box, antialias)
-    return _layout.empty(grad, height, width)
+    return layout.empty(grad, height, width)
 
 
 def _adjoint(op: str, grad: Tensor, height: int, width: int, interpolation: str, antialias: bool) -> None:
-    _check.image(op, "grad", grad)
+    check.image(op, "grad", grad)
     _filter(op, interpolation, antialias)
     if grad.dtype not in _FLOATS:
         fail(TypeError, op, "grad must be floating point", grad.dtype)
@@ -76,7 +76,7 @@ def resized_crop(
 ) -> Tensor:
     check_resize("resized_crop", image, None, height, width, interpolation, antialias)
     _crop_boxes("resized_crop", "image", image, box, interpolation)
-    return _layout.empty(image, height, width)
+    return layout.empty(image, height, width)
 
 
 def resized_crop_adjoint(
@@ -84,7 +84,7 @@ def resized_crop_adjoint(
 ) -> Tensor:
     _adjoint("resized_crop_adjoint", grad, height, width, interpolation, antialias)
     _crop_boxes("resized_crop_adjoint", "grad", grad, box, interpolation)
-    return _layout.empty(grad, height, width)
+    return layout.empty(grad, height, width)
 
 
 def _crop_boxes(op: str, name: str, image: Tensor, box: Tensor, interpolation: str) -> None:
@@ -92,21 +92,21 @@ def _crop_boxes(op: str, name: str, image: Tensor, box: Tensor, interpolation: s
         fail(ValueError, op, "interpolation must not be 'area', which takes no box", repr(interpolation))
     if box.dtype != torch.int64:
         fail(TypeError, op, "box must be int64", box.dtype)
-    _check.per_sample_parameter(op, "box", box, image, 4)
+    check.per_sample_parameter(op, "box", box, image, 4)
 
 
 def _filter(op: str, interpolation: str, antialias: bool) -> None:
     choices = PIL_FILTERS if antialias else OPENCV_FILTERS
-    _check.choice(op, "interpolation", interpolation, choices, f" with antialias={antialias}")
+    check.choice(op, "interpolation", interpolation, choices, f" with antialias={antialias}")
 
 
 def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
     plain = type(height) is type(width) is int and height >= 1 and width >= 1
     if not plain and (violates(height >= 1) or violates(width >= 1)):
-        fail(ValueError, op, "size must be at least (1, 1)", _check.numbers(height, width))
-    _check.pixels(op, "size", height, width)
-    _check.pixels(op, name, *image.shape[-2:])
-    _check.not_empty(op, name, image)
+        fail(ValueError, op, "size must be at least (1, 1)", check.numbers(height, width))
+    check.pixels(op, "size", height, width)
+    check.pixels(op, name, *image.shape[-2:])
+    check.not_empty(op, name, image)
 
 
 def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:
@@ -115,10 +115,10 @@ def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool)
         return
     if not antialias:
         fail(ValueError, op, "box must be None with antialias=False", "a box")
-    _check.parameter(op, "box", box, image)
+    check.parameter(op, "box", box, image)
     if box.dtype != torch.float64:
         fail(TypeError, op, "box must be float64", box.dtype)
     right_size = box.ndim >= 1 and box.shape[-1] == 4
-    if not (right_size and _check.broadcasts(box.shape, (*image.shape[:-3], 4))):
+    if not (right_size and check.broadcasts(box.shape, (*image.shape[:-3], 4))):
         must = f"box must have 4 numbers (left, top, right, bottom), one box or one for each {name}"
-        fail(ValueError, op, must, f"shape {_check.shape(box)}")
+        fail(ValueError, op, must, f"shape {check.shape(box)}")

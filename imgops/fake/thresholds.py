@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._check import fail, violates
+from imgops._common import check
+from imgops._common.check import fail, violates
 from imgops.fake._images import image_like
 
 OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle")
@@ -15,11 +15,11 @@ METHODS = ("mean", "gaussian")
 
 def threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor:
     out = image_like("threshold", image)
-    _check.choice("threshold", "operation", operation, OPERATIONS)
+    check.choice("threshold", "operation", operation, OPERATIONS)
     if operation in OPERATIONS[5:] and image.dtype != torch.uint8:
         fail(TypeError, "threshold", f"image must be uint8 for {operation!r}", image.dtype)
-    _check.per_sample_parameter("threshold", "threshold", threshold, image)
-    _check.per_sample_parameter("threshold", "max_value", max_value, image)
+    check.per_sample_parameter("threshold", "threshold", threshold, image)
+    check.per_sample_parameter("threshold", "max_value", max_value, image)
     return out
 
 
@@ -30,11 +30,11 @@ def adaptive_threshold(
     out = image_like(op, image)
     if image.dtype != torch.uint8:
         fail(TypeError, op, "image must be uint8", image.dtype)
-    _check.choice(op, "method", method, METHODS)
-    _check.choice(op, "operation", operation, OPERATIONS[:2])
-    _check.per_sample_parameter(op, "max_value", max_value, image)
-    _check.per_sample_parameter(op, "c", c, image)
+    check.choice(op, "method", method, METHODS)
+    check.choice(op, "operation", operation, OPERATIONS[:2])
+    check.per_sample_parameter(op, "max_value", max_value, image)
+    check.per_sample_parameter(op, "c", c, image)
     if violates(kernel_size >= 3) or violates(kernel_size % 2 == 1):
-        fail(ValueError, op, "kernel_size must be odd and at least 3", _check.number(kernel_size))
-    _check.side(op, "kernel_size", kernel_size)
+        fail(ValueError, op, "kernel_size must be odd and at least 3", check.number(kernel_size))
+    check.side(op, "kernel_size", kernel_size)
     return out

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
+from imgops._common import torch_private
 
 
 def run_decomposition(out: Tensor, function: Callable[..., Tensor], *args: Any) -> None:
     """Run a decomposition as a kernel that fills ``out``."""
-    with _torch_private.default_dispatch_state(), torch.no_grad():
+    with torch_private.default_dispatch_state(), torch.no_grad():
         out.copy_(function(*detach_all(args)))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
-from imgops._operators import Contract, Function, Operator
+from imgops._common import torch_private
+from imgops._operator.record import Contract, Function, Operator
 from imgops.kernels import host, transfer
 from imgops.kernels.cuda import Kernel
 from imgops.kernels.decompositions import detach_all, run_decomposition
@@ -84,7 +84,7 @@ def _by_aten(operator: Operator) -> Function | None:
         recorded: Any = operator.autograd
 
         def change(*args: Any) -> None:
-            with _torch_private.default_dispatch_state(), torch.no_grad():
+            with torch_private.default_dispatch_state(), torch.no_grad():
                 recorded(*detach_all(args))
 
         return change

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
+from imgops._common import torch_private
 
 #: The alignment in bytes that a load of any dtype may need.
 _ALIGNED = 16
@@ -74,7 +74,7 @@ def make_lasting(device: torch.device, make: Callable[[], Any]) -> Any:
     ``torch.compile``'s CUDA graphs do not let memory be kept that their thread allocates while they warm up.
     If there may be such graphs, another thread allocates it, on the current stream of this one.
     """
-    if device.type != "cuda" or not _torch_private.has_cuda_graph_trees():
+    if device.type != "cuda" or not torch_private.has_cuda_graph_trees():
         return make()
     stream = torch.cuda.current_stream(device)
 

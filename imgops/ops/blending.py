@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, autocast, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
 from imgops.fake.movement import check_mask
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blending as cpu
 from imgops.ops.movement import broadcast, paste
+from imgops.rules import autocast, sharding, vmap
 
 __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
 
@@ -79,8 +80,8 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     >>> imgops.alpha_composite(red, half_blue).flatten()
     tensor([0.5000, 0.0000, 0.5000, 1.0000])
     """
-    _check.tensor("alpha_composite", "image", image)
-    _check.tensor("alpha_composite", "other", other)
+    check.tensor("alpha_composite", "image", image)
+    check.tensor("alpha_composite", "other", other)
     return _alpha_composite(image, other)
 
 
@@ -132,10 +133,10 @@ def add_weighted(
     >>> imgops.add_weighted(torch.tensor([[[1.0, 2.0]]]), 0.5, torch.tensor([[[10.0, 20.0]]]), 0.1, 1.0)
     tensor([[[2.5000, 4.0000]]])
     """
-    _check.tensor("add_weighted", "image", image)
-    _check.tensor("add_weighted", "other", other)
+    check.tensor("add_weighted", "image", image)
+    check.tensor("add_weighted", "other", other)
     weights = (
-        _check.real("add_weighted", name, value)
+        check.real("add_weighted", name, value)
         for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
     )
     return _add_weighted(image, other, *weights)
@@ -179,14 +180,14 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     tensor([[[8., 4., 0.]]])
     """
     for name, value in (("image", image), ("other", other), ("mask", mask)):
-        _check.tensor("composite", name, value)
+        check.tensor("composite", name, value)
     if image.shape != other.shape:
-        _check.fail(ValueError, "composite", "image and other must have one shape", "two")
+        check.fail(ValueError, "composite", "image and other must have one shape", "two")
     # These are the checks of paste, which has other names for the images. Under autocast, paste casts floats.
-    _check.image("composite", "image", image)
-    _check.same_device("composite", "other", other, "image", image)
+    check.image("composite", "image", image)
+    check.same_device("composite", "other", other, "image", image)
     if not (image.is_floating_point() and other.is_floating_point() and autocast.is_on(image)):
-        _check.like("composite", "other", other, "image", image)
+        check.like("composite", "other", other, "image", image)
     under, over, weights = broadcast(other, image, mask)
     check_mask("composite", under, weights, "image", over)  # type: ignore[arg-type]
     return paste(under, over, (0, 0), weights)
@@ -241,6 +242,6 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     >>> imgops.blend(torch.zeros(1, 1, 2), torch.tensor([[[1.0, 2.0]]]), 0.25)
     tensor([[[0.2500, 0.5000]]])
     """
-    _check.tensor("blend", "image", image)
-    _check.tensor("blend", "other", other)
-    return _blend(image, other, _check.real("blend", "alpha", alpha))
+    check.tensor("blend", "image", image)
+    check.tensor("blend", "other", other)
+    return _blend(image, other, check.real("blend", "alpha", alpha))

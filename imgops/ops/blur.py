@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.fake._images import BORDERS, check_image
@@ -17,6 +17,7 @@ from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "motion_blur"]
 
@@ -24,11 +25,12 @@ __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "moti
 @operator(
     "imgops::box_blur",
     kernel=cpu.box_blur,
-    cuda=cuda.Kernel("blur.box_blur"),
+    cuda=cuda.Kernel("blur.box_blur", takes_packed=True),
     fake=fake.box_blur,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.box_blur,
+    packed=packed.keeps_size,
 )
 def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor: ...
 
@@ -43,6 +45,7 @@ def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode
     values=value_checks.numbers(
         "bilateral_filter", sigma_color=value_checks.positive, sigma_space=value_checks.positive
     ),
+    packed=packed.keeps_size,
 )
 def _bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
@@ -89,9 +92,9 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
     >>> imgops.box_blur(torch.tensor([[[0.0, 3.0, 6.0, 0.0]]]), (3, 1))
     tensor([[[2., 3., 3., 4.]]])
     """
-    _check.tensor("box_blur", "image", image)
-    width, height = _check.pair("box_blur", "kernel_size", kernel_size, ("width", "height"))
-    return _box_blur(image, width, height, _check.padding_mode(padding_mode))
+    check.images("box_blur", image)
+    width, height = check.pair("box_blur", "kernel_size", kernel_size, ("width", "height"))
+    return _box_blur(image, width, height, check.padding_mode(padding_mode))
 
 
 def bilateral_filter(
@@ -147,11 +150,11 @@ def bilateral_filter(
     >>> imgops.bilateral_filter(x, 3, 30.0, 2.0)
     tensor([[[  4,   6,   2, 202, 206, 204]]], dtype=torch.uint8)
     """
-    _check.tensor("bilateral_filter", "image", image)
-    size = _check.integer("bilateral_filter", "kernel_size must be an integer", kernel_size)
-    color = _check.real("bilateral_filter", "sigma_color", sigma_color)
-    space = _check.real("bilateral_filter", "sigma_space", sigma_space)
-    return _bilateral_filter(image, color, space, size, _check.padding_mode(padding_mode))
+    check.images("bilateral_filter", image)
+    size = check.integer("bilateral_filter", "kernel_size must be an integer", kernel_size)
+    color = check.real("bilateral_filter", "sigma_color", sigma_color)
+    space = check.real("bilateral_filter", "sigma_space", sigma_space)
+    return _bilateral_filter(image, color, space, size, check.padding_mode(padding_mode))
 
 
 def motion_blur(
@@ -205,19 +208,19 @@ def motion_blur(
     >>> imgops.motion_blur(torch.tensor([[[0.0, 3.0, 6.0, 0.0]]]), 3)
     tensor([[[2., 3., 3., 4.]]])
     """
-    _check.tensor("motion_blur", "image", image)
-    size = _check.integer("motion_blur", "kernel_size must be an integer", kernel_size)
-    if _check.violates(size >= 3) or _check.violates(size % 2 == 1):
-        got = _check.number(size)
-        _check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
-    _check.side("motion_blur", "kernel_size", size, most=2047)
+    check.tensor("motion_blur", "image", image)
+    size = check.integer("motion_blur", "kernel_size must be an integer", kernel_size)
+    if check.violates(size >= 3) or check.violates(size % 2 == 1):
+        got = check.number(size)
+        check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
+    check.side("motion_blur", "kernel_size", size, most=2047)
     check_image("motion_blur", image)
-    padding_mode = _check.padding_mode(padding_mode)
-    _check.choice("motion_blur", "padding_mode", padding_mode, BORDERS)
+    padding_mode = check.padding_mode(padding_mode)
+    check.choice("motion_blur", "padding_mode", padding_mode, BORDERS)
     turn = value_checks.parameter("motion_blur", "angle", angle)
     lean = value_checks.parameter("motion_blur", "balance", balance, value_checks.no_nan)
     for name, value in (("angle", turn), ("balance", lean)):
-        _check.per_sample_parameter("motion_blur", name, value, image)
+        check.per_sample_parameter("motion_blur", name, value, image)
     return filter2d(image, _line(size, turn.double(), lean.double()), padding_mode)
 
 
@@ -239,12 +242,13 @@ def _line(size: int, angle: Tensor, balance: Tensor) -> Tensor:
 @operator(
     "imgops::gaussian_blur",
     kernel=cpu.gaussian_blur,
-    cuda=cuda.Kernel("blur.gaussian_blur"),
+    cuda=cuda.Kernel("blur.gaussian_blur", takes_packed=True),
     fake=fake.gaussian_blur,
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.gaussian_blur,
     values=value_checks.sigma,
+    packed=packed.keeps_size,
 )
 def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
 
@@ -256,6 +260,7 @@ def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_heigh
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.median_blur,
+    packed=packed.keeps_size,
 )
 def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...
 
@@ -305,9 +310,9 @@ def gaussian_blur(
     >>> imgops.gaussian_blur(torch.tensor([[[0.0, 0.0, 1.0, 0.0, 0.0]]]), (3, 1), 0.8)
     tensor([[[0.0000, 0.2390, 0.5220, 0.2390, 0.0000]]])
     """
-    _check.tensor("gaussian_blur", "image", image)
-    width, height = _check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
-    deviation = _check.real("gaussian_blur", "sigma", 0.0 if sigma is None else sigma)
+    check.images("gaussian_blur", image)
+    width, height = check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
+    deviation = check.real("gaussian_blur", "sigma", 0.0 if sigma is None else sigma)
     if deviation.ndim == 0 or deviation.shape == (1,):
         deviation = deviation.reshape(1).expand(2)
     return _gaussian_blur(image, deviation, width, height)
@@ -348,6 +353,6 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     >>> imgops.median_blur(torch.tensor([[[1.0, 1.0, 9.0, 2.0, 3.0]]]), 3)
     tensor([[[1., 1., 2., 3., 3.]]])
     """
-    _check.tensor("median_blur", "image", image)
-    size = _check.integer("median_blur", "kernel_size must be an integer", kernel_size)
+    check.images("median_blur", image)
+    size = check.integer("median_blur", "kernel_size must be an integer", kernel_size)
     return _median_blur(image, size)

@@ -11,18 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _check, _packed, _torch_private, sharding, vmap
-from imgops._operators import Gradient
-from imgops._packed import PackedImages
-from imgops._registry import operator
+from imgops._common import check
+from imgops._common.config import DecodeImage, EncodeImage
+from imgops._operator.call import placeholder_size
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import codec as autograd
-from imgops.config import DecodeImage, EncodeImage
 from imgops.fake import codec as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
+from imgops.rules import packed, sharding, vmap
 
-__all__ = ["EncodedImage", "EncodedImages", "decode_image", "decode_images", "encode_image", "jpeg", "webp"]
+__all__ = ["decode_image", "decode_images", "encode_image", "jpeg", "webp"]
 
 _PILLOW = "Pillow's codec runs on the CPU"
 
@@ -73,7 +74,7 @@ def _decode_region(
     dynamic=True,
     host=_PILLOW,
 )
-def _decode_packed(
+def decode_packed(
     data: Tensor, ends: Tensor, boxes: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
 ) -> Tensor: ...
 
@@ -82,7 +83,7 @@ def _whole_quality(op: str, name: str, value: Tensor) -> None:
     for number in value.detach().flatten().tolist():
         if not 0 <= number <= 100 or number != int(number):
             must = f"{name} must be a whole number from 1 to 100, or 0 for none"
-            _check.fail(ValueError, op, must, number)
+            check.fail(ValueError, op, must, number)
 
 
 @operator(
@@ -94,6 +95,7 @@ def _whole_quality(op: str, name: str, value: Tensor) -> None:
     sharding=sharding.leading(3, 0),
     cuda=cuda.Kernel("codec.jpeg"),
     values=value_checks.numbers("jpeg", quality=_whole_quality),
+    packed=packed.keeps_size,
 )
 def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
 
@@ -106,6 +108,7 @@ def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     host=_PILLOW,
+    packed=packed.keeps_size,
 )
 def _webp(image: Tensor, quality: Tensor) -> Tensor: ...
 
@@ -159,7 +162,7 @@ def encode_image(
     >>> bytes(data[:4].tolist())
     b'\x89PNG'
     """
-    _check.tensor("encode_image", "image", image)
+    check.tensor("encode_image", "image", image)
     if isinstance(format, EncodeImage):
         config = format
         format, quality, device = config.format, config.quality, config.device
@@ -167,7 +170,7 @@ def encode_image(
         return _encode_image(image, quality, format)
     place, made = torch.device(device), None
     if format == "jpeg" and place.type == "cuda" and not torch.compiler.is_compiling():
-        fake.encode_image(_any_size, image, quality, format)
+        fake.encode_image(placeholder_size, image, quality, format)
         made = nvjpeg.encode(image, quality)
     return (_encode_image(image, quality, format) if made is None else made).to(place)
 
@@ -258,7 +261,7 @@ def decode_image(
     if isinstance(data, (str, os.PathLike)) and not torch.compiler.is_compiling():
         with cpu.naming([os.fspath(data)]):
             return decode_image(
-                _file_of(data),
+                file_of(data),
                 mode,
                 box=box,
                 apply_exif_orientation=apply_exif_orientation,
@@ -266,15 +269,15 @@ def decode_image(
                 memory_format=memory_format,
                 device=device,
             )
-    file = _file_of(data)
+    file = file_of(data)
     if isinstance(mode, DecodeImage):
         config = mode
         mode, box, max_pixels, device = config.mode, config.box, config.max_pixels, config.device
         apply_exif_orientation, memory_format = config.apply_exif_orientation, config.memory_format
-    mode = _mode_of(mode)
+    mode = mode_of(mode)
     if memory_format not in (torch.contiguous_format, torch.channels_last):
         must = "memory_format must be torch.contiguous_format or torch.channels_last"
-        _check.fail(ValueError, "decode_image", must, memory_format)
+        check.fail(ValueError, "decode_image", must, memory_format)
     how = max_pixels, mode, apply_exif_orientation, memory_format is torch.channels_last
     if box is not None:
         image = _decode_box(file, box, how)
@@ -283,7 +286,7 @@ def decode_image(
         return _decode_image(file, *how)
     place, made = torch.device(device), None
     if place.type == "cuda" and not torch.compiler.is_compiling() and file.device.type == "cpu":
-        fake.decode_image(_any_size, file, *how)
+        fake.decode_image(placeholder_size, file, *how)
         made = None if apply_exif_orientation else nvjpeg.decode(file, mode, max_pixels, place)
         if made is not None and memory_format is torch.channels_last:
             made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
@@ -293,9 +296,9 @@ def decode_image(
 def _decode_box(file: Tensor, box: Any, how: tuple[int, str, bool, bool]) -> Tensor:
     if isinstance(box, Tensor):
         return _decode_region(file, box, *how)
-    corners = _check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
+    corners = check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
     fake.box_of_integers(corners)
-    image = _decode_region(file, _check.integers_tensor("decode_image", "box", corners), *how)
+    image = _decode_region(file, check.integers_tensor("decode_image", "box", corners), *how)
     if (
         torch.compiler.is_compiling()
     ):  # the operator reads the box from a tensor, so that its size looks unknown
@@ -309,31 +312,31 @@ def _decode_box(file: Tensor, box: Any, how: tuple[int, str, bool, bool]) -> Ten
 _READ_MODES = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB_ALPHA": "RGBA"}
 
 
-def _mode_of(mode: Any) -> str:
+def mode_of(mode: Any) -> str:
     name = getattr(mode, "name", mode)  # of a member of ImageReadMode
     if not isinstance(name, str):
         return mode  # which the fake refuses
     return _READ_MODES.get(name.upper(), name.upper())
 
 
-def _file_of(data: Any) -> Tensor:
+def file_of(data: Any) -> Tensor:
     if isinstance(data, Tensor):
         return data
     if torch.compiler.is_compiling():
         must = "data must be a Tensor in a compiled graph"
-        _check.fail(TypeError, "decode_image", must, type(data).__name__)
+        check.fail(TypeError, "decode_image", must, type(data).__name__)
     if isinstance(data, (str, os.PathLike)):
         data = Path(data).read_bytes()
     if not isinstance(data, (bytes, bytearray, memoryview)):
         must = "data must be a Tensor, bytes or a path"
-        _check.fail(TypeError, "decode_image", must, type(data).__name__)
+        check.fail(TypeError, "decode_image", must, type(data).__name__)
     data = bytearray(data)  # frombuffer wants memory that can be written to, and not none
     return (
         torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8, device="cpu")
     )
 
 
-def _path_of(data: Any) -> str | None:
+def path_of(data: Any) -> str | None:
     """Return where a file lies, if it was given as a path."""
     return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
 
@@ -393,10 +396,10 @@ def decode_images(
     [(3, 2, 4), (3, 3, 4)]
     """
     op = "decode_images"
-    files = _list_of_files(op, files)
-    _require_settings(op, mode, max_pixels)
-    if not (box is None or isinstance(box, Tensor) or _check.is_sequence(box)):
-        _check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
+    files = list_of_files(op, files)
+    require_settings(op, mode, max_pixels)
+    if not (box is None or isinstance(box, Tensor) or check.is_sequence(box)):
+        check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
     if isinstance(box, np.ndarray):
         box = torch.from_numpy(box)
     one = box is None or (
@@ -405,7 +408,7 @@ def decode_images(
     boxes: list[Any] = [box] * len(files) if one else list(box)  # type: ignore[arg-type]
     if len(boxes) != len(files):
         must = f"box must be one box, or one for each of the {len(files)} files"
-        _check.fail(ValueError, op, must, f"{len(boxes)} of them")
+        check.fail(ValueError, op, must, f"{len(boxes)} of them")
 
     def one_file(i: int) -> Tensor:
         return decode_image(
@@ -420,301 +423,20 @@ def decode_images(
     return [image for image in cpu.on_threads(len(files), one_file, skipped) if image is not None]
 
 
-class EncodedImage:
-    """An image that is still a file, to be decoded by the first transform that it meets.
-
-    It stands in the place of an image at the head of a pipeline. ``RandomResizedCrop``, ``RandomCrop``
-    without padding, and ``CenterCrop`` of an image alone decode only the part that they keep; every other
-    transform decodes all of it. The draws and the pixels are those of the decoded image. Alone, it becomes a
-    tensor; in a structure with masks, boxes or keypoints it becomes a ``tv_tensors.Image``.
-
-    Parameters
-    ----------
-    data : Tensor, bytes or path
-        The whole file, as :func:`decode_image` takes it. Only the header is read at once.
-    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
-        The mode that the file is converted to: 3, 1, 2 or 4 channels.
-    apply_exif_orientation : bool
-        Apply the orientation of the EXIF data.
-    max_pixels : int
-        The largest number of pixels; a larger image raises at once. The default is Pillow's limit.
-
-    Attributes
-    ----------
-    shape : (int, int, int)
-        The shape ``(C, H, W)`` of the decoded image, read from the header. ``decode(box=None)`` returns the
-        decoded image, or a box of it, as :func:`decode_image` does.
-
-    Raises
-    ------
-    ValueError
-        If the header is not one of a JPEG, PNG or WebP file, or the image has more than ``max_pixels``.
-    TypeError
-        If ``data`` is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
-        before, and pass it in.
-    OSError
-        If a path cannot be read.
-
-    Examples
-    --------
-    >>> import torch, imgops
-    >>> from imgops import transforms as v2
-    >>> pixels = torch.zeros(3, 40, 60, dtype=torch.uint8)
-    >>> image = imgops.EncodedImage(imgops.encode_image(pixels))
-    >>> image.shape, v2.RandomResizedCrop(16)(image).shape
-    ((3, 40, 60), torch.Size([3, 16, 16]))
-    """
-
-    #: The path of the file, which errors name. A graph does not read it: each path would recompile the graph.
-    _path: str | None = None
-
-    def __init__(
-        self,
-        data: Tensor | bytes | bytearray | memoryview | str | os.PathLike[str],
-        mode: str = "RGB",
-        *,
-        apply_exif_orientation: bool = False,
-        max_pixels: int = DecodeImage.max_pixels,
-    ) -> None:
-        if torch.compiler.is_compiling():
-            must = "data must be wrapped outside of a compiled graph"
-            _check.fail(TypeError, "EncodedImage", must, "a call inside of it")
-        self.data, self._path = _file_of(data).cpu(), _path_of(data)
-        self.mode = _mode_of(mode)
-        self.apply_exif_orientation = _check.switch(
-            "EncodedImage", "apply_exif_orientation", apply_exif_orientation
-        )
-        self.max_pixels = max_pixels
-        fake.decode_image(_any_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
-        with cpu.naming([self._path]):
-            self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """The shape ``(C, H, W)`` of the decoded image."""
-        return len(self.mode), self.height, self.width
-
-    def decode(
-        self,
-        box: Sequence[int] | Tensor | None = None,
-        *,
-        memory_format: torch.memory_format = torch.contiguous_format,
-    ) -> Tensor:
-        """Return the decoded image, or a box of it, by :func:`decode_image`."""
-        if torch.compiler.is_compiling():
-            return self._decode(box, memory_format)
-        with cpu.naming([self._path]):
-            return self._decode(box, memory_format)
-
-    def _decode(self, box: Sequence[int] | Tensor | None, memory_format: torch.memory_format) -> Tensor:
-        return decode_image(
-            self.data,
-            self.mode,
-            box=box,
-            apply_exif_orientation=self.apply_exif_orientation,
-            max_pixels=self.max_pixels,
-            memory_format=memory_format,
-        )
-
-    def __repr__(self) -> str:
-        return f"EncodedImage({len(self.data)} bytes, shape={self.shape})"
-
-
-class EncodedImages:
-    """A batch of images that are still files, to be decoded on threads by the first transform that they meet.
-
-    It stands in the place of a batch at the head of a pipeline with ``per_sample=True``.
-    ``RandomResizedCrop``, ``RandomCrop`` without padding, and ``CenterCrop`` decode only the part of each
-    image that they keep. The draws and the pixels are those of a loop over the decoded images. As many
-    threads decode as PyTorch uses. The object is three tensors, and a compiled pipeline takes it in one graph
-    for files of any size.
-
-    Parameters
-    ----------
-    files : iterable of Tensor, bytes or path
-        The files, each as :func:`decode_image` takes it; paths are read, and headers, at once.
-    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
-        The mode that every file is converted to: 3, 1, 2 or 4 channels.
-    skipped : list, optional
-        Let files that cannot be decoded be black images, and append ``(index, error)`` to this list for each
-        of them, so that the batch keeps its length; a file without a header has the size of the first that
-        has one. By default the first one raises. A copy that a function on trees makes has no list.
-    apply_exif_orientation, max_pixels
-        As in :func:`decode_image`.
-
-    Attributes
-    ----------
-    sizes : Tensor
-        The height and width of each image, ``(N, 2)``, int64, read from the headers.
-
-    Raises
-    ------
-    ValueError
-        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index,
-        and its path if it was given as one.
-    TypeError
-        If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
-        before, and pass it in, without ``skipped``.
-    OSError
-        If a path cannot be read.
-
-    Examples
-    --------
-    >>> import torch, imgops
-    >>> from imgops import transforms as v2
-    >>> files = [imgops.encode_image(torch.zeros(3, h, 60, dtype=torch.uint8)) for h in (40, 50)]
-    >>> v2.RandomResizedCrop(16, per_sample=True)(imgops.EncodedImages(files)).shape
-    torch.Size([2, 3, 16, 16])
-    """
-
-    #: The path of each file that was given as one, which errors name. A copy that pytrees make has none.
-    _paths: list[str | None] | None = None
-
-    def __init__(
-        self,
-        files: Iterable[Tensor | bytes | bytearray | memoryview | str | os.PathLike[str]],
-        mode: str = "RGB",
-        *,
-        skipped: list[tuple[int, Exception]] | None = None,
-        apply_exif_orientation: bool = False,
-        max_pixels: int = DecodeImage.max_pixels,
-    ) -> None:
-        _packed.register_operators()  # a compiled pipeline cannot
-        files = _list_of_files("EncodedImages", files)
-        if not files:
-            _check.fail(ValueError, "EncodedImages", "files must be one or more files", "none")
-        if skipped is not None and not isinstance(skipped, list):
-            _check.fail(TypeError, "EncodedImages", "skipped must be a list", type(skipped).__name__)
-        self.mode, self.skipped = _mode_of(mode), skipped
-        self._paths = [_path_of(file) for file in files]
-        self._reported: set[int] = set()
-        self.apply_exif_orientation = _check.switch(
-            "EncodedImages", "apply_exif_orientation", apply_exif_orientation
-        )
-        self.max_pixels = max_pixels
-        _require_settings("EncodedImages", mode, max_pixels)
-
-        def read(i: int) -> EncodedImage:
-            return EncodedImage(
-                files[i], mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
-            )
-
-        new: list[tuple[int, Exception]] | None = None if skipped is None else []
-        images: list[EncodedImage | None] = cpu.on_threads(len(files), read, new)
-        self._report(new or [])
-        known = next(((x.height, x.width) for x in images if x is not None), (1, 1))
-        sizes = [known if x is None else (x.height, x.width) for x in images]
-        self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
-        nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
-        parts = [nothing if x is None else x.data for x in images]
-        self.data = torch.cat(parts)
-        lengths = torch.tensor([0, *map(len, parts)], dtype=torch.int64, device="cpu")
-        self.offsets = lengths.cumsum(0)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        _packed.register_operators()
-        self.__dict__.update(state)
-
-    @property
-    def num_channels(self) -> int:
-        """The number of channels, which the mode decides."""
-        return len(self.mode)
-
-    def __len__(self) -> int:
-        return self.sizes.shape[0]
-
-    def decode(self, boxes: Tensor | None = None) -> Any:
-        """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
-        where = self._boxes(boxes)
-        how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
-        if torch.compiler.is_compiling():
-            if self.skipped is not None:
-                must = "skipped must be None in a compiled graph, which cannot report a file"
-                _check.fail(TypeError, "EncodedImages.decode", must, "a list")
-            data = _decode_packed(*how)
-        elif self.skipped is None:
-            with cpu.naming(self._paths):
-                data = _decode_packed(*how)
-        else:
-            new: list[tuple[int, Exception]] = []
-            data = cpu.decode_boxes(*how, new)
-            self._report(new)
-        sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
-        return PackedImages(data, sizes, self.num_channels)
-
-    def _report(self, new: list[tuple[int, Exception]]) -> None:
-        """Report files that cannot be read, each of them once."""
-        for i, error in new:
-            if self.skipped is not None and i not in self._reported:
-                self._reported.add(i)
-                self.skipped.append((i, cpu.name_path(error, self._paths)))
-
-    def _boxes(self, boxes: Tensor | None) -> Tensor:
-        """Return the boxes as they were given, or whole images; they must have pixels of their images."""
-        height, width = self.sizes.unbind(1)
-        zero = torch.zeros_like(height)
-        if boxes is None:
-            return torch.stack([zero, zero, width, height], 1)
-        _check.tensor("EncodedImages.decode", "boxes", boxes)
-        count = height.shape[0]  # in an exported graph len would be a constant
-        if boxes.dtype != torch.int64 or boxes.shape != (count, 4):
-            must = f"boxes must be int64 of shape ({count}, 4)"
-            _check.fail(ValueError, "EncodedImages.decode", must, f"{boxes.dtype} of {tuple(boxes.shape)}")
-        if torch.compiler.is_compiling():  # the operator checks the numbers
-            return boxes
-        left, top, right, bottom = boxes.unbind(1)
-        bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)
-        for i in bad.nonzero()[:, 0].tolist():
-            path = cpu.named(self._paths[i] if self._paths else None, "box")
-            must = f"boxes[{i}]{path} must be pixels of its image of {int(height[i])} x {int(width[i])}"
-            _check.fail(ValueError, "EncodedImages.decode", must, tuple(boxes[i].tolist()))
-        return boxes
-
-    def __repr__(self) -> str:
-        return f"EncodedImages({len(self)} files, mode={self.mode!r})"
-
-
-def _flatten(files: EncodedImages) -> tuple[list[Any], tuple[str, bool, int]]:
-    context = files.mode, files.apply_exif_orientation, files.max_pixels
-    return [files.data, files.offsets, files.sizes], context
-
-
-def _unflatten(values: Any, context: tuple[str, bool, int]) -> EncodedImages:
-    new = EncodedImages.__new__(EncodedImages)
-    new.data, new.offsets, new.sizes = values
-    new.mode, new.apply_exif_orientation, new.max_pixels = context
-    new.skipped, new._reported = None, set()
-    return new
-
-
-#: So that ``torch.load`` takes them in its default, safe mode.
-torch.serialization.add_safe_globals([EncodedImage, EncodedImages])
-_torch_private.register_pytree(EncodedImages, _flatten, _unflatten, ("data", "offsets", "sizes"))
-#: A file has no tensors to show, but a transform of torchvision would return it as it is: it is refused.
-_torch_private.register_pytree(
-    EncodedImage, lambda image: ([], (image,)), lambda leaves, context: context[0], ()
-)
-
-
-def _list_of_files(op: str, files: Any) -> list[Any]:
+def list_of_files(op: str, files: Any) -> list[Any]:
     if torch.compiler.is_compiling():
         must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
-        _check.fail(TypeError, op, must, type(files).__name__)
+        check.fail(TypeError, op, must, type(files).__name__)
     if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
-        _check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
+        check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
     return list(files)
 
 
-def _require_settings(op: str, mode: Any, max_pixels: Any) -> None:
+def require_settings(op: str, mode: Any, max_pixels: Any) -> None:
     """Check what all files share, which is no fault of a file that may be skipped."""
-    _check.choice(op, "mode", _mode_of(mode), fake.MODES)
-    if _check.integer(op, "max_pixels must be an integer", max_pixels) < 1:
-        _check.fail(ValueError, op, "max_pixels must be at least 1", max_pixels)
-
-
-def _any_size(*, min: int = 0, max: int | None = None) -> int:
-    """Return any size, for a fake that is only called to validate the arguments."""
-    return min
+    check.choice(op, "mode", mode_of(mode), fake.MODES)
+    if check.integer(op, "max_pixels must be an integer", max_pixels) < 1:
+        check.fail(ValueError, op, "max_pixels must be at least 1", max_pixels)
 
 
 def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
@@ -758,8 +480,8 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     >>> int((imgops.jpeg(image, 90).int() - image.int()).abs().max())
     1
     """
-    _check.tensor("jpeg", "image", image)
-    return _jpeg(image, _check.real("jpeg", "quality", quality))
+    check.images("jpeg", image)
+    return _jpeg(image, check.real("jpeg", "quality", quality))
 
 
 def webp(image: Tensor, quality: int | Tensor) -> Tensor:
@@ -800,5 +522,5 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
     >>> imgops.webp(image, 80).shape
     torch.Size([3, 8, 8])
     """
-    _check.tensor("webp", "image", image)
-    return _webp(image, _check.real("webp", "quality", quality))
+    check.images("webp", image)
+    return _webp(image, check.real("webp", "quality", quality))

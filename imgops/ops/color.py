@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import color as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = [
     "adjust_brightness",
@@ -27,11 +28,12 @@ __all__ = [
 @operator(
     "imgops::adjust_brightness",
     kernel=cpu.adjust_brightness,
-    cuda=cuda.Kernel("color.adjust_brightness"),
+    cuda=cuda.Kernel("color.adjust_brightness", takes_packed=True),
     fake=fake.adjust_brightness,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_brightness,
+    packed=packed.keeps_size,
 )
 def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
 
@@ -39,11 +41,12 @@ def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_contrast",
     kernel=cpu.adjust_contrast,
-    cuda=cuda.Kernel("color.adjust_contrast"),
+    cuda=cuda.Kernel("color.adjust_contrast", takes_packed=True),
     fake=fake.adjust_contrast,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_contrast,
+    packed=packed.keeps_size,
 )
 def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
 
@@ -51,11 +54,12 @@ def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_saturation",
     kernel=cpu.adjust_saturation,
-    cuda=cuda.Kernel("color.adjust_saturation"),
+    cuda=cuda.Kernel("color.adjust_saturation", takes_packed=True),
     fake=fake.adjust_saturation,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_saturation,
+    packed=packed.keeps_size,
 )
 def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
 
@@ -63,11 +67,12 @@ def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::adjust_hue",
     kernel=cpu.adjust_hue,
-    cuda=cuda.Kernel("color.adjust_hue"),
+    cuda=cuda.Kernel("color.adjust_hue", takes_packed=True),
     fake=fake.adjust_hue,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_hue,
+    packed=packed.keeps_size,
 )
 def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
 
@@ -75,11 +80,12 @@ def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
 @operator(
     "imgops::grayscale",
     kernel=cpu.grayscale,
-    cuda=cuda.Kernel("color.grayscale"),
+    cuda=cuda.Kernel("color.grayscale", takes_packed=True),
     fake=fake.grayscale,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.grayscale,
+    packed=packed.Packed(channels=lambda channels, count: count),
 )
 def _grayscale(image: Tensor, num_output_channels: int) -> Tensor: ...
 
@@ -87,11 +93,12 @@ def _grayscale(image: Tensor, num_output_channels: int) -> Tensor: ...
 @operator(
     "imgops::color_matrix",
     kernel=cpu.color_matrix,
-    cuda=cuda.Kernel("color.color_matrix"),
+    cuda=cuda.Kernel("color.color_matrix", takes_packed=True),
     fake=fake.color_matrix,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.color_matrix,
+    packed=packed.Packed(channels=lambda channels, matrix: matrix.shape[-2]),
 )
 def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
 
@@ -99,12 +106,13 @@ def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
 @operator(
     "imgops::color_sequence",
     kernel=cpu.color_sequence,
-    cuda=cuda.Kernel("color.color_sequence"),
+    cuda=cuda.Kernel("color.color_sequence", takes_packed=True),
     fake=fake.color_sequence,
     vmap=vmap.leading(3, 1, 1),
     sharding=sharding.leading(3, 1, 1),
     decomposition=decomposition.color_sequence,
     values=value_checks.numbers("color_sequence", images=2, parameters=value_checks.finite),
+    packed=packed.keeps_size,
 )
 def _color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor: ...
 
@@ -146,8 +154,8 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_brightness(torch.tensor([[[10, 100, 200]]], dtype=torch.uint8), 1.5)
     tensor([[[ 15, 150, 255]]], dtype=torch.uint8)
     """
-    _check.tensor("adjust_brightness", "image", image)
-    return _adjust_brightness(image, _check.real("adjust_brightness", "factor", factor))
+    check.images("adjust_brightness", image)
+    return _adjust_brightness(image, check.real("adjust_brightness", "factor", factor))
 
 
 def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
@@ -188,8 +196,8 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_contrast(torch.tensor([[[0.25, 0.75]]]), 0.5)
     tensor([[[0.3750, 0.6250]]])
     """
-    _check.tensor("adjust_contrast", "image", image)
-    return _adjust_contrast(image, _check.real("adjust_contrast", "factor", factor))
+    check.images("adjust_contrast", image)
+    return _adjust_contrast(image, check.real("adjust_contrast", "factor", factor))
 
 
 def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
@@ -231,8 +239,8 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_saturation(pixel, 0.5).flatten()
     tensor([162, 112,  87], dtype=torch.uint8)
     """
-    _check.tensor("adjust_saturation", "image", image)
-    return _adjust_saturation(image, _check.real("adjust_saturation", "factor", factor))
+    check.images("adjust_saturation", image)
+    return _adjust_saturation(image, check.real("adjust_saturation", "factor", factor))
 
 
 def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
@@ -276,8 +284,8 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_hue(red, 1 / 3).flatten()
     tensor([0., 1., 0.])
     """
-    _check.tensor("adjust_hue", "image", image)
-    return _adjust_hue(image, _check.real("adjust_hue", "factor", factor))
+    check.images("adjust_hue", image)
+    return _adjust_hue(image, check.real("adjust_hue", "factor", factor))
 
 
 def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
@@ -314,9 +322,9 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     >>> imgops.grayscale(torch.tensor([200, 100, 50], dtype=torch.uint8).reshape(3, 1, 1))
     tensor([[[124]]], dtype=torch.uint8)
     """
-    _check.tensor("grayscale", "image", image)
+    check.images("grayscale", image)
     return _grayscale(
-        image, _check.integer("grayscale", "num_output_channels must be 1 or 3", num_output_channels)
+        image, check.integer("grayscale", "num_output_channels must be 1 or 3", num_output_channels)
     )
 
 
@@ -356,8 +364,8 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     >>> imgops.color_matrix(torch.tensor([1.0, 2.0, 3.0]).reshape(3, 1, 1), swap).flatten()
     tensor([3., 2., 1.])
     """
-    _check.tensor("color_matrix", "image", image)
-    _check.tensor("color_matrix", "matrix", matrix)
+    check.images("color_matrix", image)
+    check.tensor("color_matrix", "matrix", matrix)
     return _color_matrix(image, matrix)
 
 
@@ -408,8 +416,9 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     >>> imgops.color_sequence(image, torch.tensor([1, -1]), parameters, ["brightness", "invert"])
     tensor([[[0.5000]]])
     """
-    for name, value in (("image", image), ("order", order), ("parameters", parameters)):
-        _check.tensor("color_sequence", name, value)
-    if not _check.is_sequence(names) or not all(isinstance(name, str) for name in names):
-        _check.fail(TypeError, "color_sequence", "names must be a sequence of str", type(names).__name__)
+    check.images("color_sequence", image)
+    for name, value in (("order", order), ("parameters", parameters)):
+        check.tensor("color_sequence", name, value)
+    if not check.is_sequence(names) or not all(isinstance(name, str) for name in names):
+        check.fail(TypeError, "color_sequence", "names must be a sequence of str", type(names).__name__)
     return _color_sequence(image, order, parameters, ",".join(names))

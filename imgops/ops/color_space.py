@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import color_space as decomposition
 from imgops.fake import color_space as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color_space as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["cvt_color"]
 
@@ -22,6 +23,7 @@ __all__ = ["cvt_color"]
     sharding=sharding.leading(3),
     decomposition=decomposition.cvt_color,
     cuda=cuda.Kernel("color_space.cvt_color"),
+    packed=packed.Packed(channels=lambda channels, code: fake.CHANNELS[code.rpartition("2")[2]]),
 )
 def _cvt_color(image: Tensor, code: str) -> Tensor: ...
 
@@ -73,5 +75,5 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     >>> imgops.cvt_color(orange, "rgb2hsv").flatten()
     tensor([30.0000,  1.0000,  1.0000])
     """
-    _check.tensor("cvt_color", "image", image)
+    check.images("cvt_color", image)
     return _cvt_color(image, code.lower() if isinstance(code, str) else code)  # OpenCV writes "RGB2HSV"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import edges as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["canny", "laplacian", "scharr", "sobel"]
 
@@ -17,11 +18,12 @@ __all__ = ["canny", "laplacian", "scharr", "sobel"]
 @operator(
     "imgops::sobel",
     kernel=cpu.sobel,
-    cuda=cuda.Kernel("edges.sobel"),
+    cuda=cuda.Kernel("edges.sobel", takes_packed=True),
     fake=fake.sobel,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.sobel,
+    packed=packed.keeps_size,
 )
 def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor: ...
 
@@ -29,11 +31,12 @@ def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str)
 @operator(
     "imgops::scharr",
     kernel=cpu.scharr,
-    cuda=cuda.Kernel("edges.scharr"),
+    cuda=cuda.Kernel("edges.scharr", takes_packed=True),
     fake=fake.scharr,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.scharr,
+    packed=packed.keeps_size,
 )
 def _scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor: ...
 
@@ -41,11 +44,12 @@ def _scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor: ...
 @operator(
     "imgops::laplacian",
     kernel=cpu.laplacian,
-    cuda=cuda.Kernel("edges.laplacian"),
+    cuda=cuda.Kernel("edges.laplacian", takes_packed=True),
     fake=fake.laplacian,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.laplacian,
+    packed=packed.keeps_size,
 )
 def _laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor: ...
 
@@ -60,6 +64,7 @@ def _laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor: ..
     decomposition=decomposition.canny,
     no_gradient="a pixel is 255 on an edge, else 0",
     values=value_checks.numbers("canny", low=value_checks.no_nan, high=value_checks.no_nan),
+    packed=packed.Packed(channels=lambda channels, *rest: 1),
 )
 def _canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor: ...
 
@@ -104,10 +109,10 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     >>> imgops.sobel(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]), 1, 0)
     tensor([[[ 0., 16., 32.,  0.]]])
     """
-    _check.tensor("sobel", "image", image)
+    check.images("sobel", image)
     orders = _orders("sobel", dx, dy)
-    size = _check.integer("sobel", "kernel_size must be an integer", kernel_size)
-    return _sobel(image, *orders, size, _check.padding_mode(padding_mode))
+    size = check.integer("sobel", "kernel_size must be an integer", kernel_size)
+    return _sobel(image, *orders, size, check.padding_mode(padding_mode))
 
 
 def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Tensor:
@@ -145,12 +150,12 @@ def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Te
     >>> imgops.scharr(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]), 1, 0)
     tensor([[[  0.,  64., 128.,   0.]]])
     """
-    _check.tensor("scharr", "image", image)
-    return _scharr(image, *_orders("scharr", dx, dy), _check.padding_mode(padding_mode))
+    check.images("scharr", image)
+    return _scharr(image, *_orders("scharr", dx, dy), check.padding_mode(padding_mode))
 
 
 def _orders(op: str, dx: int, dy: int) -> tuple[int, int]:
-    return _check.integer(op, "dx must be an integer", dx), _check.integer(op, "dy must be an integer", dy)
+    return check.integer(op, "dx must be an integer", dx), check.integer(op, "dy must be an integer", dy)
 
 
 def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect") -> Tensor:
@@ -190,9 +195,9 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
     >>> imgops.laplacian(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]))
     tensor([[[  2.,   2.,   2., -10.]]])
     """
-    _check.tensor("laplacian", "image", image)
-    size = _check.integer("laplacian", "kernel_size must be an integer", kernel_size)
-    return _laplacian(image, size, _check.padding_mode(padding_mode))
+    check.images("laplacian", image)
+    size = check.integer("laplacian", "kernel_size must be an integer", kernel_size)
+    return _laplacian(image, size, check.padding_mode(padding_mode))
 
 
 def canny(
@@ -247,7 +252,7 @@ def canny(
     >>> imgops.canny(image, 50, 100)[0, 1]
     tensor([  0,   0, 255,   0,   0,   0], dtype=torch.uint8)
     """
-    _check.tensor("canny", "image", image)
-    thresholds = _check.real("canny", "low", low), _check.real("canny", "high", high)
-    size = _check.integer("canny", "kernel_size must be an integer", kernel_size)
-    return _canny(image, *thresholds, size, _check.switch("canny", "l2_gradient", l2_gradient))
+    check.images("canny", image)
+    thresholds = check.real("canny", "low", low), check.real("canny", "high", high)
+    size = check.integer("canny", "kernel_size must be an integer", kernel_size)
+    return _canny(image, *thresholds, size, check.switch("canny", "l2_gradient", l2_gradient))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import filter as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
 
@@ -17,11 +18,12 @@ __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
 @operator(
     "imgops::filter2d",
     kernel=cpu.filter2d,
-    cuda=cuda.Kernel("filter.filter2d"),
+    cuda=cuda.Kernel("filter.filter2d", takes_packed=True),
     fake=fake.filter2d,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.filter2d,
+    packed=packed.keeps_size,
 )
 def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
@@ -29,11 +31,12 @@ def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 @operator(
     "imgops::adjust_sharpness",
     kernel=cpu.adjust_sharpness,
-    cuda=cuda.Kernel("filter.adjust_sharpness"),
+    cuda=cuda.Kernel("filter.adjust_sharpness", takes_packed=True),
     fake=fake.adjust_sharpness,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_sharpness,
+    packed=packed.keeps_size,
 )
 def _adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor: ...
 
@@ -76,9 +79,9 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     >>> imgops.filter2d(torch.tensor([[[1.0, 4.0, 9.0]]]), torch.tensor([[-1.0, 0.0, 1.0]]))
     tensor([[[0., 8., 0.]]])
     """
-    _check.tensor("filter2d", "image", image)
-    _check.tensor("filter2d", "kernel", kernel)
-    return _filter2d(image, kernel, _check.padding_mode(padding_mode))
+    check.images("filter2d", image)
+    check.tensor("filter2d", "kernel", kernel)
+    return _filter2d(image, kernel, check.padding_mode(padding_mode))
 
 
 def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
@@ -121,8 +124,8 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_sharpness(image, 2.0)[0, 1]
     tensor([0.0000, 0.8077, 0.0000])
     """
-    _check.tensor("adjust_sharpness", "image", image)
-    return _adjust_sharpness(image, _check.real("adjust_sharpness", "factor", factor))
+    check.images("adjust_sharpness", image)
+    return _adjust_sharpness(image, check.real("adjust_sharpness", "factor", factor))
 
 
 @operator(
@@ -135,6 +138,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     values=value_checks.numbers(
         "unsharp_mask", radius=value_checks.radius, percent=value_checks.levels, threshold=value_checks.levels
     ),
+    packed=packed.keeps_size,
 )
 def _unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor: ...
 
@@ -187,9 +191,9 @@ def unsharp_mask(
     >>> imgops.unsharp_mask(x, 1.0)
     tensor([[[ 10,   3,   0, 126,  97,  90]]], dtype=torch.uint8)
     """
-    _check.tensor("unsharp_mask", "image", image)
+    check.images("unsharp_mask", image)
     numbers = (
-        _check.real("unsharp_mask", name, value)
+        check.real("unsharp_mask", name, value)
         for name, value in (("radius", radius), ("percent", percent), ("threshold", threshold))
     )
     return _unsharp_mask(image, *numbers)

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._packed import PackedImages
-from imgops._registry import operator
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator.declare import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
 from imgops.fake.resize import check_resize
 from imgops.kernels import value_checks
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["contain", "cover", "downscale", "fit"]
 
@@ -32,6 +32,7 @@ _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.downscale,
     values=value_checks.numbers("downscale", factor=value_checks.share),
+    packed=packed.keeps_size,
 )
 def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
 
@@ -76,9 +77,9 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     >>> imgops.downscale(torch.tensor([[[0.0, 4.0, 8.0, 8.0]]]), 0.5, up="nearest")
     tensor([[[2., 2., 8., 8.]]])
     """
-    _check.tensor("downscale", "image", image)
-    names = _check.interpolation(down), _check.interpolation(up)
-    return _downscale(image, _check.real("downscale", "factor", factor), *names)
+    check.images("downscale", image)
+    names = check.interpolation(down), check.interpolation(up)
+    return _downscale(image, check.real("downscale", "factor", factor), *names)
 
 
 def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
@@ -116,7 +117,7 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear")
     >>> imgops.contain(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 10, 5])
     """
-    if isinstance(image, PackedImages):
+    if check.is_batch(image):
         return _of_each("contain", image, lambda one: contain(one, size, interpolation))
     return _resize("contain", image, _within("contain", image, size, larger=False), interpolation)
 
@@ -152,7 +153,7 @@ def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -
     >>> imgops.cover(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 20, 10])
     """
-    if isinstance(image, PackedImages):
+    if check.is_batch(image):
         return _of_each("cover", image, lambda one: cover(one, size, interpolation))
     return _resize("cover", image, _within("cover", image, size, larger=True), interpolation)
 
@@ -200,18 +201,18 @@ def fit(
     tensor([[[2., 4.]]])
     """
     height, width, rows, columns = _sizes("fit", image, size)
-    is_packed = isinstance(image, PackedImages)  # then the height and width are tensors
-    bleed = _check.plain(bleed)
+    is_packed = check.is_batch(image)  # then the height and width are tensors
+    bleed = check.plain(bleed)
     if not isinstance(bleed, _NUMBER):
-        _check.fail(TypeError, "fit", "bleed must be a number", type(bleed).__name__)
+        check.fail(TypeError, "fit", "bleed must be a number", type(bleed).__name__)
     if not 0 <= bleed < 0.5:
-        _check.fail(ValueError, "fit", "bleed must be in [0, 0.5)", bleed)
+        check.fail(ValueError, "fit", "bleed must be in [0, 0.5)", bleed)
     if isinstance(centering, (tuple, list)):
-        centering = [_check.plain(c) for c in centering]
+        centering = [check.plain(c) for c in centering]
     if not isinstance(centering, (tuple, list)) or not all(isinstance(c, _NUMBER) for c in centering):
-        _check.fail(TypeError, "fit", "centering must be 2 numbers in [0, 1]", _check.shown(centering))
+        check.fail(TypeError, "fit", "centering must be 2 numbers in [0, 1]", check.shown(centering))
     if len(centering) != 2 or not all(0 <= c <= 1 for c in centering):
-        _check.fail(ValueError, "fit", "centering must be 2 numbers in [0, 1]", tuple(centering))
+        check.fail(ValueError, "fit", "centering must be 2 numbers in [0, 1]", tuple(centering))
     cut_x, cut_y = bleed * width, bleed * height
     live_x, live_y = width - 2 * cut_x, height - 2 * cut_y
     have, want = live_x / live_y, columns / rows
@@ -232,20 +233,20 @@ def fit(
     return _resize("fit", image, (rows, columns), interpolation, box)
 
 
-def _of_each(op: str, images: PackedImages, call: Callable[[Tensor], Tensor]) -> Any:
+def _of_each(op: str, images: Any, call: Callable[[Tensor], Tensor]) -> Any:
     """Call a function for each of packed images, which give each result a size of its own."""
     if torch.compiler.is_compiling():
         must = f"{op}: image must be a Tensor in a graph, where sizes of results must be known"
         raise_error(NotImplementedError, f"{must}, got PackedImages")
-    return PackedImages.of([call(image) for image in images.unpack()], images.interleaved)
+    return type(images).of([call(image) for image in images.unpack()], images.interleaved)
 
 
 def _resize(
     op: str, image: Tensor, size: tuple[int, int], interpolation: str, box: Sequence[float] | None = None
 ) -> Tensor:
     """Resize an image after the checks of ``resize``, so that an error has the name of the caller."""
-    interpolation = _check.interpolation(interpolation)
-    if not isinstance(image, PackedImages):
+    interpolation = check.interpolation(interpolation)
+    if isinstance(image, Tensor):
         check_resize(op, image, None, *size, interpolation, True)
     return resize(image, size, interpolation, box=box)
 
@@ -259,21 +260,21 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     # Without a branch, because a graph that is exported may serve images of either aspect ratio.
     choose: Any = torch.sym_max if larger else torch.sym_min
     high, wide = (
-        _check.round_half_even(height / width * columns),
-        _check.round_half_even(width / height * rows),
+        check.round_half_even(height / width * columns),
+        check.round_half_even(width / height * rows),
     )
     return choose(rows, high), choose(columns, wide)
 
 
-def _sizes(op: str, image: Tensor, size: Sequence[int]) -> tuple[Any, ...]:
-    _check.tensor(op, "image", image)
-    if not isinstance(image, PackedImages):
-        _check.image(op, "image", image)
-    rows, columns = _check.positive_size(op, size)
-    if not isinstance(image, PackedImages):
-        _check.not_empty(op, "image", image)
-    if not (_check.is_int32(rows) and _check.is_int32(columns)):
-        _check.fail(ValueError, op, "size must be 32-bit", _check.numbers(rows, columns))
-    if isinstance(image, PackedImages):
+def _sizes(op: str, image: Any, size: Sequence[int]) -> tuple[Any, ...]:
+    check.images(op, image)
+    if isinstance(image, Tensor):
+        check.image(op, "image", image)
+    rows, columns = check.positive_size(op, size)
+    if isinstance(image, Tensor):
+        check.not_empty(op, "image", image)
+    if not (check.is_int32(rows) and check.is_int32(columns)):
+        check.fail(ValueError, op, "size must be 32-bit", check.numbers(rows, columns))
+    if check.is_batch(image):
         return *image.sizes.double().unbind(-1), rows, columns
     return *image.shape[-2:], rows, columns

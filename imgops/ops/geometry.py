@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops import _check, autocast, sharding, vmap
-from imgops._operators import Gradient
-from imgops._packed import PackedImages
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops.movement import fill_tensor
+from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 
@@ -24,7 +24,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 @operator(
     "imgops::warp_affine",
     kernel=cpu.warp_affine,
-    cuda=cuda.Kernel("geometry.warp_affine"),
+    cuda=cuda.Kernel("geometry.warp_affine", takes_packed=True),
     fake=fake.warp_affine,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_affine_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -33,6 +33,7 @@ __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
     decomposition=decomposition.warp_affine,
     adjoint="remap_adjoint",
     values=value_checks.fill("warp_affine", 1),
+    packed=packed.one_size,
 )
 def _warp_affine(
     image: Tensor,
@@ -48,7 +49,7 @@ def _warp_affine(
 @operator(
     "imgops::warp_perspective",
     kernel=cpu.warp_perspective,
-    cuda=cuda.Kernel("geometry.warp_perspective"),
+    cuda=cuda.Kernel("geometry.warp_perspective", takes_packed=True),
     fake=fake.warp_perspective,
     autograd=Gradient(autograd.warp_setup_context, autograd.warp_perspective_backward),
     vmap=vmap.leading(3, 2, 1),
@@ -57,6 +58,7 @@ def _warp_affine(
     decomposition=decomposition.warp_perspective,
     adjoint="remap_adjoint",
     values=value_checks.fill("warp_perspective", 1),
+    packed=packed.one_size,
 )
 def _warp_perspective(
     image: Tensor,
@@ -180,11 +182,11 @@ def warp_affine(
     >>> imgops.warp_affine(torch.tensor([[[0.0, 4.0, 8.0]]]), half_a_pixel_right, fill=-2)
     tensor([[[-1.,  2.,  6.]]])
     """
-    _check.tensor("warp_affine", "image", image)
-    matrix = _check.real("warp_affine", "matrix", matrix)
+    check.images("warp_affine", image)
+    matrix = check.real("warp_affine", "matrix", matrix)
     height, width = _size("warp_affine", image, size)
     value = fill_tensor("warp_affine", fill, image.dtype)
-    name, padding_mode = _check.interpolation(interpolation), _check.padding_mode(padding_mode)
+    name, padding_mode = check.interpolation(interpolation), check.padding_mode(padding_mode)
     return _warp_affine(image, matrix, value, height, width, name, padding_mode)
 
 
@@ -249,11 +251,11 @@ def warp_perspective(
     >>> imgops.warp_perspective(torch.tensor([[[0.0, 4.0, 8.0]]]), twice_as_large)
     tensor([[[0., 2., 4.]]])
     """
-    _check.tensor("warp_perspective", "image", image)
-    matrix = _check.real("warp_perspective", "matrix", matrix)
+    check.images("warp_perspective", image)
+    matrix = check.real("warp_perspective", "matrix", matrix)
     height, width = _size("warp_perspective", image, size)
     value = fill_tensor("warp_perspective", fill, image.dtype)
-    name, padding_mode = _check.interpolation(interpolation), _check.padding_mode(padding_mode)
+    name, padding_mode = check.interpolation(interpolation), check.padding_mode(padding_mode)
     return _warp_perspective(image, matrix, value, height, width, name, padding_mode)
 
 
@@ -304,18 +306,18 @@ def remap(
     >>> imgops.remap(torch.tensor([[[0.0, 4.0, 8.0]]]), map)
     tensor([[[2., 8.]]])
     """
-    _check.tensor("remap", "image", image)
-    _check.tensor("remap", "map", map)
+    check.tensor("remap", "image", image)
+    check.tensor("remap", "map", map)
     value = fill_tensor("remap", fill, image.dtype)
     if image.ndim >= 3 and map.ndim >= 3 and image.shape[:-3] != map.shape[:-3]:
         try:
             batch = torch.broadcast_shapes(image.shape[:-3], map.shape[:-3])
         except RuntimeError:
-            batches = _check.written(_check.shape(image)[:-3])
+            batches = check.written(check.shape(image)[:-3])
             must = f"map must have leading dimensions that broadcast with {batches}"
-            _check.fail(ValueError, "remap", must, _check.shape(map)[:-3])
+            check.fail(ValueError, "remap", must, check.shape(map)[:-3])
         image, map = image.expand(*batch, *image.shape[-3:]), map.expand(*batch, *map.shape[-3:])
-    return _remap(image, map, value, _check.interpolation(interpolation), _check.padding_mode(padding_mode))
+    return _remap(image, map, value, check.interpolation(interpolation), check.padding_mode(padding_mode))
 
 
 def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
@@ -349,10 +351,10 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
     >>> imgops.flip(torch.tensor([[[1, 2, 3]]]))
     tensor([[[3, 2, 1]]])
     """
-    _check.tensor("flip", "image", image)
-    if not isinstance(image, PackedImages):
-        _check.image("flip", "image", image)
-    _check.choice("flip", "direction", direction, _DIRECTIONS)
+    check.images("flip", image)
+    if isinstance(image, Tensor):
+        check.image("flip", "image", image)
+    check.choice("flip", "direction", direction, _DIRECTIONS)
     return image.flip(_DIRECTIONS[direction])
 
 
@@ -394,14 +396,14 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
              [2],
              [1]]])
     """
-    _check.tensor("rotate90", "image", image)
-    _check.image("rotate90", "image", image)
-    turns = _check.integer("rotate90", "turns must be an integer", turns)
+    check.tensor("rotate90", "image", image)
+    check.image("rotate90", "image", image)
+    turns = check.integer("rotate90", "turns must be an integer", turns)
     return torch.rot90(image, turns % 4, (-2, -1)).clone(memory_format=torch.contiguous_format)
 
 
 def _size(op: str, image: Tensor, size: Sequence[int] | None) -> tuple[int, ...]:
     if size is None:
-        _check.image(op, "image", image)
+        check.image(op, "image", image)
         return tuple(image.shape[-2:])
-    return _check.integers(op, "size", size, ("height", "width"))
+    return check.integers(op, "size", size, ("height", "width"))

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import histograms as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
 
@@ -25,6 +26,7 @@ __all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.clahe,
     values=value_checks.numbers("clahe", clip_limit=value_checks.no_nan),
+    packed=packed.keeps_size,
 )
 def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor: ...
 
@@ -85,9 +87,9 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     tensor([[[ 64, 128, 191, 255],
              [ 64, 128, 191, 255]]], dtype=torch.uint8)
     """
-    _check.tensor("clahe", "image", image)
-    limit = _check.real("clahe", "clip_limit", clip_limit)
-    across, down = _check.pair("clahe", "tiles", tiles, ("x", "y"))
+    check.images("clahe", image)
+    limit = check.real("clahe", "clip_limit", clip_limit)
+    across, down = check.pair("clahe", "tiles", tiles, ("x", "y"))
     return _clahe(image, limit, across, down)
 
 
@@ -126,19 +128,20 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     >>> imgops.match_histograms(torch.tensor([[[1.0, 3.0, 2.0]]]), torch.tensor([[[10.0, 30.0, 20.0]]]))
     tensor([[[10., 30., 20.]]])
     """
-    _check.tensor("match_histograms", "image", image)
-    _check.tensor("match_histograms", "reference", reference)
+    check.tensor("match_histograms", "image", image)
+    check.tensor("match_histograms", "reference", reference)
     return _match_histograms(image, reference)
 
 
 @operator(
     "imgops::autocontrast",
     kernel=cpu.autocontrast,
-    cuda=cuda.Kernel("histograms.autocontrast"),
+    cuda=cuda.Kernel("histograms.autocontrast", takes_packed=True),
     fake=fake.autocontrast,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.autocontrast,
+    packed=packed.keeps_size,
 )
 def _autocontrast(image: Tensor) -> Tensor: ...
 
@@ -146,11 +149,12 @@ def _autocontrast(image: Tensor) -> Tensor: ...
 @operator(
     "imgops::equalize",
     kernel=cpu.equalize,
-    cuda=cuda.Kernel("histograms.equalize"),
+    cuda=cuda.Kernel("histograms.equalize", takes_packed=True),
     fake=fake.equalize,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.equalize,
+    packed=packed.keeps_size,
 )
 def _equalize(image: Tensor) -> Tensor: ...
 
@@ -187,7 +191,7 @@ def autocontrast(image: Tensor) -> Tensor:
     >>> imgops.autocontrast(torch.tensor([[[0.25, 0.5, 0.75]]]))
     tensor([[[0.0000, 0.5000, 1.0000]]])
     """
-    _check.tensor("autocontrast", "image", image)
+    check.images("autocontrast", image)
     return _autocontrast(image)
 
 
@@ -224,5 +228,5 @@ def equalize(image: Tensor) -> Tensor:
     >>> imgops.equalize(levels.repeat_interleave(256).reshape(1, 32, 32)).unique()
     tensor([  0,  85, 171, 255], dtype=torch.uint8)
     """
-    _check.tensor("equalize", "image", image)
+    check.images("equalize", image)
     return _equalize(image)

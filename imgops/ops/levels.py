@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._packed import PackedImages
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import levels as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
 
@@ -18,11 +18,12 @@ __all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
 @operator(
     "imgops::adjust_gamma",
     kernel=cpu.adjust_gamma,
-    cuda=cuda.Kernel("levels.adjust_gamma"),
+    cuda=cuda.Kernel("levels.adjust_gamma", takes_packed=True),
     fake=fake.adjust_gamma,
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.adjust_gamma,
+    packed=packed.keeps_size,
 )
 def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
 
@@ -30,12 +31,13 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
 @operator(
     "imgops::posterize",
     kernel=cpu.posterize,
-    cuda=cuda.Kernel("levels.posterize"),
+    cuda=cuda.Kernel("levels.posterize", takes_packed=True),
     fake=fake.posterize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.posterize,
     values=value_checks.bits,
+    packed=packed.keeps_size,
 )
 def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 
@@ -43,11 +45,12 @@ def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 @operator(
     "imgops::solarize",
     kernel=cpu.solarize,
-    cuda=cuda.Kernel("levels.solarize"),
+    cuda=cuda.Kernel("levels.solarize", takes_packed=True),
     fake=fake.solarize,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.solarize,
+    packed=packed.keeps_size,
 )
 def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
 
@@ -55,11 +58,12 @@ def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
 @operator(
     "imgops::lut",
     kernel=cpu.lut,
-    cuda=cuda.Kernel("levels.lut"),
+    cuda=cuda.Kernel("levels.lut", takes_packed=True),
     fake=fake.lut,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.lut,
+    packed=packed.keeps_size,
 )
 def _lut(image: Tensor, table: Tensor) -> Tensor: ...
 
@@ -103,8 +107,8 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     >>> imgops.adjust_gamma(torch.tensor([[[0, 64, 255]]], dtype=torch.uint8), 0.5)
     tensor([[[  0, 128, 255]]], dtype=torch.uint8)
     """
-    _check.tensor("adjust_gamma", "image", image)
-    power, factor = _check.real("adjust_gamma", "gamma", gamma), _check.real("adjust_gamma", "gain", gain)
+    check.images("adjust_gamma", image)
+    power, factor = check.real("adjust_gamma", "gamma", gamma), check.real("adjust_gamma", "gain", gain)
     return _adjust_gamma(image, power, factor)
 
 
@@ -143,8 +147,8 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     >>> imgops.posterize(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8), 2)
     tensor([[[  0,  64, 192]]], dtype=torch.uint8)
     """
-    _check.tensor("posterize", "image", image)
-    return _posterize(image, _check.real("posterize", "bits", bits))
+    check.images("posterize", image)
+    return _posterize(image, check.real("posterize", "bits", bits))
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
@@ -182,8 +186,8 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     >>> imgops.solarize(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8), 128)
     tensor([[[  0, 100,   0]]], dtype=torch.uint8)
     """
-    _check.tensor("solarize", "image", image)
-    return _solarize(image, _check.real("solarize", "threshold", threshold))
+    check.images("solarize", image)
+    return _solarize(image, check.real("solarize", "threshold", threshold))
 
 
 def invert(image: Tensor) -> Tensor:
@@ -217,11 +221,11 @@ def invert(image: Tensor) -> Tensor:
     >>> imgops.invert(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8))
     tensor([[[255, 155,   0]]], dtype=torch.uint8)
     """
-    _check.tensor("invert", "image", image)
-    _check.levels_or_floats("invert", image)
-    if isinstance(image, PackedImages):
+    check.images("invert", image)
+    check.levels_or_floats("invert", image)
+    if not isinstance(image, Tensor):
         return image.like(decomposition.invert(image.data))
-    _check.image("invert", "image", image)
+    check.image("invert", "image", image)
     return decomposition.invert(image)
 
 
@@ -259,6 +263,6 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     >>> imgops.lut(torch.tensor([[[0, 1, 255]]], dtype=torch.uint8), torch.arange(256) / 255)
     tensor([[[0.0000, 0.0039, 1.0000]]])
     """
-    _check.tensor("lut", "image", image)
-    _check.tensor("lut", "table", table)
+    check.images("lut", image)
+    check.tensor("lut", "table", table)
     return _lut(image, table.unsqueeze(0) if table.ndim == 1 else table)

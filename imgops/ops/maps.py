@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _check, _torch_private
+from imgops._common import check, torch_private
 from imgops.decomposition.blur import NO_BLUR
 from imgops.kernels import value_checks
 from imgops.kernels.cpu import _splines
@@ -28,8 +28,8 @@ __all__ = [
 
 def _map_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
     """Return the height and width of a map, of which remap counts the pixels."""
-    height, width = _check.positive_size(op, size)
-    _check.pixels(op, "size", height, width)
+    height, width = check.positive_size(op, size)
+    check.pixels(op, "size", height, width)
     return height, width
 
 
@@ -37,14 +37,14 @@ def _check_leading(op: str, name: str, batch: Sequence[Any], other_name: str, ot
     """Check that the leading dimensions of two parameters broadcast."""
     pairs = zip(reversed(batch), reversed(other), strict=False)
     if not all(one == 1 or two == 1 or one == two for one, two in pairs):
-        sizes = _check.written(_check.numbers(*other))
+        sizes = check.written(check.numbers(*other))
         must = f"{name} must have leading dimensions that fit those of {other_name} {sizes}"
-        _check.fail(ValueError, op, must, _check.numbers(*batch))
+        check.fail(ValueError, op, must, check.numbers(*batch))
 
 
 def _check_map_dtype(op: str, dtype: object) -> None:
     if dtype not in (torch.float32, torch.float64):
-        _check.fail(TypeError, op, "dtype must be torch.float32 or torch.float64", dtype)
+        check.fail(TypeError, op, "dtype must be torch.float32 or torch.float64", dtype)
 
 
 def flow_map(flow: Tensor) -> Tensor:
@@ -131,17 +131,17 @@ def elastic_map(
     strength = value_checks.parameter("elastic_map", "alpha", alpha)
     deviation = value_checks.parameter("elastic_map", "sigma", sigma, value_checks.finite_not_negative)
     for name, value in (("alpha", strength), ("sigma", deviation)):
-        _check.per_sample_parameter("elastic_map", name, value, noise)
+        check.per_sample_parameter("elastic_map", name, value, noise)
     if kernel_size is not None:
-        kernel_size = _check.integer("elastic_map", "kernel_size must be an integer", kernel_size)
-        if _check.violates(kernel_size >= 1) or _check.violates(kernel_size % 2 == 1):
-            got = _check.number(kernel_size)
-            _check.fail(ValueError, "elastic_map", "kernel_size must be odd and positive", got)
+        kernel_size = check.integer("elastic_map", "kernel_size must be an integer", kernel_size)
+        if check.violates(kernel_size >= 1) or check.violates(kernel_size % 2 == 1):
+            got = check.number(kernel_size)
+            check.fail(ValueError, "elastic_map", "kernel_size must be odd and positive", got)
     else:
         if isinstance(sigma, Tensor) or deviation.ndim:
-            _check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
+            check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
         kernel_size = int(8 * sigma + 1) | 1
-    _check.side("elastic_map", "kernel_size", kernel_size)
+    check.side("elastic_map", "kernel_size", kernel_size)
     # A sigma of 0 smoothes nothing; the Gaussian's would follow from the kernel's size.
     both = deviation.clamp(min=NO_BLUR)[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
@@ -220,16 +220,16 @@ def polar_map(
     """
     op = "polar_map"
     height, width = _map_size(op, size)
-    log, inverse = _check.switch(op, "log", log), _check.switch(op, "inverse", inverse)
+    log, inverse = check.switch(op, "log", log), check.switch(op, "inverse", inverse)
     _check_map_dtype(op, dtype)
     middle = value_checks.parameter(op, "center", center).to(device).double()
-    if middle.ndim < 1 or _check.violates(middle.shape[-1] == 2):
-        got = f"shape {_check.written(_check.shape(middle))}"
-        _check.fail(ValueError, op, "center must have 2 values (x, y)", got)
+    if middle.ndim < 1 or check.violates(middle.shape[-1] == 2):
+        got = f"shape {check.written(check.shape(middle))}"
+        check.fail(ValueError, op, "center must have 2 values (x, y)", got)
     radii = value_checks.parameter(
         op, "max_radius", max_radius, _above_1 if log else value_checks.finite_positive
     )
-    _check.parameter(op, "max_radius", radii, middle)
+    check.parameter(op, "max_radius", radii, middle)
     _check_leading(op, "max_radius", radii.shape, "center", middle.shape[:-1])
     most = radii.to(middle.device).double()[..., None, None]
     cx, cy = (v[..., None, None] for v in middle.unbind(-1))
@@ -239,7 +239,7 @@ def polar_map(
         radius = torch.exp(x * (most.log() / width)) - 1 if log else x * (most / width)
         angle = y * (turn / height)
         return _mesh(radius * angle.cos() + cx, radius * angle.sin() + cy, height, width, dtype)
-    rows, columns = (height, width) if source_size is None else _check.positive_size(op, source_size)
+    rows, columns = (height, width) if source_size is None else check.positive_size(op, source_size)
     x, y = x - cx, y - cy
     square = x * x + y * y
     there = square > 0
@@ -256,7 +256,7 @@ def _above_1(op: str, name: str, value: Tensor | float) -> None:
     if isinstance(value, Tensor):
         value = value.detach().min().item() if value.numel() else 2
     if not value > 1:
-        _check.fail(ValueError, op, f"{name} must be more than 1 with log=True", value)
+        check.fail(ValueError, op, f"{name} must be more than 1 with log=True", value)
 
 
 def grid_distortion_map(
@@ -311,21 +311,21 @@ def grid_distortion_map(
     """
     op = "grid_distortion_map"
     height, width = _map_size(op, size)
-    normalize = _check.switch(op, "normalize", normalize)
+    normalize = check.switch(op, "normalize", normalize)
     _check_map_dtype(op, dtype)
     across = value_checks.parameter(op, "steps_x", steps_x)
     down = value_checks.parameter(op, "steps_y", steps_y)
     if device is None:
-        _check.same_device(op, "steps_y", down, "steps_x", across)
+        check.same_device(op, "steps_y", down, "steps_x", across)
     axes = []
     for name, values, extent in (("steps_x", across, width), ("steps_y", down, height)):
         count = values.shape[-1] - 1 if values.ndim else 0
-        if _check.violates(count >= 1) or _check.violates(count <= extent):
-            must = f"{name} must have from 2 to {_check.number(extent) + 1} values"
-            _check.fail(ValueError, op, must, _check.number(count + 1))
+        if check.violates(count >= 1) or check.violates(count <= extent):
+            must = f"{name} must have from 2 to {check.number(extent) + 1} values"
+            check.fail(ValueError, op, must, check.number(count + 1))
         axes.append(_stretch_axis(values.to(device).double(), extent, count, normalize))
-        if normalize and _torch_private.is_readable(axes[-1]) and not axes[-1].isfinite().all():
-            _check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", values.tolist())
+        if normalize and torch_private.is_readable(axes[-1]) and not axes[-1].isfinite().all():
+            check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", values.tolist())
     _check_leading(op, "steps_y", down.shape[:-1], "steps_x", across.shape[:-1])
     return _mesh(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
 
@@ -416,21 +416,21 @@ def optical_distortion_map(
     """
     op = "optical_distortion_map"
     height, width = _map_size(op, size)
-    _check.choice(op, "method", method, ("camera", "fisheye"))
+    check.choice(op, "method", method, ("camera", "fisheye"))
     _check_map_dtype(op, dtype)
     values = value_checks.parameter(op, "coefficients", coefficients).to(device).double()
     values = values[..., None] if values.ndim == 0 else values
     count = values.shape[-1]
     if method == "fisheye":
-        if _check.violates(count == 1):
-            _check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", _check.number(count))
+        if check.violates(count == 1):
+            check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", check.number(count))
         x, y = _pixel_grid(height, width, values).unbind(-3)
         x, y = x - width / 2, y - height / 2
         square = (x * x + y * y) / (width * width / 4 + height * height / 4)
         factor = 1 + values[..., None] * square
         return _mesh(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
-    if _check.violates(count == 1) and _check.violates(count == 5):
-        _check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", _check.number(count))
+    if check.violates(count == 1) and check.violates(count == 5):
+        check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", check.number(count))
     k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
     # Keep rows and columns separate for as long as possible, because a map has many pixels.
     x = (torch.arange(width, dtype=torch.float64, device=values.device) - (width - 1) / 2) / width
@@ -496,20 +496,20 @@ def thin_plate_spline_map(
     height, width = _map_size(op, size)
     _check_map_dtype(op, dtype)
     for name, value in (("points", points), ("targets", targets)):
-        _check.tensor(op, name, value)
+        check.tensor(op, name, value)
         if value.layout is not torch.strided:
-            _check.fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
-        _check.floating(op, name, value)
-        if value.ndim < 2 or _check.violates(value.shape[-1] == 2) or _check.violates(value.shape[-2] >= 3):
+            check.fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
+        check.floating(op, name, value)
+        if value.ndim < 2 or check.violates(value.shape[-1] == 2) or check.violates(value.shape[-2] >= 3):
             must = f"{name} must be (..., n, 2) with n of at least 3"
-            _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(value))}")
+            check.fail(ValueError, op, must, f"shape {check.written(check.shape(value))}")
         value_checks.parameter(op, name, value)
-    _check.same_device(op, "targets", targets, "points", points)
-    if _check.violates(targets.shape[-2] == points.shape[-2]):
-        must = f"targets must be as many as points ({_check.number(points.shape[-2])})"
-        _check.fail(ValueError, op, must, _check.number(targets.shape[-2]))
+    check.same_device(op, "targets", targets, "points", points)
+    if check.violates(targets.shape[-2] == points.shape[-2]):
+        must = f"targets must be as many as points ({check.number(points.shape[-2])})"
+        check.fail(ValueError, op, must, check.number(targets.shape[-2]))
     _check_leading(op, "targets", targets.shape[:-2], "points", points.shape[:-2])
-    if _torch_private.is_readable(targets):
+    if torch_private.is_readable(targets):
         _spread(op, targets.detach())
     source, target = torch.broadcast_tensors(points.double(), targets.double())
     count = target.shape[-2]
@@ -541,9 +541,9 @@ def _spread(op: str, targets: Tensor) -> None:
     apart = (exact[..., :, None, :] - exact[..., None, :, :]).square().sum(-1)
     apart.diagonal(0, -2, -1).fill_(torch.inf)
     if (apart.amin((-2, -1)) <= least * least).any():
-        _check.fail(ValueError, op, "targets must be different points", "some that coincide")
+        check.fail(ValueError, op, "targets must be different points", "some that coincide")
     if (shortest <= least).any():
-        _check.fail(ValueError, op, "targets must not lie in one line", "some that do")
+        check.fail(ValueError, op, "targets must not lie in one line", "some that do")
 
 
 def _bending(points: Tensor, centers: Tensor) -> Tensor:
@@ -555,12 +555,12 @@ def _bending(points: Tensor, centers: Tensor) -> Tensor:
 
 
 def _check_displacement(op: str, name: str, value: Tensor) -> None:
-    _check.tensor(op, name, value)
-    _check.image(op, name, value)
+    check.tensor(op, name, value)
+    check.image(op, name, value)
     if value.dtype not in (torch.float32, torch.float64):
-        _check.fail(TypeError, op, f"{name} must be float32 or float64", value.dtype)
-    if _check.violates(value.shape[-3] == 2):
-        _check.fail(ValueError, op, f"{name} must have 2 channels (x, y)", _check.number(value.shape[-3]))
+        check.fail(TypeError, op, f"{name} must be float32 or float64", value.dtype)
+    if check.violates(value.shape[-3] == 2):
+        check.fail(ValueError, op, f"{name} must have 2 channels (x, y)", check.number(value.shape[-3]))
 
 
 def _pixel_grid(height: int, width: int, like: Tensor) -> Tensor:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops import _check, _torch_private, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check, torch_private
+from imgops._operator.declare import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
 from imgops.fake._images import BORDERS, check_image, check_window
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import morphology as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["dilate", "erode", "morphology"]
 
@@ -21,12 +22,13 @@ __all__ = ["dilate", "erode", "morphology"]
 @operator(
     "imgops::erode",
     kernel=cpu.erode,
-    cuda=cuda.Kernel("morphology.erode"),
+    cuda=cuda.Kernel("morphology.erode", takes_packed=True),
     fake=fake.erode,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.erode,
     values=value_checks.element("erode"),
+    packed=packed.keeps_size,
 )
 def _erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
@@ -34,12 +36,13 @@ def _erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 @operator(
     "imgops::dilate",
     kernel=cpu.dilate,
-    cuda=cuda.Kernel("morphology.dilate"),
+    cuda=cuda.Kernel("morphology.dilate", takes_packed=True),
     fake=fake.dilate,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.dilate,
     values=value_checks.element("dilate"),
+    packed=packed.keeps_size,
 )
 def _dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
@@ -47,13 +50,14 @@ def _dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 @operator(
     "imgops::hit_or_miss",
     kernel=cpu.hit_or_miss,
-    cuda=cuda.Kernel("morphology.hit_or_miss"),
+    cuda=cuda.Kernel("morphology.hit_or_miss", takes_packed=True),
     fake=fake.hit_or_miss,
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.hit_or_miss,
     no_gradient="a pixel is 255 where the pattern fits, else 0",
     values=value_checks.element("morphology"),
+    packed=packed.keeps_size,
 )
 def _hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
@@ -98,8 +102,8 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
     >>> imgops.erode(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (3, 1))
     tensor([[[1., 1., 1., 3., 3.]]])
     """
-    _check.tensor("erode", "image", image)
-    return _erode(image, _element("erode", kernel), _check.padding_mode(padding_mode))
+    check.images("erode", image)
+    return _erode(image, _element("erode", kernel), check.padding_mode(padding_mode))
 
 
 def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str = "constant") -> Tensor:
@@ -134,20 +138,20 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: st
     >>> imgops.dilate(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (3, 1))
     tensor([[[5., 5., 4., 9., 9.]]])
     """
-    _check.tensor("dilate", "image", image)
-    return _dilate(image, _element("dilate", kernel), _check.padding_mode(padding_mode))
+    check.images("dilate", image)
+    return _dilate(image, _element("dilate", kernel), check.padding_mode(padding_mode))
 
 
 def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
     """Return a structuring element as a tensor."""
     if isinstance(kernel, Tensor):
         return kernel.to(torch.uint8) if kernel.dtype == torch.bool else kernel
-    width, height = _check.pair(op, "kernel", kernel, ("width", "height"))
+    width, height = check.pair(op, "kernel", kernel, ("width", "height"))
     for side in (height, width):
-        if _check.violates(side >= 1) or _check.violates(side % 2 == 1):
-            got = _check.numbers(width, height)
-            _check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
-    _check.side(op, "kernel", width, height)
+        if check.violates(side >= 1) or check.violates(side % 2 == 1):
+            got = check.numbers(width, height)
+            check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
+    check.side(op, "kernel", width, height)
     return torch.ones(height, width, dtype=torch.uint8, device="cpu")
 
 
@@ -198,14 +202,14 @@ def morphology(
     >>> imgops.morphology(x, "open", (3, 1))
     tensor([[[0., 0., 0., 9., 9., 9., 0.]]])
     """
-    _check.tensor("morphology", "image", image)
-    _check.choice("morphology", "operation", operation, OPERATIONS)
-    element, padding_mode = _element("morphology", kernel), _check.padding_mode(padding_mode)
+    check.tensor("morphology", "image", image)
+    check.choice("morphology", "operation", operation, OPERATIONS)
+    element, padding_mode = _element("morphology", kernel), check.padding_mode(padding_mode)
     check_image("morphology", image)  # the operators that follow would give their own names in errors
-    _check.choice("morphology", "padding_mode", padding_mode, BORDERS)
+    check.choice("morphology", "padding_mode", padding_mode, BORDERS)
     if isinstance(kernel, Tensor):
         check_window("morphology", element, image)
-        if _torch_private.is_readable(element):
+        if torch_private.is_readable(element):
             value_checks.element("morphology")(image, element, padding_mode)
     if operation == "hitmiss":
         return _hit_or_miss(image, element, padding_mode)

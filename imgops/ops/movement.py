@@ -10,16 +10,18 @@ from typing import Any, Never
 import torch
 from torch import Tensor
 
-from imgops import _check, _subclass, autocast, sharding, vmap
-from imgops._operators import Gradient
-from imgops._registry import operator
+from imgops._common import check
+from imgops._common.config import Crop, Pad, Paste
+from imgops._operator import subclass
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import movement as autograd
-from imgops.config import Crop, Pad, Paste
 from imgops.decomposition import movement as decomposition
 from imgops.decomposition._saturate import saturate
 from imgops.fake import movement as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import movement as cpu
+from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["crop", "erase", "pad", "paste"]
 
@@ -27,14 +29,15 @@ __all__ = ["crop", "erase", "pad", "paste"]
 @operator(
     "imgops::crop",
     kernel=cpu.crop,
-    cuda=cuda.Kernel("movement.crop"),
+    cuda=cuda.Kernel("movement.crop", takes_packed=True),
     fake=fake.crop,
-    decisive=fake.size_of_crop,
+    cache_key=fake.size_of_crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.crop,
     adjoint="paste",
+    packed=packed.one_size,
 )
 def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
@@ -130,12 +133,12 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Ten
     if rest:
         must = "box must be one sequence (left, top, right, bottom); torchvision's crop(image, top, left, "
         must += "height, width) is imgops.transforms.functional.crop"
-        _check.fail(TypeError, "crop", must, f"{1 + len(rest)} arguments")
-    _check.tensor("crop", "image", image)
+        check.fail(TypeError, "crop", must, f"{1 + len(rest)} arguments")
+    check.images("crop", image)
     if isinstance(box, Crop):
         box = box.box
     names = ("left", "top", "right", "bottom")
-    left, top, right, bottom = _check.integers("crop", "box", box, names)
+    left, top, right, bottom = check.integers("crop", "box", box, names)
     return _crop(image, left, top, right, bottom)
 
 
@@ -200,13 +203,13 @@ def paste_arguments(
     op: str, image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None
 ) -> tuple[int, ...]:
     """Check the types of the arguments of ``paste``; return the left and top of the position."""
-    _check.tensor(op, "image", image)
-    _check.tensor(op, "source", source)
+    check.tensor(op, "image", image)
+    check.tensor(op, "source", source)
     if isinstance(position, Paste):
         position = position.position
-    left, top = _check.integers(op, "position", position, ("left", "top"))
+    left, top = check.integers(op, "position", position, ("left", "top"))
     if mask is not None:
-        _check.tensor(op, "mask", mask)
+        check.tensor(op, "mask", mask)
     return left, top
 
 
@@ -225,8 +228,8 @@ def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tenso
         batch = _wider(batch, t.size()[:-3])
 
     def expand(t: Tensor) -> Tensor:
-        fits = t.dim() >= 3 and _check.broadcasts(t.size()[:-3], batch)
-        return _subclass.like(t.expand(*batch, *t.size()[-3:]), t) if fits else t
+        fits = t.dim() >= 3 and check.broadcasts(t.size()[:-3], batch)
+        return subclass.like(t.expand(*batch, *t.size()[-3:]), t) if fits else t
 
     return expand(image), expand(source), None if mask is None else expand(mask)
 
@@ -290,7 +293,7 @@ def pad(
     >>> imgops.pad(torch.tensor([[[1, 2, 3]]]), (2, 0), padding_mode="reflect")
     tensor([[[3, 2, 1, 2, 3, 2, 1]]])
     """
-    _check.tensor("pad", "image", image)
+    check.tensor("pad", "image", image)
     if isinstance(padding, Pad):
         config = padding
         padding, padding_mode, fill = config.padding, config.padding_mode, config.fill
@@ -302,19 +305,19 @@ def pad(
         top,
         right,
         bottom,
-        _check.padding_mode(padding_mode),
+        check.padding_mode(padding_mode),
     )
 
 
 def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
-    padding = _check.plain(padding)
+    padding = check.plain(padding)
     if isinstance(padding, int):
-        padding = _check.integer("pad", "padding must be an integer", padding)
+        padding = check.integer("pad", "padding must be an integer", padding)
         return padding, padding, padding, padding
     if isinstance(padding, (tuple, list)) and len(padding) == 2:
-        x, y = _check.integers("pad", "padding", padding, ("x", "y"))
+        x, y = check.integers("pad", "padding", padding, ("x", "y"))
         return x, y, x, y
-    return _check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
+    return check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
 
 
 def fill_tensor(op: str, fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor | None:
@@ -329,23 +332,23 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
     if isinstance(values, Tensor):
         return values
     must = f"{name} must be a number or one per channel"
-    values = _check.plain(values)
+    values = check.plain(values)
     single = isinstance(values, _NUMBERS)
-    if not (single or _check.is_sequence(values)):
-        _check.fail(TypeError, op, must, type(values).__name__)
-    each: Any = [values] if single else [_check.plain(value) for value in values]  # type: ignore[union-attr]
+    if not (single or check.is_sequence(values)):
+        check.fail(TypeError, op, must, type(values).__name__)
+    each: Any = [values] if single else [check.plain(value) for value in values]  # type: ignore[union-attr]
     for value in each:
         if not isinstance(value, _NUMBERS):
-            _check.fail(TypeError, op, must, type(value).__name__)
+            check.fail(TypeError, op, must, type(value).__name__)
     if all(isinstance(value, (int, torch.SymInt)) for value in each):
-        found = _check.integers_tensor(op, name, each)
+        found = check.integers_tensor(op, name, each)
     else:
         if not (dtype.is_floating_point or dtype.is_complex):
             for value in each:
                 if not -math.inf < value < math.inf:  # math.isfinite does not take a graph's symbolic numbers
-                    _check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
+                    check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
         if torch.compiler.is_compiling():
-            found = _check.graph_tensor(each)
+            found = check.graph_tensor(each)
         else:
             found = torch.tensor(each, dtype=torch.float64, device="cpu")
     return found.reshape(()) if single else found
@@ -407,24 +410,24 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
     tensor([[[1., 5., 5.],
              [1., 1., 1.]]])
     """
-    _check.tensor("erase", "image", image)
-    _check.image("erase", "image", image)
+    check.tensor("erase", "image", image)
+    check.image("erase", "image", image)
     if not isinstance(box, Tensor):
-        box = _check.integers("erase", "box", box, ("left", "top", "right", "bottom"))
-        box = _check.integers_tensor("erase", "box", box)
+        box = check.integers("erase", "box", box, ("left", "top", "right", "bottom"))
+        box = check.integers_tensor("erase", "box", box)
     if not isinstance(fill, Tensor):
         values = values_tensor("erase", "fill", fill, image.dtype)
         fill = saturate(values, image.dtype).to(image.device, non_blocking=True)
     if fill.ndim <= 1:
         channels = image.shape[-3]
         if fill.ndim == 1 and fill.shape[0] != channels:
-            must = f"fill must have one number, or one for each of {_check.number(channels)} channels"
-            _check.fail(ValueError, "erase", must, _check.number(fill.shape[0]))
+            must = f"fill must have one number, or one for each of {check.number(channels)} channels"
+            check.fail(ValueError, "erase", must, check.number(fill.shape[0]))
         fill = fill.reshape(-1, 1, 1).expand(*image.shape[:-2], 1, 1)
     elif fill.ndim >= 3 and fill.shape[:-3] != image.shape[:-3]:
-        if not _check.broadcasts(fill.shape[:-3], image.shape[:-3]):
-            batches = _check.written(_check.shape(image)[:-3])
+        if not check.broadcasts(fill.shape[:-3], image.shape[:-3]):
+            batches = check.written(check.shape(image)[:-3])
             must = f"fill must have leading dimensions that broadcast to {batches}"
-            _check.fail(ValueError, "erase", must, _check.shape(fill)[:-3])
+            check.fail(ValueError, "erase", must, check.shape(fill)[:-3])
         fill = fill.expand(*image.shape[:-3], *fill.shape[-3:])
     return _erase(image, fill, box)

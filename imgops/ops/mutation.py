@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._common.config import Paste
+from imgops._operator.declare import operator
 from imgops.autograd import mutation as autograd
-from imgops.config import Paste
 from imgops.fake import mutation as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import mutation as cpu
 from imgops.ops.movement import broadcast, paste_arguments
+from imgops.rules import sharding, vmap
 
 __all__ = ["accumulate", "paste_", "paste_out"]
 
@@ -159,7 +160,7 @@ def paste_out(
     tensor([0., 0., 0., 1.])
     """
     left, top = paste_arguments("paste_out", image, source, position, mask)
-    _check.tensor("paste_out", "out", out)
+    check.tensor("paste_out", "out", out)
     image, source, mask = broadcast(image, source, mask)
     return _paste_out(image, source, mask, left, top, out)
 
@@ -212,6 +213,6 @@ def accumulate(
     tensor([[[1.0000, 1.5000, 1.5000, 2.0000]]])
     """
     left, top = paste_arguments("accumulate", total, source, position, weight)
-    _check.tensor("accumulate", "count", count)
+    check.tensor("accumulate", "count", count)
     source, weight = _broadcast_to(total, source, weight)
     _accumulate(total, count, source, weight, left, top)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import noise as cpu
+from imgops.rules import sharding, vmap
 
 __all__ = ["iso_noise", "salt_and_pepper", "shot_noise", "speckle_noise"]
 
@@ -112,8 +113,8 @@ def salt_and_pepper(
     tensor([[[0.0000, 0.5000, 0.5000, 1.0000]]])
     """
     _tensors("salt_and_pepper", image, noise)
-    share = _check.real("salt_and_pepper", "amount", amount)
-    return _salt_and_pepper(image, noise, share, _check.real("salt_and_pepper", "salt", salt))
+    share = check.real("salt_and_pepper", "amount", amount)
+    return _salt_and_pepper(image, noise, share, check.real("salt_and_pepper", "salt", salt))
 
 
 def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
@@ -157,7 +158,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     tensor([[[0.0000, 0.3000, 0.2000]]])
     """
     _tensors("shot_noise", image, noise)
-    return _shot_noise(image, noise, _check.real("shot_noise", "scale", scale))
+    return _shot_noise(image, noise, check.real("shot_noise", "scale", scale))
 
 
 def iso_noise(
@@ -209,8 +210,8 @@ def iso_noise(
     tensor([1., 1., 0.])
     """
     _tensors("iso_noise", image, noise)
-    shift = _check.real("iso_noise", "color_shift", color_shift)
-    return _iso_noise(image, noise, shift, _check.real("iso_noise", "intensity", intensity))
+    shift = check.real("iso_noise", "color_shift", color_shift)
+    return _iso_noise(image, noise, shift, check.real("iso_noise", "intensity", intensity))
 
 
 def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor:
@@ -253,9 +254,9 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     tensor([[[0.6000, 0.4000]]])
     """
     _tensors("speckle_noise", image, noise)
-    return _speckle_noise(image, noise, _check.real("speckle_noise", "sigma", sigma))
+    return _speckle_noise(image, noise, check.real("speckle_noise", "sigma", sigma))
 
 
 def _tensors(op: str, image: Tensor, noise: Tensor) -> None:
-    _check.tensor(op, "image", image)
-    _check.tensor(op, "noise", noise)
+    check.tensor(op, "image", image)
+    check.tensor(op, "noise", noise)

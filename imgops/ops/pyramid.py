@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._operators import Gradient
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import pyramid as autograd
 from imgops.decomposition import pyramid as decomposition
 from imgops.fake import pyramid as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import pyramid as cpu
+from imgops.rules import sharding, vmap
 
 __all__ = ["pyr_down", "pyr_up"]
 
@@ -108,7 +109,7 @@ def pyr_down(image: Tensor) -> Tensor:
     >>> imgops.pyr_down(torch.tensor([[[0.0, 0.0, 16.0, 0.0, 0.0]]]))
     tensor([[[2., 6., 2.]]])
     """
-    _check.tensor("pyr_down", "image", image)
+    check.tensor("pyr_down", "image", image)
     return _pyr_down(image)
 
 
@@ -145,5 +146,5 @@ def pyr_up(image: Tensor) -> Tensor:
     >>> imgops.pyr_up(torch.tensor([[[0.0, 8.0]]]))[0, :1]
     tensor([[2., 4., 7., 8.]])
     """
-    _check.tensor("pyr_up", "image", image)
+    check.tensor("pyr_up", "image", image)
     return _pyr_up(image)

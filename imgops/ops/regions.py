@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import regions as decomposition
 from imgops.fake import regions as fake
 from imgops.kernels.cpu import regions as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["ConnectedComponents", "connected_components", "distance_transform"]
 
@@ -23,6 +24,7 @@ __all__ = ["ConnectedComponents", "connected_components", "distance_transform"]
     sharding=sharding.leading(3),
     decomposition=decomposition.distance_transform,
     no_gradient="a mask has no derivative",
+    packed=packed.keeps_size,
 )
 def _distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor: ...
 
@@ -35,6 +37,7 @@ def _distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tenso
     sharding=sharding.leading(3),
     decomposition=decomposition.component_labels,
     no_gradient="labels have no derivative",
+    packed=packed.keeps_size,
 )
 def _component_labels(image: Tensor, connectivity: int) -> Tensor: ...
 
@@ -86,8 +89,8 @@ def distance_transform(image: Tensor, distance: str = "l2", kernel_size: int = 5
     >>> imgops.distance_transform(torch.tensor([[[0, 1, 1, 1, 0]]], dtype=torch.uint8), "l1")
     tensor([[[0., 1., 2., 1., 0.]]])
     """
-    _check.tensor("distance_transform", "image", image)
-    size = _check.integer("distance_transform", "kernel_size must be an integer", kernel_size)
+    check.images("distance_transform", image)
+    size = check.integer("distance_transform", "kernel_size must be an integer", kernel_size)
     return _distance_transform(image, size, distance)
 
 
@@ -159,11 +162,11 @@ def connected_components(
     >>> found.num_labels
     tensor([3])
     """
-    _check.tensor("connected_components", "image", image)
-    neighbors = _check.integer("connected_components", "connectivity must be an integer", connectivity)
+    check.tensor("connected_components", "image", image)
+    neighbors = check.integer("connected_components", "connectivity must be an integer", connectivity)
     if neighbors not in (4, 8):  # PyTorch's error for a larger integer would name the operator
-        _check.fail(ValueError, "connected_components", "connectivity must be 4 or 8", neighbors)
-    measures = _check.switch("connected_components", "statistics", statistics)
+        check.fail(ValueError, "connected_components", "connectivity must be 4 or 8", neighbors)
+    measures = check.switch("connected_components", "statistics", statistics)
     labels = _component_labels(image, neighbors)
     planes = labels.flatten(-2)
     count = (planes.amax(-1) if planes.shape[-1] else labels.new_zeros(planes.shape[:-1])).long() + 1

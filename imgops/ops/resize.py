@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _check, autocast, sharding, vmap
-from imgops._operators import Gradient
-from imgops._packed import PackedImages
-from imgops._registry import operator
+from imgops._common import check
+from imgops._common.config import Resize
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import resize as autograd
-from imgops.config import Resize
 from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import resize as cpu
+from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["resize", "resize_out", "resized_crop"]
 
@@ -25,7 +25,7 @@ __all__ = ["resize", "resize_out", "resized_crop"]
 @operator(
     "imgops::resize",
     kernel=cpu.resize,
-    cuda=cuda.Kernel("resize.resize"),
+    cuda=cuda.Kernel("resize.resize", takes_packed=True),
     fake=fake.resize,
     autograd=Gradient(autograd.setup_context, autograd.resize_backward, autograd.resize_jvp),
     vmap=vmap.leading(3, 1),
@@ -34,6 +34,7 @@ __all__ = ["resize", "resize_out", "resized_crop"]
     decomposition=decomposition.resize,
     adjoint="resize_adjoint",
     values=value_checks.region("resize"),
+    packed=packed.Packed(keeps_size=False, has_box=True),
 )
 def _resize(
     image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
@@ -61,7 +62,7 @@ def _resize_adjoint(
 @operator(
     "imgops::resized_crop",
     kernel=cpu.resized_crop,
-    cuda=cuda.Kernel("resize.resized_crop"),
+    cuda=cuda.Kernel("resize.resized_crop", takes_packed=True),
     fake=fake.resized_crop,
     autograd=Gradient(autograd.crop_setup_context, autograd.resized_crop_backward, autograd.resized_crop_jvp),
     vmap=vmap.leading(3, 1),
@@ -70,6 +71,7 @@ def _resize_adjoint(
     decomposition=decomposition.resized_crop,
     adjoint="resized_crop_adjoint",
     values=value_checks.boxes("resized_crop"),
+    packed=packed.Packed(keeps_size=False, has_box=True),
 )
 def _resized_crop(
     image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
@@ -176,13 +178,13 @@ def resize(
     >>> imgops.resize(torch.tensor([[[0.0, 4.0, 8.0, 12.0]]]), (1, 2), "box")
     tensor([[[ 2., 10.]]])
     """
-    _check.tensor("resize", "image", image)
+    check.images("resize", image)
     if isinstance(size, Resize):
         size, interpolation, antialias, box = splat(size)
-    height, width = _check.integers("resize", "size", size, ("height", "width"))
+    height, width = check.integers("resize", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize", image, box)
-    switch = _check.switch("resize", "antialias", antialias)
-    return _resize(image, region, height, width, _check.interpolation(interpolation), switch)
+    switch = check.switch("resize", "antialias", antialias)
+    return _resize(image, region, height, width, check.interpolation(interpolation), switch)
 
 
 def resized_crop(
@@ -238,10 +240,10 @@ def resized_crop(
     >>> imgops.resized_crop(images, box, (1, 1), "box").flatten()
     tensor([0.5000, 5.5000])
     """
-    _check.tensor("resized_crop", "image", image)
-    height, width = _check.integers("resized_crop", "size", size, ("height", "width"))
-    antialias = _check.switch("resized_crop", "antialias", antialias)
-    interpolation = _check.interpolation(interpolation)
+    check.images("resized_crop", image)
+    height, width = check.integers("resized_crop", "size", size, ("height", "width"))
+    antialias = check.switch("resized_crop", "antialias", antialias)
+    interpolation = check.interpolation(interpolation)
     if not isinstance(box, Tensor):
         box = _numbers_tensor(image, box)
     if box.dtype == torch.float64:
@@ -251,9 +253,9 @@ def resized_crop(
 
 def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
     region = _box_tensor("resized_crop", image, box)
-    whole = all(isinstance(_check.plain(v), (int, torch.SymInt)) for v in box)
-    if whole and not isinstance(image, PackedImages):
-        _check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
+    whole = all(isinstance(check.plain(v), (int, torch.SymInt)) for v in box)
+    if whole and isinstance(image, Tensor):
+        check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
     return region.long() if whole else region
 
 
@@ -307,14 +309,14 @@ def resize_out(
     <BLANKLINE>
             [[[ 2., 10.]]]])
     """
-    _check.tensor("resize_out", "image", image)
-    _check.tensor("resize_out", "out", out)
+    check.tensor("resize_out", "image", image)
+    check.tensor("resize_out", "out", out)
     if isinstance(size, Resize):
         size, interpolation, antialias, box = splat(size)
-    height, width = _check.integers("resize_out", "size", size, ("height", "width"))
+    height, width = check.integers("resize_out", "size", size, ("height", "width"))
     region = None if box is None else _box_tensor("resize_out", image, box)
-    switch = _check.switch("resize_out", "antialias", antialias)
-    return _resize_out(image, region, height, width, _check.interpolation(interpolation), switch, out)
+    switch = check.switch("resize_out", "antialias", antialias)
+    return _resize_out(image, region, height, width, check.interpolation(interpolation), switch, out)
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:
@@ -326,18 +328,18 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     if isinstance(box, Tensor):
         return box
     must = "box must have 4 numbers (left, top, right, bottom)"
-    if not _check.is_sequence(box):
-        _check.fail(TypeError, op, must, type(box).__name__)
+    if not check.is_sequence(box):
+        check.fail(TypeError, op, must, type(box).__name__)
     if len(box) != 4:
-        _check.fail(ValueError, op, must, len(box))
-    box = [_check.plain(value) for value in box]
+        check.fail(ValueError, op, must, len(box))
+    box = [check.plain(value) for value in box]
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
-            _check.fail(TypeError, op, must, type(value).__name__)
+            check.fail(TypeError, op, must, type(value).__name__)
     if torch.compiler.is_compiling():  # the kernel checks that the box lies in the image
-        return _check.graph_tensor(list(box))
+        return check.graph_tensor(list(box))
     # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
-    if not isinstance(image, PackedImages):  # for them, too, the kernel checks
-        _check.image(op, "image", image)
-        _check.region(op, box, *image.shape[-2:])
+    if isinstance(image, Tensor):  # for them, too, the kernel checks
+        check.image(op, "image", image)
+        check.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops import _check, sharding, vmap
-from imgops._registry import operator
+from imgops._common import check
+from imgops._operator.declare import operator
 from imgops.decomposition import thresholds as decomposition
 from imgops.fake import thresholds as fake
 from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import thresholds as cpu
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["adaptive_threshold", "threshold"]
 
@@ -23,6 +24,7 @@ __all__ = ["adaptive_threshold", "threshold"]
     decomposition=decomposition.threshold,
     cuda=cuda.Kernel("thresholds.threshold"),
     values=value_checks.numbers("threshold", threshold=value_checks.no_nan, max_value=value_checks.no_nan),
+    packed=packed.keeps_size,
 )
 def _threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor: ...
 
@@ -36,6 +38,7 @@ def _threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: s
     decomposition=decomposition.adaptive_threshold,
     no_gradient="a pixel is the maximum or 0",
     values=value_checks.numbers("adaptive_threshold", max_value=value_checks.no_nan, c=value_checks.no_nan),
+    packed=packed.keeps_size,
 )
 def _adaptive_threshold(
     image: Tensor, max_value: Tensor, c: Tensor, kernel_size: int, method: str, operation: str
@@ -94,12 +97,12 @@ def threshold(
     >>> imgops.threshold(torch.tensor([[[0.1, 0.5, 0.9]]]), 0.4, operation="tozero")
     tensor([[[0.0000, 0.5000, 0.9000]]])
     """
-    _check.tensor("threshold", "image", image)
+    check.images("threshold", image)
     if max_value is None:
         max_value = 1.0 if image.is_floating_point() else 255.0
     limit, top = (
-        _check.real("threshold", "threshold", threshold),
-        _check.real("threshold", "max_value", max_value),
+        check.real("threshold", "threshold", threshold),
+        check.real("threshold", "max_value", max_value),
     )
     return _threshold(image, limit, top, operation)
 
@@ -158,8 +161,8 @@ def adaptive_threshold(
     >>> imgops.adaptive_threshold(x, kernel_size=3)
     tensor([[[255,   0,   0, 255,   0,   0]]], dtype=torch.uint8)
     """
-    _check.tensor("adaptive_threshold", "image", image)
-    top = _check.real("adaptive_threshold", "max_value", 255.0 if max_value is None else max_value)
-    less = _check.real("adaptive_threshold", "c", c)
-    size = _check.integer("adaptive_threshold", "kernel_size must be an integer", kernel_size)
+    check.images("adaptive_threshold", image)
+    top = check.real("adaptive_threshold", "max_value", 255.0 if max_value is None else max_value)
+    less = check.real("adaptive_threshold", "c", c)
+    size = check.integer("adaptive_threshold", "kernel_size must be an integer", kernel_size)
     return _adaptive_threshold(image, top, less, size, method, operation)

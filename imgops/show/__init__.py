@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from tqdm import tqdm
 
 import imgops
-from imgops._check import CommandError
+from imgops._common.check import CommandError
 from imgops.show._examples import EXAMPLES as EXAMPLES
 from imgops.show._examples import draw as draw
 from imgops.show._scene import load as load

@@ -14,7 +14,7 @@ from torchvision import tv_tensors
 
 import imgops
 from imgops import transforms
-from imgops._check import CommandError
+from imgops._common.check import CommandError
 
 #: The largest height and width of the photograph in a picture.
 HEIGHT, WIDTH = 240, 360

@@ -8,8 +8,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops import _subclass
-from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops._operator import subclass
 from imgops.transforms._core import encoded, operators, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, refuse_nested
 from imgops.transforms.functional import _dispatch
@@ -31,7 +31,7 @@ class _OfAnnotations(OperatorTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         refuse_nested(self, inpt)
-        if not _subclass.in_graph():
+        if not subclass.in_graph():
             return super().transform(inpt, params)  # type: ignore[misc]
         return self._set_metadata(self._annotations(inpt))
 
@@ -87,7 +87,7 @@ class SetClampingMode(
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        out = _dispatch.wrap_like(_subclass.plain(inpt).clone(), inpt)
+        out = _dispatch.wrap_like(subclass.plain(inpt).clone(), inpt)
         out.clamping_mode = self.clamping_mode
         return out
 
@@ -119,9 +119,9 @@ class _Sanitize(OperatorTransform):
         for inpt in found:
             refuse_nested(self, inpt)
         first = found[0] if found else None
-        values = None if first is None else _subclass.plain(first)
+        values = None if first is None else subclass.plain(first)
         if values is None or not _fit(labels, values.shape[0]):
-            if not _subclass.in_graph():
+            if not subclass.in_graph():
                 return super().forward(*inputs)  # type: ignore[misc]  # torchvision raises its own error
             must = f"inputs must have {self._subject}, and as many labels, which are tensors or None"
             raise_error(ValueError, f"{type(self).__name__}: {must}")
@@ -136,9 +136,9 @@ class _Sanitize(OperatorTransform):
 
     def _select_valid(self, inpt: Any, labels: Any, places: Tensor, values: Tensor) -> Any:
         if any(inpt is label for label in labels):
-            return _dispatch.wrap_like(_subclass.plain(inpt)[places], inpt)
+            return _dispatch.wrap_like(subclass.plain(inpt)[places], inpt)
         if self._follows(inpt, values):
-            return _dispatch.wrap_like(_subclass.plain(inpt).index_select(0, places), inpt)
+            return _dispatch.wrap_like(subclass.plain(inpt).index_select(0, places), inpt)
         return inpt
 
 
@@ -169,7 +169,7 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
 
     def _follows(self, inpt: Any, values: Tensor) -> bool:
         if isinstance(inpt, tv_tensors.Mask):  # a semantic mask is not one mask for each box
-            return _subclass.plain(inpt).shape[0] == values.shape[0]
+            return subclass.plain(inpt).shape[0] == values.shape[0]
         return isinstance(inpt, self._of)
 
 

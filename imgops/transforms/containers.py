@@ -21,8 +21,9 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _check, _subclass
-from imgops._torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
+from imgops._common import check
+from imgops._common.torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
+from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs, seeding
 from imgops.transforms._core.base import (
     WHERE,
@@ -335,7 +336,7 @@ def _require_shape(transform: Any, inputs: tuple[Any, ...]) -> None:
     before, after = (
         "their own sizes"
         if (height, width) == programs.OWN_SIZES
-        else f"{_check.number(height)} x {_check.number(width)}"
+        else f"{check.number(height)} x {check.number(width)}"
         for *_, height, width in shapes
     )
     raise_error(ValueError, f"{_REFUSAL}, got {type(transform).__name__}: {before} to {after}")
@@ -372,7 +373,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
     """Select what is not a tensor, such as a label in a list with one for each sample."""
-    if gate.ndim or _subclass.in_graph():
+    if gate.ndim or subclass.in_graph():
         raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
     return opened if gate else closed
 
@@ -391,7 +392,7 @@ def _call_on_copies(transform: Any, gate: Tensor, inputs: tuple[Any, ...]) -> An
         if isinstance(x, np.ndarray):
             flat[i] = x.copy()
         elif isinstance(x, Tensor) and not x.is_nested and (is_eager() or not is_whole):
-            flat[i] = _dispatch.wrap_like(_subclass.plain(x).clone(), x)
+            flat[i] = _dispatch.wrap_like(subclass.plain(x).clone(), x)
         if is_whole and flat[i] is not x:
             given[id(flat[i])] = x, flat[i]
     out = transform(*tree_unflatten(flat, structure))
@@ -399,7 +400,7 @@ def _call_on_copies(transform: Any, gate: Tensor, inputs: tuple[Any, ...]) -> An
         return out
     changed = [x for x, copy in given.values() if not _have_equal_bits(x, copy)]
     if changed:
-        what = f"{type(changed[0]).__name__} of shape {_check.written(changed[0].shape)} to other values"
+        what = f"{type(changed[0]).__name__} of shape {check.written(changed[0].shape)} to other values"
         raise_error(ValueError, f"{_REFUSAL}, got {_name_of(transform)}: {what}")
     flat, structure = tree_flatten(out)
     return tree_unflatten([given[id(x)][0] if id(x) in given else x for x in flat], structure)
@@ -408,7 +409,7 @@ def _call_on_copies(transform: Any, gate: Tensor, inputs: tuple[Any, ...]) -> An
 def _have_equal_bits(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray):
         return a.tobytes() == b.tobytes()
-    a, b = _subclass.plain(a), _subclass.plain(b)
+    a, b = subclass.plain(a), subclass.plain(b)
     return torch.allclose(a, b, rtol=0, atol=0, equal_nan=a.is_floating_point())
 
 
@@ -422,7 +423,7 @@ def _is_of(gate: Tensor, value: Tensor) -> bool:
         return True
     if not value.ndim or isinstance(value, tv_tensors.BoundingBoxes):  # whose rows are boxes, not samples
         return False
-    return not _check.violates(gate.shape[0] == value.shape[0])
+    return not check.violates(gate.shape[0] == value.shape[0])
 
 
 def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
@@ -442,14 +443,14 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
         if before != after:
             before, after = (annotation_kinds.shown(x) for x in (before, after))
             raise_error(ValueError, f"{refusal}: {type(closed).__name__} of {name} {before} to {after}")
-    a, b = _subclass.plain(opened), _subclass.plain(closed)
+    a, b = subclass.plain(opened), subclass.plain(closed)
     if a.is_nested and b.is_nested:  # the boxes of all samples
         return _select_nested(gate, opened, closed, refusal)
     if a.shape != b.shape or a.dtype != b.dtype:
-        before, after = (f"{_check.written(x.shape)} of {x.dtype}" for x in (b, a))
+        before, after = (f"{check.written(x.shape)} of {x.dtype}" for x in (b, a))
         raise_error(ValueError, f"{refusal}: {before} to {after}")
     if not _is_of(gate, opened):
-        shape, count = _check.written(a.shape), _check.number(gate.shape[0])
+        shape, count = check.written(a.shape), check.number(gate.shape[0])
         raise_error(ValueError, f"{refusal}: a value of {shape} for {count} samples")
     where = gate.to(a.device, non_blocking=True).reshape((*gate.shape, *(1,) * (a.ndim - gate.ndim)))
     return _dispatch.wrap_like(torch.where(where, a, b), opened)
@@ -457,8 +458,8 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
 
 def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
     """Select nested boxes, whose components are those of the samples."""
-    pairs = zip(_subclass.plain(opened).unbind(), _subclass.plain(closed).unbind(), strict=True)
-    gates = [gate[i] if gate.ndim else gate for i in range(_subclass.plain(closed).size(0))]
+    pairs = zip(subclass.plain(opened).unbind(), subclass.plain(closed).unbind(), strict=True)
+    gates = [gate[i] if gate.ndim else gate for i in range(subclass.plain(closed).size(0))]
     each = [_select_value(g, a, b, refusal) for g, (a, b) in zip(gates, pairs, strict=True)]
     out: Any = torch.nested.as_nested_tensor(each).as_subclass(type(opened))
     out.__dict__.update(opened.__dict__)

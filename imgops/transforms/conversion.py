@@ -13,9 +13,10 @@ from torchvision import tv_tensors
 from torchvision.transforms import functional as v1_functional
 from torchvision.transforms import v2
 
-from imgops import _check, _subclass
-from imgops._packed import PackedImages
-from imgops._torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops._common import check
+from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops._operator import subclass
+from imgops.batches.packed import PackedImages
 from imgops.transforms._core import encoded, operators
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
@@ -79,7 +80,7 @@ class _DivideBy255(ToDtype):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):
             return super().transform(inpt, params)
-        return _dispatch.wrap_like(self._convert(_subclass.plain(inpt)), inpt)
+        return _dispatch.wrap_like(self._convert(subclass.plain(inpt)), inpt)
 
     def _get_name(self) -> str:
         return "ToDtype"
@@ -158,7 +159,7 @@ class Normalize(OperatorTransform, v2.Normalize):
         ``divides`` is for levels that are divided by 255, and not multiplied by 1 / 255. Return None if there
         is no such table, so that torchvision raises its own error.
         """
-        if _subclass.in_graph():
+        if subclass.in_graph():
             table = self._levels_of_quotients if divides else self._levels
             if table is None or table.shape[0] != channels:
                 return None
@@ -176,7 +177,7 @@ class _NormalizeByChannel(Normalize):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if image.ndim > 2 and len(self.mean) not in (1, image.shape[-3]):
             must = f"Normalize: image must have {len(self.mean)} channels, one for each mean"
-            raise_error(ValueError, f"{must}, got {_check.number(image.shape[-3])}")
+            raise_error(ValueError, f"{must}, got {check.number(image.shape[-3])}")
         return super()._image(image, params, kind)
 
 
@@ -206,11 +207,11 @@ class ToImage(OperatorTransform, v2.ToImage):
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        return image.as_subclass(tv_tensors.Image) if _subclass.in_graph() else tv_tensors.Image(image)
+        return image.as_subclass(tv_tensors.Image) if subclass.in_graph() else tv_tensors.Image(image)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if _subclass.in_graph() and isinstance(inpt, Tensor):
-            return _subclass.plain(inpt).as_subclass(tv_tensors.Image)
+        if subclass.in_graph() and isinstance(inpt, Tensor):
+            return subclass.plain(inpt).as_subclass(tv_tensors.Image)
         return super().transform(inpt, params)
 
 
@@ -221,7 +222,7 @@ class ToPureTensor(OperatorTransform, v2.ToPureTensor):
         return image
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return _subclass.plain(inpt)
+        return subclass.plain(inpt)
 
 
 class PILToTensor(OperatorTransform, v2.PILToTensor):
@@ -314,7 +315,7 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if _subclass.in_graph():
+        if subclass.in_graph():
             must = "the transform must come after the compiled function, because a graph has no PIL images"
             raise_error(NotImplementedError, f"ToPILImage: {must}, got a call inside of it")
         return super().transform(inpt, params)
@@ -376,4 +377,4 @@ class LinearTransformation(OperatorTransform, v2.LinearTransformation):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):
             return inpt
-        return _dispatch.wrap_like(super().transform(_subclass.plain(inpt), params), inpt)
+        return _dispatch.wrap_like(super().transform(subclass.plain(inpt), params), inpt)

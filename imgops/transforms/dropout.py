@@ -11,7 +11,8 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _layout, _subclass
+from imgops._common import layout
+from imgops._operator import subclass
 from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
@@ -119,7 +120,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
                 value = numbers[4:].reshape(image.shape[-3], high, wide)
             else:
                 value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
-            if self.inplace or not _layout.is_dense(image):
+            if self.inplace or not layout.is_dense(image):
                 return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
             out = image.clone()
             out[..., top:bottom, left:right] = value
@@ -134,7 +135,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
 
     def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
         """Return whether the random pixels are those of the box alone, as eager mode draws them."""
-        if self.value is not None or numbers.ndim > 1 or _subclass.in_graph():
+        if self.value is not None or numbers.ndim > 1 or subclass.in_graph():
             return False
         return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
 

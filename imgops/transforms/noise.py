@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops._torch_private import is_eager
+from imgops._common.torch_private import is_eager
 from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
 from imgops.transforms._core.base import NOTHING, RandomTransform

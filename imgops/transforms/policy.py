@@ -13,7 +13,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops._torch_private import tree_unflatten
+from imgops._common.torch_private import tree_unflatten
 from imgops.transforms._core import encoded, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape

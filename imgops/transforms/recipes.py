@@ -27,8 +27,10 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-from imgops import EncodedImage, _check, _subclass
-from imgops._torch_private import raise_error
+from imgops import EncodedImage
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import encoded, pil_images
 from imgops.transforms._core.arguments import (
     WIDEST,
@@ -94,7 +96,7 @@ class _Levels(OperatorTransform, v2.Transform):
             known, got = inpt.mode == "RGB", f"a PIL image of mode {inpt.mode}"
             shape: tuple[int, ...] = (3, inpt.height, inpt.width)
         elif isinstance(inpt, Tensor) and _dispatch.is_image(inpt):
-            image = _subclass.plain(inpt)
+            image = subclass.plain(inpt)
             known, got, shape = image.dtype == torch.uint8, f"{image.dtype}", tuple(image.shape)
         else:
             return inpt
@@ -118,7 +120,7 @@ def _normalize(owner: Any, mean: Any, std: Any) -> list[Any]:
     for name, values, low in (("mean", mean, -1e6), ("std", std, 1e-6)):
         if not isinstance(values, (tuple, list)) or len(values) != 3:
             must = f"{name_of(owner)}: {name} must be 3 numbers, one for each channel"
-            raise_error(ValueError, f"{must}, got {_check.shown(values)}")
+            raise_error(ValueError, f"{must}, got {check.shown(values)}")
         for value in values:
             one_number(owner, f"each {name}", value, low, 1e6)
     return [ToImage(), ToDtype(torch.float32, scale=True), Normalize(list(mean), list(std))]
@@ -310,7 +312,7 @@ class DINOCrops(Branches, v2.Transform):
         shares = switch(self, "share_color_jitter", share_color_jitter)
         flips = 0.5 if switch(self, "horizontal_flips", horizontal_flips) else 0.0
         if not isinstance(blur, (tuple, list)) or len(blur) != 3:
-            raise ValueError(f"DINOCrops: blur must be 3 probabilities, got {_check.shown(blur)}")
+            raise ValueError(f"DINOCrops: blur must be 3 probabilities, got {check.shown(blur)}")
         blurs = [
             RandomApply([GaussianBlur(9, (0.1, 2.0))], p=one_number(self, "each blur", p, 0.0, 1.0))
             for p in blur
@@ -476,7 +478,7 @@ def random_masks(
     try:
         device = None if device is None else torch.device(device)
     except (RuntimeError, TypeError):
-        must = f"{owner}: device must be a device of PyTorch, got {_check.shown(device)}"
+        must = f"{owner}: device must be a device of PyTorch, got {check.shown(device)}"
         raise_error(ValueError, must)
     noise = torch.rand(samples, tokens, generator=generator, device=device, dtype=torch.float32)
     order = noise.argsort(1)
@@ -565,7 +567,7 @@ def block_masks(
 def _check_generator(owner: str, generator: Any) -> None:
     if generator is not None and not isinstance(generator, torch.Generator):
         must = f"{owner}: generator must be a torch.Generator or None"
-        raise_error(TypeError, f"{must}, got {_check.shown(generator)}")
+        raise_error(TypeError, f"{must}, got {check.shown(generator)}")
 
 
 def _uniform(low: float, high: float, generator: torch.Generator | None) -> float:
@@ -635,7 +637,7 @@ class _YOLOLetterBox(LetterBox):
     def _fill_of(self, inpt: Any) -> Any:
         if isinstance(inpt, tv_tensors.Mask):
             return 0
-        image = _subclass.plain(inpt)  # in a graph a tv_tensor does not show its dtype
+        image = subclass.plain(inpt)  # in a graph a tv_tensor does not show its dtype
         fill = _gray(self.fill, image)
         check_held(self, "fill", fill, image.dtype if isinstance(image, Tensor) else torch.uint8)
         return fill

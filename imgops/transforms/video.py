@@ -8,7 +8,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops import _subclass
+from imgops._operator import subclass
 from imgops.transforms._core.arguments import one_number
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
@@ -41,7 +41,7 @@ class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, Tensor) and (type(inpt) is Tensor or isinstance(inpt, tv_tensors.Video)):
-            _geometry.require_frames(self, _subclass.plain(inpt), self.num_samples)
+            _geometry.require_frames(self, subclass.plain(inpt), self.num_samples)
         return super().transform(inpt, params)  # type: ignore[misc]
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _operators
-from imgops._operators import Contract
+from imgops._operator import record
+from imgops._operator.record import Contract
 from imgops.extend.testing import cuda_kernel
 from tests.ptx.machine import on_ptx
 from tests.specs import OPERATORS, SAMPLES, SPECS
@@ -86,7 +86,7 @@ def of_sizes(every: bool) -> Iterator[Case]:
 
 def difference(name: str, arguments: tuple[Any, ...], tolerance: Any) -> str:
     """Return how a kernel's result differs from the CPU's, or an empty text; "left" if it leaves the call to ATen."""
-    operator = _operators.table[name]
+    operator = record.table[name]
     mine, theirs = (
         [a.clone() if i in operator.mutated_indices else a for i, a in enumerate(arguments)] for _ in range(2)
     )

@@ -26,11 +26,11 @@ import torch
 from torch import Tensor
 
 import imgops.transforms  # noqa: F401  (registers its operators)
-from imgops import _operators
-from imgops._operators import Contract, Operator, operators
+from imgops._operator import record
+from imgops._operator.record import Contract, Operator, operators
+from imgops.batches.operators import FLIP
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels.cuda._packed import Packed
-from imgops.ops.packed import _FLIP, DENSE
 from tests.packed_calls import ONLY_UINT8, calls, packed_arguments
 from tests.ptx import machine
 from tests.ptx.machine import on_ptx
@@ -86,7 +86,7 @@ def views(dtype: torch.dtype, axis: int, quick: bool = False) -> Iterator[Case]:
             yield name, lambda o=spec.operator, a=args: of_view(o, a, axis, dtype)  # type: ignore[misc]
     image = Maker(dtype, "planar", (2,)).image(3, 6, 9, 0, 1)
     for name, rest in (("flip_chosen", (-1,)), *(() if quick else (("gray_chosen", ()),))):
-        operator = _operators.table[f"imgops_transforms::{name}"]
+        operator = record.table[f"imgops_transforms::{name}"]
         args = [image, torch.tensor([True, False]), *rest]
         yield name, lambda o=operator, a=args: of_view(o, a, axis, dtype)  # type: ignore[misc]
 
@@ -122,7 +122,7 @@ def of_packed(name: str, given: tuple[Any, ...], dtype: torch.dtype) -> str:
     operator, images, args = packed_arguments(name, given, False, dtype)
     tensors, out = operator.tensors - 3, operator.fake(*args)
     shape = len(images.sizes), 3, *images.sizes.amax(0).tolist()
-    row = operators()[name] if name != "flip" else _FLIP
+    row = operators()[name] if name != "flip" else FLIP
 
     def placed(values: Tensor, pixels_before: int) -> tuple[Tensor, Packed]:
         channels = 3 * values.numel() // images.data.numel()
@@ -136,7 +136,7 @@ def of_packed(name: str, given: tuple[Any, ...], dtype: torch.dtype) -> str:
     for pixels_before in (0, 2**30):
         target: Any = torch.zeros_like(out)
         found.append(target)
-        if name not in DENSE:
+        if row.packed.keeps_size:  # type: ignore[union-attr]
             found[-1], target = placed(target, pixels_before)
         _, source = placed(images.data, pixels_before)
         if row.cuda(target, source, *args[3 : 3 + tensors], *args[4 + tensors : -1]) is NotImplemented:  # type: ignore[misc]
@@ -201,7 +201,7 @@ def image_of(dtype: torch.dtype, interleaved: bool) -> Tensor:
 def of_large(name: str, rest: Callable[[int], tuple[Any, ...]], dtype: torch.dtype, interleaved: bool) -> str:
     """Compare what was written of the last rows; the rows above are not those of the small image."""
     space = "imgops_transforms" if name.endswith("_chosen") else "imgops"
-    operator, image = _operators.table[f"{space}::{name}"], image_of(dtype, interleaved)
+    operator, image = record.table[f"{space}::{name}"], image_of(dtype, interleaved)
     small = image[:, -ROWS:].contiguous()
     found = cuda_kernel(operator.qualified)(image, *rest(SIDE))[:, -ROWS // 2 :]
     wanted = operator.fake(small, *rest(ROWS))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import imgops.transforms  # noqa: F401  registers the operators of transforms
-from imgops import _operators
+from imgops._operator import record
 from tests.ptx.driver import mocked
 
 JITTER = "brightness,contrast,saturation,hue"
@@ -57,7 +57,7 @@ def calls(x: Tensor) -> list[tuple[str, tuple[Any, ...]]]:
 
 
 def run(name: str, arguments: tuple[Any, ...], out: Tensor | None = None) -> Tensor:
-    operator = _operators.table[f"imgops::{name}"]
+    operator = record.table[f"imgops::{name}"]
     made: Tensor = operator.fake(*arguments) if out is None else out
     assert operator.cuda is not None
     operator.cuda(made, *arguments)

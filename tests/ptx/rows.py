@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import imgops.transforms  # registers its operators
-from imgops import _operators
+from imgops._operator import record
 
 DTYPES = {"uint8": torch.uint8, "float32": torch.float32}
 LAYOUTS = ("planar", "interleaved")
@@ -206,7 +206,7 @@ def _colors_and_levels(x: Tensor, limit: Tensor, each: Tensor) -> Iterator[Call]
 
 def _with_kernels(calls: Iterator[Call]) -> Iterator[Call]:
     """Yield the calls of operators that have a kernel for CUDA."""
-    yield from (call for call in calls if _operators.table[f"imgops::{call.operator}"].cuda is not None)
+    yield from (call for call in calls if record.table[f"imgops::{call.operator}"].cuda is not None)
 
 
 def _adjoints(
@@ -233,7 +233,7 @@ def packed_calls(dtype: str, layout: str, side: int = 512) -> Iterator[Call]:
     packed = imgops.PackedImages.of(images, interleaved)
     where = packed.data, packed.sizes, packed.offsets
     for call in (*calls(dtype, layout, side), Call("flip", "flip", (first, [-1]))):
-        operator = _operators.table.get(f"imgops_packed::{call.operator}")
+        operator = record.table.get(f"imgops_packed::{call.operator}")
         if operator is not None:
             count, given = operator.tensors - len(where), call.arguments[1:]
             arguments = (*where, *given[:count], 3, *given[count:], interleaved)

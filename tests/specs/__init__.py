@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import imgops
-from imgops._operators import operators
+from imgops._operator.record import operators
 from tests.specs._spec import OpSpec as OpSpec
 from tests.specs._spec import Sample as Sample
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from imgops._operators import Contract, Gradient, operators
+from imgops._operator.record import Contract, Gradient, operators
 from imgops.kernels import devices
-from imgops.ops import packed as packed_operators
 from tests.specs import SPECS, OpSpec
 
 TABLES = Path(__file__).parents[2] / "docs" / "tables.md"
@@ -50,9 +49,9 @@ def per_sample(spec: OpSpec) -> list[str]:
 
 def packed(spec: OpSpec) -> str:
     """Return how an operator takes packed images on CUDA: in one launch, or image by image; on the CPU it is one call."""
-    if spec.name not in (*packed_operators.DENSE, *packed_operators.KEEPING):
+    if spec.operator.packed is None:
         return "–"
-    return "one launch" if spec.name in packed_operators.ONE_LAUNCH else "each"
+    return "one launch" if getattr(spec.operator.cuda, "takes_packed", False) else "each"
 
 
 def cuda(spec: OpSpec) -> str:

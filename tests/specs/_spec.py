@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops._operators import Operator, operators
+from imgops._operator.record import Operator, operators
 from imgops.autograd.derived import DerivedGradient
 from imgops.extend.testing import Call
 from imgops.extend.testing._call import bits_equal

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _layout, _operators
-from imgops._torch_private import TorchDispatchMode, tree_leaves
+from imgops._common import layout
+from imgops._common.torch_private import TorchDispatchMode, tree_leaves
+from imgops._operator import record
 
 
 class Call:
@@ -30,13 +31,13 @@ class Call:
     ):
         self.function = function
         calls = capture(function, *args, **(keywords or {}))
-        operators = [_operators.table.get(op.name()) for op, _, _ in calls]
+        operators = [record.table.get(op.name()) for op, _, _ in calls]
         if len(operators) != 1 or operators[0] is None:
             names = [op.name() for op, _, _ in calls]
             raise ValueError(
                 f"check_operator: op must call one operator of imgops.extend.operator, got {names}"
             )
-        self.operator: _operators.Operator = operators[0]
+        self.operator: record.Operator = operators[0]
         self.overload, self.op_args, self.op_keywords = calls[0]
         signature = inspect.signature(function)
         if any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values()):
@@ -131,7 +132,7 @@ class _Capture(TorchDispatchMode):
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.name() in _operators.table:
+        if func.name() in record.table:
             self.calls.append((func, args, kwargs or {}))
         return func(*args, **(kwargs or {}))
 
@@ -157,7 +158,7 @@ def bits_equal(a: Tensor, b: Tensor) -> bool:
     a, b = a.detach().cpu().contiguous(), b.detach().cpu().contiguous()
     if a.element_size() > 8:
         return bool((a == b).all())
-    same = _layout.bits(a) == _layout.bits(b)
+    same = layout.bits(a) == layout.bits(b)
     if a.dtype.is_floating_point:
         same |= (a == b) | (a.isnan() & b.isnan())
     return bool(same.all())

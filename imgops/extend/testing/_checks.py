@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
-from imgops._operators import Contract
-from imgops._torch_private import tree_leaves, tree_map_only
+from imgops._common import torch_private
+from imgops._common.torch_private import tree_leaves, tree_map_only
+from imgops._operator.record import Contract
 from imgops.extend.testing._call import Call, bits_equal, capture, leaves, several, through_dispatcher
 
 
@@ -42,7 +42,7 @@ def fake(call: Call) -> None:
     if call.operator.contract is not Contract.FUNCTIONAL:
         return  # a mutating operator returns its argument; a dynamic size is unknown
     real = call.overload(*call.op_args)
-    with _torch_private.fake_tensors() as mode:
+    with torch_private.fake_tensors() as mode:
         same_metadata(real, call.overload(*tree_map_only(Tensor, mode.from_tensor, call.op_args)))
     args = tree_map_only(Tensor, lambda t: t.to("meta"), call.op_args)
     meta = call.overload(*args)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _operators
-from imgops._operators import Contract
+from imgops._operator import record
+from imgops._operator.record import Contract
 
 
 def cuda_kernel(name: str) -> Callable[..., Tensor]:
@@ -46,7 +46,7 @@ def cuda_kernel(name: str) -> Callable[..., Tensor]:
     tensor([[[1, 2],
              [5, 6]]], dtype=torch.uint8)
     """
-    operator = _operators.table.get(name)
+    operator = record.table.get(name)
     if operator is None or operator.cuda is None:
         got = "none" if operator is not None else "an unknown operator"
         raise NotImplementedError(f"cuda_kernel: {name} must have a CUDA kernel, got {got}")

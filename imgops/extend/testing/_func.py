@@ -9,8 +9,8 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import Tensor
 
-from imgops._operators import Contract
-from imgops._torch_private import tree_leaves
+from imgops._common.torch_private import tree_leaves
+from imgops._operator.record import Contract
 from imgops.extend.testing._call import Call, leaves, several
 
 

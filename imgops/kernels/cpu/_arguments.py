@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 
 #: The half-precision dtypes: kernels compute them in float32 and round once.
 HALF = (torch.float16, torch.bfloat16)
@@ -20,8 +20,8 @@ def in_format_of(image: Tensor, out: Tensor | None = None) -> Tensor:
 
     Without ``out``, an interleaved image stays interleaved, and any other image becomes planar.
     """
-    interleaved = _layout.is_interleaved(image) if out is None else _layout.writes_interleaved(out)
-    return _layout.in_format(image.detach(), interleaved)
+    interleaved = layout.is_interleaved(image) if out is None else layout.writes_interleaved(out)
+    return layout.in_format(image.detach(), interleaved)
 
 
 def number_per_image(value: Tensor, image: Tensor) -> list[float]:

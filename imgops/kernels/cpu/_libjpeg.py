@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from imgops import _slow_path
+from imgops._common import compare
 from imgops.kernels.cpu import _threads
 
 try:
@@ -30,7 +30,7 @@ def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: Sequence[i
     whole image. Return False, with anything in ``pixels``, where Pillow should decide.
     """
     if module is None:
-        _slow_path.warn("libjpeg-turbo is not a part of it, so that Pillow decodes JPEGs")
+        compare.warn("libjpeg-turbo is not a part of it, so that Pillow decodes JPEGs")
         return False
     return is_pillow() and module.decode(pixels, raw, left, top, size[1], size[0])
 
@@ -59,7 +59,7 @@ def header(raw: bytes | np.ndarray) -> tuple[int, int, int] | None:
     return None if module is None else module.header(raw)
 
 
-@_slow_path.comparison("libjpeg-turbo", "Pillow")
+@compare.comparison("libjpeg-turbo", "Pillow")
 def is_pillow() -> bool:
     """Return whether libjpeg-turbo, as it was built into imgops, has the pixels of Pillow's own."""
     rng = np.random.default_rng(0)

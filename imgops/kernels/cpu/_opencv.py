@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_single, number_per_image
 
@@ -55,14 +55,14 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
         return True
     if image.dtype not in types:
         return False
-    interleaved = _layout.writes_interleaved(out)
+    interleaved = layout.writes_interleaved(out)
     if interleaved and out.shape[-3] > _MOST_CHANNELS:
         planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         on_planes(planar, image, types, work)
         out.copy_(planar)
         return True
-    view = _layout.frames if interleaved else _layout.planes
-    source = _layout.in_format(image.detach(), interleaved)
+    view = layout.frames if interleaved else layout.planes
+    source = layout.in_format(image.detach(), interleaved)
     with _threads.opencv:
         work(view(source), view(out), source, 1 if interleaved else image.shape[-3])
     return True
@@ -120,19 +120,19 @@ def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
         return True
     if image.dtype not in types:
         return False
-    interleaved = _layout.is_interleaved(image)
-    source = _layout.in_format(image.detach(), interleaved)
+    interleaved = layout.is_interleaved(image)
+    source = layout.in_format(image.detach(), interleaved)
     with _threads.opencv:
         if interleaved:
-            frames = list(_layout.frames(source))
+            frames = list(layout.frames(source))
         else:
-            grouped = _layout.array(source).reshape(-1, *source.shape[-3:])
+            grouped = layout.array(source).reshape(-1, *source.shape[-3:])
             frames = [cv2.merge(list(planes)) for planes in grouped]
-        if _layout.writes_interleaved(out):
-            for i, (frame, target) in enumerate(zip(frames, _layout.frames(out), strict=True)):
+        if layout.writes_interleaved(out):
+            for i, (frame, target) in enumerate(zip(frames, layout.frames(out), strict=True)):
                 work(frame, i, target)
         else:
-            targets = _layout.array(out).reshape(-1, *out.shape[-3:])
+            targets = layout.array(out).reshape(-1, *out.shape[-3:])
             for i, (frame, planes) in enumerate(zip(frames, targets, strict=True)):
                 if len(planes) == 1:
                     work(frame, i, planes[0])

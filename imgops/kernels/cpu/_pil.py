@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops import _slow_path
+from imgops._common import compare
 from imgops.kernels.cpu._arguments import number_per_image
 
 Kernel = Callable[..., None]
@@ -52,7 +52,7 @@ def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callab
     def decorate(kernel: Kernel) -> Kernel:
         name = kernel.__name__
         _comparisons[name] = _Comparison(kernel, by_pil, probes or ((0.37,), (1.6,)))
-        _slow_path.comparisons[name] = "Pillow", partial(agrees, name)
+        compare.comparisons[name] = "Pillow", partial(agrees, name)
 
         @wraps(kernel)
         def run(out: Tensor, image: Tensor, *parameters: Any) -> None:
@@ -77,7 +77,7 @@ def agrees(name: str) -> bool:
     if found is None:
         found = _agree[name] = _compare(name)
         if not found:
-            _slow_path.different(name, "Pillow")
+            compare.different(name, "Pillow")
     return found
 
 

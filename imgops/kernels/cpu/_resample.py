@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops import _layout, _slow_path
+from imgops._common import compare, layout
 from imgops.kernels.cpu import _pil, _resampling_tables, _threads, native
 
 FILTERS = {
@@ -40,7 +40,7 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
     if tables == (None, None):
         out.copy_(image)
         return True
-    image = _layout.in_format(image, _layout.writes_interleaved(out))
+    image = layout.in_format(image, layout.writes_interleaved(out))
     height, width = image.shape[-2:]
     rows_first = order is not None and order(height, width, *out.shape[-2:])
     rows, columns = (None if table is None else table.arrays for table in tables)
@@ -54,9 +54,9 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
 
 def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bool:
     """Resize as PIL does, in one native call that makes its own tables; return False if it cannot."""
-    interleaved, order = _layout.writes_interleaved(out), pil_order()
+    interleaved, order = layout.writes_interleaved(out), pil_order()
     if not (image.dtype == torch.uint8 and _has_whole_rows(image, interleaved)):
-        image = _layout.in_usual_strides(image, interleaved)
+        image = layout.in_usual_strides(image, interleaved)
     rows_first = order is not None and order(*image.shape[-2:], *out.shape[-2:])
     return native.pil_resize(out, image, interpolation, region, rows_first)
 
@@ -123,7 +123,7 @@ def by_pil(out: Tensor, image: Tensor, region: Any, interpolation: str) -> None:
     """Resize by PIL itself, plane by plane."""
     height, width = out.shape[-2:]
     target = torch.empty(out.shape, dtype=out.dtype, device="cpu")
-    sources, targets = _layout.planes(image.contiguous()), _layout.planes(target)
+    sources, targets = layout.planes(image.contiguous()), layout.planes(target)
 
     def work(start: int, stop: int) -> None:
         for source, plane in zip(sources[start:stop], targets[start:stop], strict=True):
@@ -143,7 +143,7 @@ def _most_shrunk_first(height: int, width: int, out_height: int, out_width: int)
     return out_height < height and height - out_height > 2 * (width - out_width)
 
 
-@_slow_path.comparison("resize", "Pillow")
+@compare.comparison("resize", "Pillow")
 def pil_order() -> Order | None:
     """Return the order of PIL's two passes, found by comparing with PIL.
 

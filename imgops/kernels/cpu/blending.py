@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition import blending as formula
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
@@ -22,8 +22,8 @@ def alpha_composite(out: Tensor, image: Tensor, other: Tensor) -> None:
     if image.numel() == 0:
         return
     image, other = in_format_of(image, out), in_format_of(other, out)
-    interleaved = _layout.writes_interleaved(out)
-    below, above, target = (_layout.array(x) for x in (image, other, out))
+    interleaved = layout.writes_interleaved(out)
+    below, above, target = (layout.array(x) for x in (image, other, out))
     for i in np.ndindex(*image.shape[:-3]):
         pair = [_rgba(x[i], interleaved) for x in (below, above)]
         made = np.asarray(Image.alpha_composite(*pair))
@@ -48,7 +48,7 @@ def add_weighted(
     if image.dtype in HALF:
         in_single(add_weighted, out, image, other, alpha, beta, gamma)
         return
-    interleaved = _layout.writes_interleaved(out)
+    interleaved = layout.writes_interleaved(out)
     weights = zip(*(number_per_image(v, image) for v in (alpha, beta, gamma)), strict=True)
     # The sum is elementwise, so each image is one row of values, whatever its memory format.
     rows = []

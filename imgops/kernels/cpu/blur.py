@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout, _slow_path
+from imgops._common import compare, layout
 from imgops.decomposition import blur as formula
 from imgops.decomposition._borders import margins
 from imgops.kernels.cpu import _opencv, native
@@ -109,7 +109,7 @@ def _by_native(out: Tensor, image: Tensor, sigmas: list[list[float]], size: tupl
     """Blur all images in one native call by ``(across, down)``; return False if nothing was done."""
     if not _native_agrees():
         return False
-    view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes
+    view = layout.frames if layout.writes_interleaved(out) else layout.planes
     pairs = [_both(*own) for own in sigmas]
     tables = [_same_length([_weights(n, own[axis]) for own in pairs]) for axis, n in enumerate(size)]
     return native.blur(view(out), view(in_format_of(image, out)), *tables)
@@ -188,7 +188,7 @@ _PROBES = (
 )
 
 
-@_slow_path.comparison("gaussian_blur", "OpenCV")
+@compare.comparison("gaussian_blur", "OpenCV")
 def _native_agrees() -> bool:
     """Compare the native blur with the installed OpenCV, once; return whether all bits are the same."""
     for size, sigma in _PROBES:
@@ -201,7 +201,7 @@ def _native_agrees() -> bool:
     return True
 
 
-@_slow_path.comparison("gaussian_blur in a shorter window", "OpenCV")
+@compare.comparison("gaussian_blur in a shorter window", "OpenCV")
 def _cuts_windows() -> bool:
     """Return whether the installed OpenCV gives the same bits with a shorter window, compared once."""
     for size, sigma in _PROBES:

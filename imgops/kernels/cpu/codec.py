@@ -22,7 +22,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
-from imgops import _check, _layout, _slow_path
+from imgops._common import check, compare, layout
 from imgops.fake import codec as fake
 from imgops.kernels.cpu import _jpeg, _libjpeg, _png, _threads
 from imgops.kernels.cpu._arguments import number_per_image
@@ -61,7 +61,7 @@ def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
     planes = image.detach().numpy()
     if len(planes) == 1:
         pixels = np.ascontiguousarray(planes[0])
-    elif _layout.is_interleaved(image):
+    elif layout.is_interleaved(image):
         pixels = planes.transpose(1, 2, 0)
     else:  # this is many times faster than NumPy's copy
         pixels = cv2.merge([np.ascontiguousarray(plane) for plane in planes])
@@ -95,7 +95,7 @@ def _decode(
 ) -> Tensor:
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, because no image may be decoded in part"
-        _check.fail(ValueError, "decode_image", must, True)
+        check.fail(ValueError, "decode_image", must, True)
     raw = data.detach().numpy().tobytes()
     with _one_error(raw):
         header, turn = _libjpeg.header(raw), _UPRIGHT
@@ -124,7 +124,7 @@ def _one_error(raw: bytes) -> Iterator[None]:
     try:
         yield
     except _DataError as refused:
-        _check.fail(ValueError, "decode_image", *refused.args)
+        check.fail(ValueError, "decode_image", *refused.args)
     except Exception as error:  # Pillow raises a dozen types of errors for hostile data
         got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
         must = "decode_image: data must be a complete JPEG, PNG or WebP image"
@@ -227,7 +227,7 @@ def decode_boxes(
         fake.box_of_integers(rows[i])
         if sizes[i] > len(mode) * max_pixels:
             must = f"box must have at most {max_pixels} pixels (max_pixels)"
-            _check.fail(ValueError, "decode_image", must, tuple(rows[i]))
+            check.fail(ValueError, "decode_image", must, tuple(rows[i]))
 
     on_threads(len(rows), checked, None)
     out = torch.empty(sum(sizes), dtype=torch.uint8, device="cpu")
@@ -252,7 +252,7 @@ def _files_of(data: Tensor, ends: Tensor) -> list[Tensor]:
     lengths = [b - a for a, b in itertools.pairwise(marks)]
     if not marks or marks[0] != 0 or marks[-1] != len(data) or min(lengths, default=0) < 0:
         must = "offsets must be those of files that fill data"
-        _check.fail(ValueError, "decode_images", must, f"{len(lengths)} files for {len(data)} bytes")
+        check.fail(ValueError, "decode_images", must, f"{len(lengths)} files for {len(data)} bytes")
     return list(data.contiguous().split(lengths))
 
 
@@ -404,7 +404,7 @@ def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None
     for value in values:
         if not 0 <= value <= 100 or value != int(value):
             must = "quality must be a whole number from 1 to 100, or 0 for none"
-            _check.fail(ValueError, op, must, value)
+            check.fail(ValueError, op, must, value)
     if image.numel() == 0:
         return
     image = image.detach()
@@ -462,7 +462,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
         pixels, flag = np.ascontiguousarray(planes[0]), cv2.IMREAD_GRAYSCALE
     else:
         flag = cv2.IMREAD_COLOR_RGB
-        if _layout.is_interleaved(levels):
+        if layout.is_interleaved(levels):
             pixels = cv2.cvtColor(planes.transpose(1, 2, 0), cv2.COLOR_RGB2BGR)
         else:
             pixels = cv2.merge([np.ascontiguousarray(plane) for plane in planes[::-1]])
@@ -471,7 +471,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
     return _by_pillow(format, levels, quality) if found is None else np.asarray(found)
 
 
-@_slow_path.comparison("jpeg", "Pillow")
+@compare.comparison("jpeg", "Pillow")
 def opencv_is_pillow() -> bool:
     """Return whether OpenCV and Pillow give the same pixels for JPEG; each has its own JPEG library."""
     if not hasattr(cv2, "IMREAD_COLOR_RGB"):

@@ -17,7 +17,7 @@ import torch
 from PIL import Image, ImageEnhance
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition import color as formula
 from imgops.kernels.cpu import _pil, _threads, filter, histograms, levels, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, in_single, number_per_image
@@ -28,7 +28,7 @@ _RGB = 3
 
 @_pil.like(lambda image, factor: ImageEnhance.Brightness(image).enhance(factor))
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
-    if image.dtype == torch.uint8 and _has_rgb_passes(image) and not _layout.writes_interleaved(out):
+    if image.dtype == torch.uint8 and _has_rgb_passes(image) and not layout.writes_interleaved(out):
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
     elif native.has_passes(image) and image.numel():
         native.point("constant", out, in_format_of(image, out), number_per_image(factor, image))
@@ -122,8 +122,8 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
     native.gray(gray, image)
     if num_output_channels == 1:
         return
-    if _layout.writes_interleaved(out):
-        for plane, frame in zip(_layout.planes(gray), _layout.frames(out), strict=True):
+    if layout.writes_interleaved(out):
+        for plane, frame in zip(layout.planes(gray), layout.frames(out), strict=True):
             cv2.merge([plane] * num_output_channels, dst=frame)
     else:
         out.copy_(gray.expand_as(out))
@@ -142,7 +142,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     ):
         run_decomposition(out, formula.color_matrix, image, matrix)
         return
-    planar = image.dtype == torch.float32 and not _layout.writes_interleaved(out)
+    planar = image.dtype == torch.float32 and not layout.writes_interleaved(out)
     if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # OpenCV takes frames as they are
         native.matrix(out, in_format_of(image, out), array_per_image(matrix, image, 2))
         return
@@ -150,12 +150,12 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     each = matrix.reshape(-1, *matrix.shape[-2:]).double().numpy()
     image = in_format_of(image)
     with _threads.opencv:
-        if _layout.is_interleaved(image):
-            sources = list(_layout.frames(image))
+        if layout.is_interleaved(image):
+            sources = list(layout.frames(image))
         else:
             sources = [cv2.merge(list(planes)) for planes in _group(image)]
-        if _layout.writes_interleaved(out):
-            for source, m, target in zip(sources, each, _layout.frames(out), strict=True):
+        if layout.writes_interleaved(out):
+            for source, m, target in zip(sources, each, layout.frames(out), strict=True):
                 cv2.transform(source, m, dst=target)
         else:
             for source, m, targets in zip(sources, each, _group(out), strict=True):
@@ -164,7 +164,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
 
 def _group(image: Tensor) -> Any:
     """Return a planar batch as (images, C, H, W)."""
-    return _layout.planes(image).reshape(-1, *image.shape[-3:])
+    return layout.planes(image).reshape(-1, *image.shape[-3:])
 
 
 def _step(name: str) -> tuple[Callable[..., None], bool]:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout, _slow_path
+from imgops._common import compare, layout
 from imgops.decomposition import geometry as formula
 from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _far_positions, _opencv, _threads, native
@@ -130,9 +130,7 @@ def _directly(
             return False
         inverse = _far_positions.inverse_of(numbers)[None]
         return native.warp(out.numpy()[None], image.detach().numpy()[None], inverse, [(color,) * 3])
-    if planar != image.is_contiguous() or (
-        not planar and (channels > 4 or not _layout.is_interleaved(image))
-    ):
+    if planar != image.is_contiguous() or (not planar and (channels > 4 or not layout.is_interleaved(image))):
         return False
     how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[padding_mode]}
     source, target = image.detach().numpy(), out.numpy()
@@ -263,7 +261,7 @@ def _by_opencv(
     return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
 
 
-@_slow_path.comparison("warp_affine", "OpenCV")
+@compare.comparison("warp_affine", "OpenCV")
 def _native_agrees() -> bool:
     """Compare the native warp with the installed OpenCV, once; return whether both take the same pixels."""
     if not native.is_built():
@@ -303,8 +301,8 @@ def _by_index(
     own = where.detach().reshape(where.shape[where.ndim - core :]) if shared else where
     numbers = numbers.expand(*batch, 1, height, width).contiguous()
     _by_opencv(op, taken, numbers, own, None, "nearest", padding_mode, warp)
-    index = _layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
-    source = _layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
+    index = layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
+    source = layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
     moved = np.empty((*source.shape[:2], index.shape[1]), source.dtype)
     fills = None if fill is None else _fill_of_planes(fill, image).reshape(-1, image.shape[-3])
     for i in range(len(source)):
@@ -312,7 +310,7 @@ def _by_index(
         np.take(source[i], at.clip(0), axis=1, out=moved[i])
         if padding_mode == "constant":
             moved[i][:, at < 0] = 0 if fills is None else fills[i % len(fills)][:, None]
-    _layout.array(out)[...] = moved.reshape(out.shape)
+    layout.array(out)[...] = moved.reshape(out.shape)
     return True
 
 
@@ -320,7 +318,7 @@ def _fill_of_planes(fill: Tensor, image: Tensor) -> np.ndarray:
     """Return the fill of each channel in the image's dtype; of each image too where the images differ."""
     values = saturate(fill.detach(), image.dtype)
     lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
-    return _layout.array(values.expand(*lead, image.shape[-3]).contiguous())
+    return layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
 
 def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:

@@ -8,7 +8,7 @@ import torch
 from PIL import ImageOps
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition import histograms as formula
 from imgops.kernels.cpu import _opencv, _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
@@ -50,7 +50,7 @@ def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
         in_single(match_histograms, out, image, reference)
         return
     match = _match_levels if image.dtype == torch.uint8 else _match_values
-    source, wanted, target = (_layout.array(x.detach()) for x in (image, reference, out))
+    source, wanted, target = (layout.array(x.detach()) for x in (image, reference, out))
     places = list(np.ndindex(*image.shape[:-2]))
 
     def some(start: int, stop: int) -> None:
@@ -126,7 +126,7 @@ def _histograms(image: Tensor) -> np.ndarray:
     """Return how often each level occurs in each plane."""
     if native.has_passes(image):
         return native.statistics("histogram", image)
-    planes = _layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
+    planes = layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
     return np.stack([np.bincount(plane, minlength=256) for plane in planes])
 
 

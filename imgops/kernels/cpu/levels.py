@@ -15,7 +15,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from imgops import _layout, _torch_private
+from imgops._common import layout, torch_private
 from imgops.decomposition import levels as formula
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._arguments import in_format_of, number_per_image
@@ -60,7 +60,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     ):
         return
     if image.dtype == torch.uint8:
-        np.bitwise_and(_layout.array(image), np.uint8(256 - 256 // levels), out=_layout.array(out))
+        np.bitwise_and(layout.array(image), np.uint8(256 - 256 // levels), out=layout.array(out))
     elif native.has_passes(image):
         native.point("floor_to_steps", out, in_format_of(image, out), [levels], [1 / levels])
     else:
@@ -99,7 +99,7 @@ def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *para
         return
     batch = torch.broadcast_shapes(*[p.shape for p in parameters])
     levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(*batch, 1, 1, 256)
-    with _torch_private.default_dispatch_state(), torch.no_grad():
+    with torch_private.default_dispatch_state(), torch.no_grad():
         lut(out, image, function(levels, *parameters).squeeze(-2))
 
 
@@ -117,7 +117,7 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
         return
     image = in_format_of(image, out)
     channels = image.shape[-3]
-    whole = table.shape[-2] == 1 or not _layout.writes_interleaved(out)
+    whole = table.shape[-2] == 1 or not layout.writes_interleaved(out)
     each = table.detach()
     if whole or table.numel() > channels * 256:
         each = each.expand(*image.shape[:-3], table.shape[-2], 256)
@@ -134,7 +134,7 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
         tables = rows.reshape(-1, 256)
         sources, targets = _rows(image, len(tables)), _rows(out, len(tables))
     else:
-        sources, targets = _layout.frames(image), _layout.frames(out)
+        sources, targets = layout.frames(image), layout.frames(out)
         if table.numel() == channels * 256:  # one table for all frames, which are joined into a tall one
             rows = rows[:1]
             sources, targets = (x.reshape(1, -1, *x.shape[2:]) for x in (sources, targets))
@@ -149,5 +149,5 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
 
 def _rows(image: Tensor, count: int) -> np.ndarray:
     """Return the values of an image in memory order, as ``count`` equal matrices."""
-    memory = image.movedim(-3, -1) if _layout.writes_interleaved(image) else image
-    return _layout.array(memory).reshape(count, memory.shape[-2], -1) if count else _layout.array(memory)
+    memory = image.movedim(-3, -1) if layout.writes_interleaved(image) else image
+    return layout.array(memory).reshape(count, memory.shape[-2], -1) if count else layout.array(memory)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition._borders import fold_positions
 from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _pil, _threads, native
@@ -58,8 +58,8 @@ def paste_onto(out: Tensor, source: Tensor, mask: Tensor | None, left: int, top:
     elif x0 == x1 or y0 == y1 or out.numel() == 0:
         return
     elif mask.dtype == torch.bool:
-        chosen = _layout.array(mask)[cut]
-        np.copyto(_layout.array(out)[target], _layout.array(source)[cut], where=chosen)
+        chosen = layout.array(mask)[cut]
+        np.copyto(layout.array(out)[target], layout.array(source)[cut], where=chosen)
     elif out.dtype == torch.uint8:
         _paste_levels(out, source, _levels(mask), left, top)
     else:
@@ -80,7 +80,7 @@ def _copy(out: Tensor, to: tuple[Any, ...], image: Tensor, at: tuple[Any, ...]) 
     if out.numel() >= _LARGE or out.element_size() > 8:
         out[to].copy_(image.detach()[at])
     else:
-        source, target = _layout.array(image), _layout.array(out)
+        source, target = layout.array(image), layout.array(out)
         np.copyto(target if to is _WHOLE else target[to], source if at is _WHOLE else source[at])
 
 
@@ -99,14 +99,14 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
 
     To PIL an interleaved image is one wide plane, because its blend treats each byte by itself.
     """
-    masks = _layout.planes(mask.contiguous())
-    if _layout.writes_interleaved(out):
+    masks = layout.planes(mask.contiguous())
+    if layout.writes_interleaved(out):
         channels = out.shape[-3]
-        canvas, patches = _wide(out), _wide(_layout.in_format(source, True))
+        canvas, patches = _wide(out), _wide(layout.in_format(source, True))
         masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _repeat_channels(masks, channels)
         left = left * channels
     else:
-        canvas, patches = _layout.planes(out), _layout.planes(source.contiguous())
+        canvas, patches = layout.planes(out), layout.planes(source.contiguous())
     repeat = len(canvas) // len(masks)
     for i, plane in enumerate(canvas):
         if i % repeat == 0:
@@ -118,7 +118,7 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
 
 def _wide(image: Tensor) -> np.ndarray:
     """Return an interleaved image as planes of width W * C."""
-    frames = _layout.frames(image)
+    frames = layout.frames(image)
     return frames.reshape(*frames.shape[:2], -1) if frames.size else frames[..., 0]
 
 
@@ -150,11 +150,11 @@ def pad(
     bottom: int,
     padding_mode: str,
 ) -> None:
-    interleaved = _layout.writes_interleaved(out)
+    interleaved = layout.writes_interleaved(out)
     channels = out.shape[-3]
     values = None if fill is None or padding_mode != "constant" else saturate(fill.detach(), image.dtype)
     scalars: list[Scalar] | None = [_ZERO]
-    if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > _layout.MAX_CHANNELS):
+    if out.element_size() > 8 or image.numel() == 0 or (interleaved and channels > layout.MAX_CHANNELS):
         scalars = None
     elif padding_mode == "constant":
         calls = out.numel() // math.prod(out.shape[-3:] if interleaved else out.shape[-2:])
@@ -202,10 +202,10 @@ def _pad_by_opencv(
     padding_mode: str,
     scalars: list[Scalar],
 ) -> None:
-    if _layout.writes_interleaved(out):
-        sources, targets = _layout.frames(image), _layout.frames(out)
+    if layout.writes_interleaved(out):
+        sources, targets = layout.frames(image), layout.frames(out)
     else:
-        sources, targets = _layout.planes(image.contiguous()), _layout.planes(out)
+        sources, targets = layout.planes(image.contiguous()), layout.planes(out)
     if scalars[0] is _ZERO or padding_mode != "constant":  # bits are copied, and the bits of 0 are 0
         carrier = _CARRIER[out.element_size()]
         sources, targets = sources.view(carrier), targets.view(carrier)
@@ -217,8 +217,8 @@ def _pad_by_opencv(
 def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, top: int) -> None:
     """Pad any dtype and number of channels, also with a fill for each sample: NumPy broadcasts it."""
     height, width = image.shape[-2:]
-    value: Any = 0 if values is None else _layout.array(values)[..., None, None]
-    target = _layout.array(out)
+    value: Any = 0 if values is None else layout.array(values)[..., None, None]
+    target = layout.array(out)
     target[..., :top, :] = value
     target[..., top + height :, :] = value
     target[..., top : top + height, :left] = value
@@ -254,8 +254,8 @@ def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tens
 
 def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> None:
     """Erase boxes by NumPy, whose slicing costs a tenth of a tensor's."""
-    target, pixels = _layout.array(out), _layout.array(fill)
-    np.copyto(target, _layout.array(image))
+    target, pixels = layout.array(out), layout.array(fill)
+    np.copyto(target, layout.array(image))
     if box.numel() == 4:
         _write_box(target, pixels, box.flatten().tolist())
         return

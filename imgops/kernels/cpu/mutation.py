@@ -6,21 +6,21 @@ import cv2
 import numpy as np
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu.movement import clip, paste, paste_onto, window
 
 
 def paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
-    canvas = _layout.writable(image)
+    canvas = layout.writable(image)
     paste_onto(canvas, source, mask, left, top)
-    _layout.copy_back(image, canvas)
+    layout.copy_back(image, canvas)
 
 
 def paste_out(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, out: Tensor) -> None:
-    canvas = _layout.writable(out, read=False)
+    canvas = layout.writable(out, read=False)
     paste(canvas, image, source, mask, left, top)
-    _layout.copy_back(out, canvas)
+    layout.copy_back(out, canvas)
 
 
 def accumulate(
@@ -31,22 +31,22 @@ def accumulate(
     if x0 == x1 or y0 == y1 or total.numel() == 0:
         return
     target, cut = window(x0, x1, y0, y1), window(x0 - left, x1 - left, y0 - top, y1 - top)
-    values = _layout.planes(source.detach()[cut].contiguous())
+    values = layout.planes(source.detach()[cut].contiguous())
     share = (
         source.detach().new_ones(()).expand(count.shape)[target] if weight is None else weight.detach()[cut]
     )
-    shares = _layout.planes(share.contiguous())
-    totals, counts = _layout.writable(total, False), _layout.writable(count, False)
-    sums = _layout.planes(totals)
+    shares = layout.planes(share.contiguous())
+    totals, counts = layout.writable(total, False), layout.writable(count, False)
+    sums = layout.planes(totals)
     with _threads.opencv:
         for i, plane in enumerate(sums):
             _product(
                 plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)]
             )
-        for plane, one in zip(_layout.planes(counts), shares, strict=True):
+        for plane, one in zip(layout.planes(counts), shares, strict=True):
             cv2.accumulate(one, plane[target])
-    _layout.copy_back(total, totals)
-    _layout.copy_back(count, counts)
+    layout.copy_back(total, totals)
+    layout.copy_back(count, counts)
 
 
 def _product(total: np.ndarray, values: np.ndarray, share: np.ndarray | None) -> None:

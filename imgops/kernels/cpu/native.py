@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout, _slow_path
+from imgops._common import compare, layout
 from imgops.kernels.cpu import _threads
 
 try:
@@ -36,7 +36,7 @@ ALL_STEPS = (*STEPS, "posterize", "solarize", "invert", "autocontrast", "equaliz
 def is_built() -> bool:
     """Return whether the native module was built; warn if not, because the caller would be faster with it."""
     if module is None:
-        _slow_path.warn("its native module was not built")
+        compare.warn("its native module was not built")
     return module is not None
 
 
@@ -52,10 +52,10 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
     """
     if not is_built():
         return False
-    if _layout.writes_interleaved(out):
-        target, source = _layout.frames(out), _layout.frames(image)
+    if layout.writes_interleaved(out):
+        target, source = layout.frames(out), layout.frames(image)
     else:
-        target, source = _layout.planes(out)[..., None], _layout.planes(image)[..., None]
+        target, source = layout.planes(out)[..., None], layout.planes(image)[..., None]
     done = []
 
     def work(start: int, stop: int) -> None:
@@ -73,10 +73,10 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
     """
     if image.dtype not in RESAMPLING_TYPES or not is_built():
         return False
-    if _layout.writes_interleaved(out):
-        target, source = _layout.frames(out), _layout.frames(image)
+    if layout.writes_interleaved(out):
+        target, source = layout.frames(out), layout.frames(image)
     else:
-        target, source = _layout.planes(out)[..., None], _layout.planes(image)[..., None]
+        target, source = layout.planes(out)[..., None], layout.planes(image)[..., None]
     left, top, right, bottom = region
     height, how = target.shape[1], (rows_first, image.dtype != torch.float64, SIMD_LEVEL)
     done = []
@@ -170,7 +170,7 @@ def mirror(out: Tensor, image: Tensor) -> bool:
         return False
     if image.numel():
         rows = image.shape[-1]
-        target, source = _layout.array(out).reshape(-1, rows), _layout.array(image).reshape(-1, rows)
+        target, source = layout.array(out).reshape(-1, rows), layout.array(image).reshape(-1, rows)
         module.move("mirror", target, source, SIMD_LEVEL)
     return True
 
@@ -184,7 +184,7 @@ def split(out: Tensor, image: Tensor) -> bool:
         return False
     if image.numel():
         size = image.shape[-1] * image.shape[-2]
-        target, source = _layout.array(out).reshape(-1, 3, size), _layout.array(pixels).reshape(-1, size, 3)
+        target, source = layout.array(out).reshape(-1, 3, size), layout.array(pixels).reshape(-1, size, 3)
         module.move("split", target, source, SIMD_LEVEL)
     return True
 
@@ -225,7 +225,7 @@ def resized_packed(
     """
     if not is_built():
         return False
-    target = _layout.array(out.movedim(-3, -1) if interleaved else out)
+    target = layout.array(out.movedim(-3, -1) if interleaved else out)
     source, ends = data.detach().numpy(), offsets.contiguous().numpy()
     where = sizes.contiguous().numpy(), ends, None if boxes is None else boxes.contiguous().numpy()
     done = []
@@ -265,7 +265,7 @@ def gray_rgb(out: Tensor, image: Tensor, chosen: bytes = b"1") -> bool:
 
 def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
     """Apply PIL's sharpness to uint8 images, each with its factor; ``image`` has the format of ``out``."""
-    view = _layout.frames if _layout.writes_interleaved(out) else _layout.planes
+    view = layout.frames if layout.writes_interleaved(out) else layout.planes
     target, source = view(out), view(image)
     if target.ndim == 3:
         target, source = target[..., None], source[..., None]
@@ -346,7 +346,7 @@ def statistics(name: str, image: Tensor) -> np.ndarray:
 def gray(out: Tensor, image: Tensor) -> None:
     """Write the luma of a planar or interleaved image to one channel."""
     source = _pixels(image)
-    target = _layout.array(out).reshape(len(source), source.shape[-1])
+    target = layout.array(out).reshape(len(source), source.shape[-1])
 
     def work(part: slice, pixels: slice) -> None:
         for i in range(*part.indices(len(source))):
@@ -410,7 +410,7 @@ def steps(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) ->
 
 def _memory(image: Tensor) -> np.ndarray:
     """Return the values of a nonempty image in memory order."""
-    return _layout.array(image if image.is_contiguous() else image.movedim(-3, -1))
+    return layout.array(image if image.is_contiguous() else image.movedim(-3, -1))
 
 
 def _pixels(image: Tensor) -> np.ndarray:
@@ -418,5 +418,5 @@ def _pixels(image: Tensor) -> np.ndarray:
     *batch, channels, height, width = image.shape
     count, pixels = torch.Size(batch).numel(), height * width
     if image.is_contiguous():
-        return _layout.array(image).reshape(count, channels, pixels)
-    return _layout.array(image.movedim(-3, -1)).reshape(count, pixels, channels).transpose(0, 2, 1)
+        return layout.array(image).reshape(count, channels, pixels)
+    return layout.array(image.movedim(-3, -1)).reshape(count, pixels, channels).transpose(0, 2, 1)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition import noise as formula
 from imgops.kernels.cpu import _opencv, _threads
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of
@@ -21,7 +21,7 @@ def salt_and_pepper(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, s
     if image.dtype in HALF or noise.dtype in HALF:
         run_decomposition(out, formula.salt_and_pepper, image, noise, amount, salt)
         return
-    target, source, numbers = (_layout.array(x.detach()) for x in (out, image, noise))
+    target, source, numbers = (layout.array(x.detach()) for x in (out, image, noise))
     exact = _exact(image)
     numbers = numbers.astype(exact, copy=False)
     share, white = _each(amount, image, exact), _each(salt, image, exact)
@@ -61,8 +61,8 @@ def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Ca
     """
     if image.dtype in HALF or noise.dtype in HALF:
         return False
-    source, target = _layout.array(in_format_of(image, out)), _layout.array(out)
-    numbers, exact = _layout.array(noise.detach()), _exact(image)
+    source, target = layout.array(in_format_of(image, out)), layout.array(out)
+    numbers, exact = layout.array(noise.detach()), _exact(image)
     shares = np.broadcast_to(_each(amount, image, exact), (*image.shape[:-3], 1, 1, 1))
     levels = image.dtype == torch.uint8
     top = exact(255 if levels else 1)
@@ -94,7 +94,7 @@ _BLOCK = 1 << 15
 def _blocks(image: Tensor) -> Iterator[tuple[slice, slice]]:
     """Yield the slices of some rows at a time, of one channel or, where they are interleaved, of all."""
     channels, height, width = image.shape[-3:]
-    each = channels if _layout.writes_interleaved(image) else 1
+    each = channels if layout.writes_interleaved(image) else 1
     rows = max(_BLOCK // max(width * each, 1), 1)
     for channel in range(0, channels, each):
         for row in range(0, height, rows):

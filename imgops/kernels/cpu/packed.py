@@ -7,25 +7,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _packed
-from imgops._operators import Operator
+from imgops._common import packing
+from imgops._operator.record import Operator, Packed
 from imgops.decomposition.packed import of_image
 from imgops.kernels.cpu import _resample, _threads
 
 
-def run(operator: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None:
+def run(operator: Operator, facet: Packed, out: Tensor, *args: Any) -> None:
     count = operator.tensors - 1
     data, sizes, offsets, *given = args[: 3 + count]
     channels, *rest, interleaved = args[3 + count :]
     parameters = [None if x is None else x.detach() for x in given]
     where = data.detach(), sizes, offsets
-    if out.numel() == 0 or _by_native(operator, out, *where, parameters, rest, interleaved):
+    if out.numel() == 0 or _by_native(facet, out, *where, parameters, rest, interleaved):
         return
-    sources = _packed.images_of(data.detach(), sizes, offsets, channels, interleaved)
-    if keeps_size:
+    sources = packing.images_of(data.detach(), sizes, offsets, channels, interleaved)
+    if facet.keeps_size:
         of_out = out.shape[0] // (data.shape[0] // channels)
         ends = offsets // channels * of_out
-        targets = _packed.images_of(out, sizes, ends, of_out, interleaved)
+        targets = packing.images_of(out, sizes, ends, of_out, interleaved)
     else:
         targets = list(out)
     each = [of_image(operator, parameters, i) for i in range(len(sources))]
@@ -42,7 +42,7 @@ def run(operator: Operator, keeps_size: bool, out: Tensor, *args: Any) -> None:
 
 
 def _by_native(
-    operator: Operator,
+    facet: Packed,
     out: Tensor,
     data: Tensor,
     sizes: Tensor,
@@ -52,12 +52,10 @@ def _by_native(
     interleaved: bool,
 ) -> bool:
     """Resize uint8 images as PIL does, in one native call; return False if nothing was done."""
-    if operator.name not in ("resize", "resized_crop") or data.dtype != torch.uint8:
+    if not facet.has_box or data.dtype != torch.uint8:
         return False
     (box,), (*_, interpolation, antialias) = parameters, rest
     if not antialias or interpolation == "nearest":
-        return False
-    if operator.name == "resize" and box is not None:
         return False
     if box is not None:
         if box.dtype != torch.int64:

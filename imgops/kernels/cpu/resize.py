@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cpu import _resample, _resampling_tables, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_single
 from imgops.kernels.cpu._opencv import INTERPOLATIONS
@@ -59,8 +59,8 @@ def resize(
         _resample.apply(out, image.detach(), tables)
     else:
         # A single pixel has both memory formats; OpenCV computes it in the format of the image it comes from.
-        is_pixel = out.shape[-2:] == (1, 1) and _layout.is_interleaved(image)
-        _by_opencv(out, image, interpolation, is_pixel or _layout.writes_interleaved(out))
+        is_pixel = out.shape[-2:] == (1, 1) and layout.is_interleaved(image)
+        _by_opencv(out, image, interpolation, is_pixel or layout.writes_interleaved(out))
 
 
 def resize_out(
@@ -72,16 +72,16 @@ def resize_out(
     antialias: bool,
     out: Tensor,
 ) -> None:
-    interleaved = _layout.is_interleaved(image)
+    interleaved = layout.is_interleaved(image)
     if out.is_contiguous():
-        out = _layout.in_usual_strides(out.detach(), False)  # the same memory
+        out = layout.in_usual_strides(out.detach(), False)  # the same memory
     by_opencv = not antialias and not interpolation.endswith("nearest") and image.dtype in _OPENCV_HAS
-    if by_opencv and _layout.is_window(out, interleaved) and out.numel():
+    if by_opencv and layout.is_window(out, interleaved) and out.numel():
         _by_opencv(out, image, interpolation, interleaved)
         return
-    canvas = _layout.writable(out, interleaved, read=False)
+    canvas = layout.writable(out, interleaved, read=False)
     resize(canvas, image, box, height, width, interpolation, antialias)
-    _layout.copy_back(out, canvas)
+    layout.copy_back(out, canvas)
 
 
 def resize_adjoint(
@@ -155,7 +155,7 @@ def resized_crop_adjoint(
 ) -> None:
     def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
         left, top, right, bottom = box
-        part = _layout.empty(source, bottom - top, right - left)
+        part = layout.empty(source, bottom - top, right - left)
         resize_adjoint(part, source, None, bottom - top, right - left, interpolation, antialias)
         target.zero_()
         target[..., top:bottom, left:right] = part
@@ -225,14 +225,14 @@ def _positions(
 
 def _nearest(out: Tensor, image: Tensor, region: Region, interpolation: str, antialias: bool) -> None:
     rows, columns = _positions(image.shape[-2:], region, out.shape[-2:], interpolation, antialias)
-    target, source = _layout.array(out), _layout.array(image)
-    if _layout.writes_interleaved(out):  # whole pixels move together
+    target, source = layout.array(out), layout.array(image)
+    if layout.writes_interleaved(out):  # whole pixels move together
         target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)
         np.take(source.take(rows, axis=-3, mode="clip"), columns, axis=-2, out=target, mode="clip")
     else:
         np.take(source.take(rows, axis=-2, mode="clip"), columns, axis=-1, out=target, mode="clip")
     if rows[-1] < 0 or columns[-1] < 0:
-        target = _layout.array(out)
+        target = layout.array(out)
         target[..., rows < 0, :] = 0
         target[..., columns < 0] = 0
 
@@ -269,12 +269,12 @@ def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
 def _by_opencv(out: Tensor, image: Tensor, interpolation: str, interleaved: bool) -> None:
     """Run ``cv2.resize`` on each plane of a planar image, or on each HWC frame of an interleaved one."""
     height, width = out.shape[-2:]
-    if interleaved and out.shape[-3] > (4 if interpolation == "area" else _layout.MAX_CHANNELS):
+    if interleaved and out.shape[-3] > (4 if interpolation == "area" else layout.MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         _by_opencv(planar, image.contiguous(), interpolation, False)
         out.copy_(planar)
         return
-    view = _layout.frames if interleaved else _layout.planes
+    view = layout.frames if interleaved else layout.planes
     sources = view(image if interleaved else image.contiguous())
     with _threads.opencv:
         for source, target in zip(sources, view(out), strict=True):

@@ -15,20 +15,22 @@ from typing import Any
 
 import torch
 
-from imgops import _slow_path
-from imgops._operators import Function
+from imgops._common import compare
+from imgops._operator.record import Function
 from imgops.kernels import transfer
 
 
 class Kernel:
     """The kernel ``"family.name"``, called with ``(out, *args)`` or, where the operator mutates, ``(*args)``.
 
-    All tensors are on the device of the first. What Triton cannot compile or launch there is left to the
+    All tensors are on the device of the first. With ``takes_packed``, one launch takes all images of a
+    :class:`imgops.PackedImages`. What Triton cannot compile or launch there is left to the
     decomposition from then on, with a warning.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, takes_packed: bool = False) -> None:
         family, _, self.__name__ = path.partition(".")
+        self.takes_packed = takes_packed
         self.__module__ = f"{__name__}.{family}"
         self._failed: set[tuple[Any, ...]] = set()
 
@@ -53,7 +55,7 @@ class Kernel:
             if _is_fault(error) or not _is_of_triton(error):
                 raise
             name = f"{self.__module__.rpartition('.')[2]}.{self.__name__}"
-            _slow_path.warn(f"the kernel {name} does not run on {device}, so ATen does the work ({error})")
+            compare.warn(f"the kernel {name} does not run on {device}, so ATen does the work ({error})")
             if not _will_pass(error):
                 self._failed.add(_variant(args))
             return NotImplemented
@@ -83,7 +85,7 @@ def _try(device: torch.device) -> bool:
         from imgops.kernels.cuda import _launch
     except ImportError:
         if device.type == "cuda":
-            _slow_path.warn(f"Triton is not installed, so ATen does the work on {device}")
+            compare.warn(f"Triton is not installed, so ATen does the work on {device}")
         return _found.setdefault(device, False)
     if device.type == "cpu":
         return _found.setdefault(device, _launch.INTERPRETED)
@@ -95,7 +97,7 @@ def _try(device: torch.device) -> bool:
     except Exception as error:  # whatever fails, such as an old driver or device, ATen still works
         if _is_fault(error) and not _will_pass(error):
             raise
-        _slow_path.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
+        compare.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
         return False if _will_pass(error) else _found.setdefault(device, False)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import constant, inline
 from imgops.kernels.cuda._packed import Packed
@@ -50,8 +50,8 @@ def cover(out: Any, image: Any, kind: str, span: int) -> Cover:
         interleaved = not out.is_contiguous()
         if shape != out.shape or image.stride() != out.stride():
             if out.shape[-3] == 1:
-                interleaved = _layout.is_interleaved(image)
-            image = _layout.in_format(image.detach(), interleaved)
+                interleaved = layout.is_interleaved(image)
+            image = layout.in_format(image.detach(), interleaved)
         images, at = image.numel() // max(channels * pixels, 1), out.data_ptr() | image.data_ptr()
     size = image.element_size()
     vector = 16 if size == 1 else 4

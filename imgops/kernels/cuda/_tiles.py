@@ -13,7 +13,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda import _launch
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
@@ -57,12 +57,12 @@ def has_carrier(image: Tensor) -> bool:
 def carrier(image: Tensor) -> Tensor:
     """Return the bits of an image as integers."""
     if isinstance(image, Packed):
-        return image.with_values(_layout.bits(image.data))
-    return _layout.bits(image)
+        return image.with_values(layout.bits(image.data))
+    return layout.bits(image)
 
 
 def is_interleaved(image: Tensor) -> bool:
-    return image.interleaved if isinstance(image, Packed) else _layout.is_interleaved(image)
+    return image.interleaved if isinstance(image, Packed) else layout.is_interleaved(image)
 
 
 def rows_of(out: Tensor) -> tuple[bool, int, int]:
@@ -121,11 +121,11 @@ def rows_in(image: Tensor, interleaved: bool) -> Rows:
     step_n, step_c, step_y, step_x = image.stride()
     if interleaved:
         if (step_c != 1 and c > 1) or (step_x != c and w > 1):
-            image = _layout.in_usual_strides(image, True)
+            image = layout.in_usual_strides(image, True)
             step_n, step_c, step_y, step_x = image.stride()
         return Rows(image, n, 1, h, w * c, c, (step_n, 0, step_y))
     if step_x != 1 and w > 1:
-        image = _layout.in_usual_strides(image, False)
+        image = layout.in_usual_strides(image, False)
         step_n, step_c, step_y, step_x = image.stride()
     return Rows(image, n, c, h, w, 1, (step_n, step_c, step_y))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._tiles import batch, output_batch
 from imgops.kernels.cuda._words import is_interleaved
@@ -17,7 +17,7 @@ from imgops.kernels.cuda._words import is_interleaved
 def values_of(out: Tensor, *images: Tensor) -> tuple[Tensor, list[Tensor], int]:
     """Return an output and images as batches in its memory format, and how many values they read at once."""
     target, interleaved = output_batch(out), is_interleaved(out)
-    sources = [batch(_layout.in_format(x.detach(), interleaved)) for x in images]
+    sources = [batch(layout.in_format(x.detach(), interleaved)) for x in images]
     vector = 16 // target.element_size()
     whole = target.shape[1:].numel() % vector == 0
     whole = whole and all(x.data_ptr() % 16 == 0 for x in (target, *sources))

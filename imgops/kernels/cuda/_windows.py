@@ -16,7 +16,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda._arithmetic import convert, fold_positions, modulo
 from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
@@ -63,8 +63,8 @@ def lines_in(image: Tensor, interleaved: bool) -> Lines:
         return Lines(rows.tensor, n, rows.planes, h, w, rows.pixel, 1, rows.steps)
     if isinstance(image, Packed):
         return Lines(image, n, c, h, w, 1, c, (0, 0, 0))
-    if not _layout.is_interleaved(image):
-        image = _layout.in_format(image, True)
+    if not layout.is_interleaved(image):
+        image = layout.in_format(image, True)
     return Lines(image, n, c, h, w, 1, c, (h * w * c, 1, w * c))
 
 

@@ -15,7 +15,7 @@ import triton.language as tl
 from PIL import features
 from torch import Tensor
 
-from imgops import _layout, _slow_path
+from imgops._common import compare, layout
 from imgops.kernels.cuda import _jpeg
 from imgops.kernels.cuda._arithmetic import convert, round_half_even
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
@@ -30,14 +30,14 @@ def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> Any:
         return NotImplemented
     target = output_batch(out)
     interleaved = is_interleaved(target)
-    source = batch(_layout.in_format(image.detach(), interleaved))
+    source = batch(layout.in_format(image.detach(), interleaved))
     images, channels, height, width = target.shape
     if out.numel() == 0:
         return None
     numbers, quality_n = per_image(quality, image, 0, quality.dtype)
     is_color = channels == 3
-    layout = images, -(-height // 8), -(-width // 8)
-    of_luma, of_chroma = layout[1] * layout[2], -(-height // 16) * -(-width // 16) * 2 * is_color
+    grid = images, -(-height // 8), -(-width // 8)
+    of_luma, of_chroma = grid[1] * grid[2], -(-height // 16) * -(-width // 16) * 2 * is_color
     samples = torch.empty((images * (of_luma + of_chroma), 16), dtype=torch.int32, device=out.device)
     tables = torch.empty((images if quality_n else 1, 2, 64), dtype=torch.int64, device=out.device)
     size = height * width
@@ -48,21 +48,21 @@ def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> Any:
     launch(
         _samples_kernel,
         images * parts,
-        *(source, samples, tables, numbers, *pixels, *layout, parts),
+        *(source, samples, tables, numbers, *pixels, *grid, parts),
         **how,
     )
     programs = blocks((images * of_luma, _LANES)), blocks((images * of_chroma, _LANES))
     launch(
         _blocks_kernel,
         sum(programs),
-        *(samples, tables, numbers, quality_n, *layout, programs[0]),
+        *(samples, tables, numbers, quality_n, *grid, programs[0]),
         LANES=_LANES,
     )
     parts = blocks((-(-height // 2) * -(-width // 4), _LANES))
     launch(
         _pixels_kernel,
         images * parts,
-        *(target, source, samples, numbers, *pixels, *layout, parts),
+        *(target, source, samples, numbers, *pixels, *grid, parts),
         **how,
         SMOOTH=width > 4,
     )
@@ -74,7 +74,7 @@ def _pillow_has_libjpeg_turbo() -> bool:
     """Return whether Pillow's pixels are those of libjpeg-turbo; other libraries have another arithmetic."""
     if features.check_feature("libjpeg_turbo") and not features.check_feature("mozjpeg"):
         return True
-    _slow_path.different("jpeg", "Pillow")
+    compare.different("jpeg", "Pillow")
     return False
 
 

@@ -11,7 +11,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda import _color_formulas, _color_levels, _color_tables
 from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
@@ -28,7 +28,7 @@ def cvt_color(out: Tensor, image: Tensor, code: str) -> Any:
         return NotImplemented
     if out.numel() == 0:
         return None
-    source = batch(_layout.in_format(image.detach(), _layout.is_interleaved(image)))
+    source = batch(layout.in_format(image.detach(), layout.is_interleaved(image)))
     target = output_batch(out)
     images, channels, height, width = source.shape
     made, pixels = target.shape[1], height * width

@@ -13,7 +13,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition import edges as formula
 from imgops.kernels.cuda._components import component_of, join_components
 from imgops.kernels.cuda._launch import inline, kernel, launch
@@ -216,7 +216,7 @@ def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: in
         return NotImplemented
     source, (height, width) = batch(image), out.shape[-2:]
     images, pixels = source.shape[0], height * width
-    slopes = [_layout.empty(source, height, width, dtype=torch.int16) for _ in range(2)]
+    slopes = [layout.empty(source, height, width, dtype=torch.int16) for _ in range(2)]
     for slope, order in zip(slopes, ((1, 0), (0, 1)), strict=True):
         _differentiate(slope, source, [_sobel(*order, kernel_size)], "edge", sixteenths=kernel_size == 7)
     interleaved, channels = not slopes[0].is_contiguous(), source.shape[1]

@@ -9,7 +9,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.decomposition._saturate import saturate
 from imgops.kernels.cuda._arithmetic import convert, fold_positions
 from imgops.kernels.cuda._launch import inline, kernel, launch
@@ -121,7 +121,7 @@ def _color(values: Tensor, image: Units) -> tuple[Tensor, tuple[int, int, int]]:
     The period is the number of units after which a color repeats in a row.
     """
     if values.dtype != image.tensor.dtype:
-        values = _layout.bits(values)
+        values = layout.bits(values)
     step_n, step_c = values.stride()[:2]
     if values.shape[1] == 1:
         step_c = 0

@@ -7,7 +7,7 @@ from typing import Any
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda._arithmetic import convert, nearest_level, unit
 from imgops.kernels.cuda._color_formulas import from_hls, to_hls
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
@@ -107,7 +107,7 @@ def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, in
     launch(
         _iso_kernel,
         target.shape[0] * parts,
-        *(target, source, _layout.in_format(batch(noise), False), shifts, strengths),
+        *(target, source, layout.in_format(batch(noise), False), shifts, strengths),
         *(pixels, parts, shift_n, strength_n),
         INTERLEAVED=is_interleaved(out),
         LANES=_LANES,

@@ -11,7 +11,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from imgops import _layout
+from imgops._common import layout
 from imgops.kernels.cuda._arithmetic import convert, round_half_even
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
 from imgops.kernels.cuda._tiles import PIXELS, batch, is_interleaved, output_batch, per_image
@@ -27,7 +27,7 @@ def threshold(out: Tensor, image: Tensor, threshold: Tensor, max_value: Tensor, 
         return None
     target = output_batch(out)
     interleaved = is_interleaved(target)
-    source = batch(_layout.in_format(image.detach(), interleaved))
+    source = batch(layout.in_format(image.detach(), interleaved))
     images, channels, height, width = target.shape
     tops, top_n = per_image(max_value, image, 0, max_value.dtype)
     found = operation in ("otsu", "triangle")

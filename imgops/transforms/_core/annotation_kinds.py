@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops import _check
+from imgops._common import check
 
 
 def kind_of(inpt: Any) -> str:
@@ -36,5 +36,5 @@ def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:
 def shown(metadata: Any) -> Any:
     """Return a format, a clamping mode or a canvas in the form that a message shows."""
     if isinstance(metadata, tuple):
-        return _check.written(metadata)
+        return check.written(metadata)
     return getattr(metadata, "value", metadata)

@@ -32,8 +32,9 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 
-from imgops import EncodedImage, EncodedImages, _check, _subclass
-from imgops._torch_private import (
+from imgops import EncodedImage, EncodedImages
+from imgops._common import check
+from imgops._common.torch_private import (
     forward_of_its_own,
     is_eager,
     is_forward_of_its_own,
@@ -41,6 +42,7 @@ from imgops._torch_private import (
     tree_flatten,
     tree_unflatten,
 )
+from imgops._operator import subclass
 from imgops.transforms._core import (
     annotation_kinds,
     encoded,
@@ -196,13 +198,13 @@ class OperatorTransform(torchvision_private.Hooks):
         if isinstance(inpt, ANNOTATIONS):
             if self._moves:
                 refuse_nested(self, inpt)
-            if _subclass.in_graph():
+            if subclass.in_graph():
                 return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
             out = kernel(inpt, *args, **keywords)
             if self._makes_planar and _dispatch.is_image(inpt):
-                planar = self._in_torchvisions_format(_subclass.plain(out), _subclass.plain(inpt))
+                planar = self._in_torchvisions_format(subclass.plain(out), subclass.plain(inpt))
                 return _dispatch.wrap_like(planar, inpt)
             return out
         return self.torchvision_kernel(functional, inpt, *args, **keywords)
@@ -270,7 +272,7 @@ class OperatorTransform(torchvision_private.Hooks):
         """
         if params is None:
             params = Params(inpt.canvas_size, torch.zeros(0, dtype=torch.float64, device="cpu"))
-        values, kind = _subclass.plain(inpt), annotation_kinds.kind_of(inpt)
+        values, kind = subclass.plain(inpt), annotation_kinds.kind_of(inpt)
         own = inpt.canvas_size
         how = (*params.canvas, *own, self._description, kind)
         out = operators.by_torchvision(values, params.tensor(), *how)
@@ -344,7 +346,7 @@ class RandomTransform(OperatorTransform):
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         """Set the attributes that every transform that samples has in addition to torchvision's."""
         self._site = next(_sites)
-        if _check.switch(type(self).__name__, "per_sample", per_sample):
+        if check.switch(type(self).__name__, "per_sample", per_sample):
             self.per_sample = True
         if generator is not None:
             self.generator = generator
@@ -497,16 +499,16 @@ class RandomTransform(OperatorTransform):
                 return size[0] if len(size) > 3 else 1, *size[-3:]
             if len(size) < 2:
                 must = "the first tensor must be an image (..., H, W); other tensors come after it"
-                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {_check.written(size)}")
+                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {check.written(size)}")
             return 1, 1, *size[-2:]
         for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
             if _dispatch.is_image(inpt):
-                plain = _subclass.plain(inpt)
+                plain = subclass.plain(inpt)
                 channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
                 return plain.shape[0] if _has_samples(inpt, plain) else 1, channels, height, width
         for inpt in inputs:
             if isinstance(inpt, tv_tensors.Mask):
-                height, width = _subclass.plain(inpt).shape[-2:]
+                height, width = subclass.plain(inpt).shape[-2:]
                 return 1, 1, height, width
             if isinstance(inpt, ANNOTATIONS):
                 return 1, 1, *inpt.canvas_size
@@ -517,7 +519,7 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if not self._description and not self.per_sample and not _subclass.in_graph():
+        if not self._description and not self.per_sample and not subclass.in_graph():
             return super(OperatorTransform, self).forward(*encoded.decoded(inputs))  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_types:
@@ -591,19 +593,19 @@ class RandomTransform(OperatorTransform):
         """Transform the boxes of one of the samples, or nested boxes of all of them."""
         numbers = params.numbers
         if inpt.is_nested:
-            each = _subclass.plain(inpt).unbind()
+            each = subclass.plain(inpt).unbind()
             moved = [
                 self._annotations_of_open(
-                    _subclass.like(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
+                    subclass.like(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
                 )
                 for i, (x, row) in enumerate(zip(each, numbers, strict=True))
             ]
-            nested = torch.nested.as_nested_tensor([_subclass.plain(x) for x in moved])
+            nested = torch.nested.as_nested_tensor([subclass.plain(x) for x in moved])
             out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested tensor
             out.__dict__.update(moved[0].__dict__)
             return out
         if among != numbers.shape[0]:
-            samples = _check.number(numbers.shape[0])
+            samples = check.number(numbers.shape[0])
             must = f"bounding boxes must be a list of {samples}, one for each sample, or nested"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {among} with per_sample=True")
         gate = sampler.gate_of_result(sample)
@@ -615,10 +617,10 @@ class RandomTransform(OperatorTransform):
         if gate is None:
             return out
         if any(guard_or_false(a != b) for a, b in zip(inpt.canvas_size, out.canvas_size, strict=True)):
-            before, after = (_check.written(x.canvas_size) for x in (inpt, out))
+            before, after = (check.written(x.canvas_size) for x in (inpt, out))
             must = f"RandomApply: transforms that may be left out must keep the canvas {WHERE}"
             raise_error(ValueError, f"{must}, got {type(self).__name__}: {before} to {after}")
-        moved, plain = _subclass.plain(out), _subclass.plain(inpt)
+        moved, plain = subclass.plain(out), subclass.plain(inpt)
         chosen = gate.to(plain.device).reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
         return _dispatch.wrap_like(torch.where(chosen, moved, plain), inpt, out.canvas_size)
 
@@ -628,7 +630,7 @@ class RandomTransform(OperatorTransform):
             return self._image_of_batch(inpt, params)
         if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
             if _dispatch.is_image(inpt):
-                image = _subclass.plain(inpt)
+                image = subclass.plain(inpt)
                 if self._computes(image):
                     return _dispatch.wrap_like(self._changed(image, params, type(inpt)), inpt)
                 if not params.is_known:
@@ -636,7 +638,7 @@ class RandomTransform(OperatorTransform):
                     how = (*params.canvas, *params.canvas, self._description, "image")
                     return _dispatch.wrap_like(operators.by_torchvision(image, numbers, *how), inpt)
             elif self._moves and isinstance(inpt, tv_tensors.Mask):
-                mask = _subclass.plain(inpt)
+                mask = subclass.plain(inpt)
                 flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
                 out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
                 return _dispatch.wrap_like(out.squeeze(-3) if flat else out, inpt)
@@ -667,11 +669,11 @@ def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
     for inpt in inputs:
         if type(inpt) in BATCHES:
             continue
-        shape = _subclass.plain(inpt).shape if isinstance(inpt, Tensor) else ()
+        shape = subclass.plain(inpt).shape if isinstance(inpt, Tensor) else ()
         least = next((n for kind, n in _LEAST.items() if isinstance(inpt, kind)), 4)
-        if len(shape) < least or _check.violates(shape[0] == count):
-            must = f"{owner}: {type(inpt).__name__} must be a batch of {_check.number(count)}"
-            got = f"shape {_check.written(shape)}" if shape else "one alone"
+        if len(shape) < least or check.violates(shape[0] == count):
+            must = f"{owner}: {type(inpt).__name__} must be a batch of {check.number(count)}"
+            got = f"shape {check.written(shape)}" if shape else "one alone"
             raise_error(ValueError, f"{must} with per_sample=True, got {got}")
 
 
@@ -746,7 +748,7 @@ def batch_of(inputs: list[Any]) -> int | None:
         if type(inpt) in BATCHES:
             return len(inpt)
         if isinstance(inpt, Tensor):
-            image = _subclass.plain(inpt)
+            image = subclass.plain(inpt)
             if _has_samples(inpt, image):
                 return image.shape[0]
     return None

@@ -10,8 +10,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import EncodedImage, EncodedImages
-from imgops._packed import PackedImages
-from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops._common.torch_private import tree_flatten, tree_unflatten
+from imgops.batches.packed import PackedImages
 
 
 def is_among(flat: list[Any]) -> bool:

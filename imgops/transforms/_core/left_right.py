@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops import _check, _subclass
-from imgops._torch_private import raise_error, tree_flatten
+from imgops._common import check
+from imgops._common.torch_private import raise_error, tree_flatten
+from imgops._operator import subclass
 from imgops.transforms._core.arguments import name_of
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Params
@@ -49,7 +50,7 @@ class Mirror(RandomTransform):
                     must = (
                         f"{type(self).__name__}: swap must be pairs of keypoints or one of {', '.join(NAMED)}"
                     )
-                    raise_error(ValueError, f"{must}, got {_check.shown(value)}")
+                    raise_error(ValueError, f"{must}, got {check.shown(value)}")
                 pairs, self._swap_count = NAMED[value]
         if name in SWAPS and value is not None:
             pairs = _pairs(self, name, pairs)
@@ -64,7 +65,7 @@ class Mirror(RandomTransform):
             is_default = value is None or (isinstance(value, str) and value == "default")
             if not is_default and not callable(value):
                 must = f"{type(self).__name__}: {name} must be 'default', a callable or None"
-                raise_error(ValueError, f"{must}, got {_check.shown(value)}")
+                raise_error(ValueError, f"{must}, got {check.shown(value)}")
         getters = [None if x == "default" else x or _find_nothing for x in (labels_getter, visible_getter)]
         self._find_labels, self._find_flags = getters
 
@@ -81,9 +82,9 @@ class Mirror(RandomTransform):
         flat, _ = tree_flatten(inputs)
         for inpt in flat:
             if self.swap and isinstance(inpt, tv_tensors.KeyPoints):
-                _order(self, _subclass.plain(inpt).shape[-2])
+                _order(self, subclass.plain(inpt).shape[-2])
             if self.swap_masks and isinstance(inpt, tv_tensors.Mask):
-                _check_exact(self, "swap_masks", _subclass.plain(inpt).dtype)
+                _check_exact(self, "swap_masks", subclass.plain(inpt).dtype)
         self._labels(inputs, flat)
         self._flags(inputs, flat)
 
@@ -91,7 +92,7 @@ class Mirror(RandomTransform):
         out = super().by_torchvision(inpt, values)
         if not self.swap or not isinstance(inpt, tv_tensors.KeyPoints):
             return out
-        return _dispatch.wrap_like(_swap_rows(self, _subclass.plain(out), -2), out)
+        return _dispatch.wrap_like(_swap_rows(self, subclass.plain(out), -2), out)
 
     def _swap_values(self, mask: Tensor) -> Tensor:
         return _swap_numbers(self, "swap_masks", mask) if self.swap_masks else mask
@@ -105,7 +106,7 @@ class Mirror(RandomTransform):
 
         def put(places: list[int], gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:
             for at in places:
-                out[at] = _dispatch.wrap_like(_where(gate, swap, _subclass.plain(out[at])), out[at])
+                out[at] = _dispatch.wrap_like(_where(gate, swap, subclass.plain(out[at])), out[at])
 
         labels, is_each = self._labels(whole, flat)
         for i, places in enumerate(labels):
@@ -121,15 +122,15 @@ class Mirror(RandomTransform):
             return [], False
         places = _places_of(self, "labels", self._find_labels, LABELS, inputs, flat)
         found = [flat[at[0]] for at in places]
-        boxes = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
+        boxes = [subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
         parts = [part for x in boxes for part in (x.unbind() if x.is_nested else [x])]
-        masks = [_subclass.plain(x) for x in flat if isinstance(x, tv_tensors.Mask)]
+        masks = [subclass.plain(x) for x in flat if isinstance(x, tv_tensors.Mask)]
         wanted = [tuple(x.shape[:-1]) for x in parts] or [tuple(x.shape[:-2]) for x in masks if x.ndim > 2]
         shapes = [tuple(x.shape) for x in found]
         is_each = bool(parts) and shapes == wanted
         of_batch = len(set(wanted)) == 1 and shapes == [(len(wanted), *wanted[0])]
         if not wanted or not (shapes == wanted or of_batch):
-            want, got = (", ".join(map(_check.written, each)) for each in (wanted, shapes))
+            want, got = (", ".join(map(check.written, each)) for each in (wanted, shapes))
             must = f"{type(self).__name__}: labels must be one for each box or mask"
             text = (
                 f"{must}, of shape [{want}], got [{got}]" if wanted else f"{must}, got no boxes and no masks"
@@ -146,7 +147,7 @@ class Mirror(RandomTransform):
         """
         if not self.swap:
             return []
-        shapes = [tuple(_subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
+        shapes = [tuple(subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
         flags = []
         for places in _places_of(self, "visible", self._find_flags, FLAGS, inputs, flat):
             own = tuple(flat[places[0]].shape)
@@ -156,8 +157,8 @@ class Mirror(RandomTransform):
                 flags.append((places, -2))
             else:
                 must = f"{type(self).__name__}: visible must have a flag for each keypoint"
-                want = ", ".join(map(_check.written, shapes))
-                raise_error(ValueError, f"{must}, [{want}], got shape {_check.written(own)}")
+                want = ", ".join(map(check.written, shapes))
+                raise_error(ValueError, f"{must}, [{want}], got shape {check.written(own)}")
         return flags
 
 
@@ -213,11 +214,11 @@ def _pairs(owner: Any, name: str, value: Any) -> list[list[int]]:
     """Check pairs of whole numbers; no number may be in two pairs."""
     plain = value.tolist() if hasattr(value, "tolist") else value
     rows = [list(pair) for pair in plain] if _is_list(plain) and all(map(_is_list, plain)) else [[]]
-    whole = [n for pair in rows for n in map(_check.plain, pair)]
+    whole = [n for pair in rows for n in map(check.plain, pair)]
     is_right = all(len(pair) == 2 for pair in rows) and all(type(n) is int and n >= 0 for n in whole)
     if not is_right or len(set(whole)) < len(whole):
         must = f"{type(owner).__name__}: {name} must be pairs of different whole numbers from 0 on"
-        raise_error(ValueError, f"{must}, got {_check.shown(value)}")
+        raise_error(ValueError, f"{must}, got {check.shown(value)}")
     return [whole[i : i + 2] for i in range(0, len(whole), 2)]
 
 
@@ -232,10 +233,10 @@ def _order(owner: Any, count: int) -> list[int]:
         order[a], order[b] = b, a
     if max(order, default=-1) >= count:
         must = f"{type(owner).__name__}: keypoints must be at least {max(order) + 1} for swap"
-        raise_error(ValueError, f"{must}, got {_check.number(count)}")
+        raise_error(ValueError, f"{must}, got {check.number(count)}")
     if owner._swap_count not in (None, count):
         must = f"{type(owner).__name__}: keypoints must be {owner._swap_count} for a swap by name"
-        raise_error(ValueError, f"{must}, got {_check.number(count)}")
+        raise_error(ValueError, f"{must}, got {check.number(count)}")
     return [order.get(i, i) for i in range(count)]
 
 

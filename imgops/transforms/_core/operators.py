@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
-from imgops import _layout, _packed, _subclass, _torch_private, sharding, vmap
-from imgops._registry import operator
+from imgops._common import layout, torch_private
+from imgops._operator import subclass
+from imgops._operator.declare import operator
 from imgops.decomposition import color as decomposition
 from imgops.decomposition._precision import divide
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
+from imgops.rules import packed, sharding, vmap
 from imgops.transforms._core import annotation_kinds, programs
 
 # -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
@@ -87,7 +89,7 @@ def _map_formula(values: Tensor, numbers: Tensor, height: int, width: int, name:
     else:
         start, end = numbers.reshape(2, 4, 2).tolist()
         arguments = {"startpoints": start, "endpoints": end}
-    return _subclass.plain(getattr(functional, name)(inpt, **arguments))
+    return subclass.plain(getattr(functional, name)(inpt, **arguments))
 
 
 _map_formula.reads_parameters = True  # type: ignore[attr-defined]
@@ -181,7 +183,7 @@ def _change_chosen(
 
 
 def _flip_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
-    return _layout.empty(image, *image.shape[-2:])
+    return layout.empty(image, *image.shape[-2:])
 
 
 def _flip_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
@@ -203,7 +205,7 @@ def _flip_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
 def flip(image: Tensor, dim: int) -> Tensor:
     """Mirror an image, or all samples of a batch."""
     if image.numel() < SMALL or dim != -1:
-        return image.flip(dim) if _layout.is_dense(image) else image.contiguous().flip(dim)
+        return image.flip(dim) if layout.is_dense(image) else image.contiguous().flip(dim)
     return flip_chosen(image, _ALL, dim)
 
 
@@ -220,6 +222,7 @@ _ALL = torch.ones((), dtype=torch.bool, device="cpu")
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=_flip_formula,
+    packed=packed.keeps_size,
 )
 def flip_chosen(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
     """Mirror only the samples that were chosen; a compiler would mirror all of them and then choose."""
@@ -245,7 +248,7 @@ def _gray_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
 
 
 def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
-    return _layout.empty(image, *image.shape[-2:])
+    return layout.empty(image, *image.shape[-2:])
 
 
 @operator(
@@ -256,13 +259,10 @@ def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=_gray_formula,
+    packed=packed.keeps_size,
 )
 def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
     """Convert the samples that were chosen to PIL's gray, with as many channels as before."""
-
-
-_packed.let_take("imgops_transforms::flip_chosen")
-_packed.let_take("imgops_transforms::gray_chosen")
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tenso
 
 
 def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str) -> Tensor:
-    return _layout.empty(image, *image.shape[-2:])
+    return layout.empty(image, *image.shape[-2:])
 
 
 def _apply_formula(
@@ -374,7 +374,7 @@ _apply_formula.reads_parameters = True  # type: ignore[attr-defined]
 def _apply_kernel(
     out: Tensor, image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> None:
-    with _torch_private.default_dispatch_state(), torch.no_grad():
+    with torch_private.default_dispatch_state(), torch.no_grad():
         plain = None if extra is None else extra.detach()
         programs.from_description(description).each(image.detach(), numbers.detach(), plain, kind, out)
 
@@ -396,13 +396,13 @@ def apply_transform(
 def _apply_to_size_fake(
     image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
 ) -> Tensor:
-    return _layout.empty(image, height, width)
+    return layout.empty(image, height, width)
 
 
 def _apply_to_size_kernel(
     out: Tensor, image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
 ) -> None:
-    with _torch_private.default_dispatch_state(), torch.no_grad():
+    with torch_private.default_dispatch_state(), torch.no_grad():
         transform, source = programs.from_description(description), image.detach()
         values = transform.unpack(numbers.tolist(), height, width)
         out.copy_(source if values is None else transform._compute(source, values, None, kind))

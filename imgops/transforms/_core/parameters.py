@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from imgops import EncodedImages
-from imgops._packed import PackedImages
+from imgops.batches.packed import PackedImages
 from imgops.kernels import transfer
 
 #: The classes of batches whose images differ in size.

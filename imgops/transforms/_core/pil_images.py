@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
 
 #: The modes whose pixels a tensor holds, and their numbers of channels.
 _MODES = {"L": 1, "RGB": 3}

@@ -32,8 +32,9 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops import _check, _subclass
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import operators, pil_images, rotated_boxes
 from imgops.transforms._core.arguments import require_planes
 from imgops.transforms._core.base import RandomTransform, in_float32
@@ -65,10 +66,10 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         self, p: float, per_sample: bool, generator: torch.Generator | None, **arguments: Any
     ) -> None:
         v2.Transform.__init__(self)
-        p = _check.plain(p)
+        p = check.plain(p)
         if not isinstance(p, (int, float)) or not 0 <= p <= 1:
             must = f"{type(self).__name__}: p must be a probability in [0, 1]"
-            raise_error(ValueError, f"{must}, got {_check.shown(p)}")
+            raise_error(ValueError, f"{must}, got {check.shown(p)}")
         for name, value in arguments.items():
             setattr(self, name, value)
         self.p = p
@@ -165,7 +166,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def _check(self, image: Tensor, kind: str) -> None:
         """Raise if an image or a mask cannot be computed."""
         if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask without objects has no channels
-            must, got = f"{kind} must have at least one pixel", f"shape {_check.written(image.shape)}"
+            must, got = f"{kind} must have at least one pixel", f"shape {check.written(image.shape)}"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
         known = image.dtype == torch.uint8 or image.dtype.is_floating_point
         if kind == "image" and self._levels and not known:
@@ -259,7 +260,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             return inpt
         canvas = inpt.canvas_size
         arguments = self._change_arguments(values)
-        plain = _subclass.plain(inpt)
+        plain = subclass.plain(inpt)
         if isinstance(inpt, tv_tensors.KeyPoints):
             points = plain.reshape(-1, 2).double()
             moved = self.move_points(points, canvas, **arguments).reshape(plain.shape)
@@ -304,7 +305,7 @@ def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> An
     if format.value not in ("XYXY", "XYWH", "CXCYWH"):
         must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"
         raise_error(NotImplementedError, f"{must}, got {format.value}")
-    plain = _subclass.plain(inpt)
+    plain = subclass.plain(inpt)
     corners = v2.functional.convert_bounding_box_format(plain.reshape(-1, 4).double(), format, "XYXY")
     moved = v2.functional.convert_bounding_box_format(move(corners), "XYXY", format)
     return tv_tensors.wrap(_geometry.restore_dtype(moved.reshape(plain.shape), plain), like=inpt)

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from imgops._registry import operator
+from imgops._operator.declare import operator
 from imgops.transforms._core import annotation_kinds, seeding
 from imgops.transforms._core.parameters import Key, Shape
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _subclass
-from imgops._torch_private import in_vmap, is_exporting, is_vmapped, raise_error, tree_leaves
+from imgops._common.torch_private import in_vmap, is_exporting, is_vmapped, raise_error, tree_leaves
+from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, programs
 from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape, Table
 from imgops.transforms._core.programs import SamplingProgram
@@ -155,7 +155,7 @@ class ParameterSampler:
         _refuse_in_programs(transform)
         gate, kind = self._open_samples(), annotation_kinds.kind_of(inpt)
         options = (transform._generator_handle, transform._site, transform._description, kind)
-        plain = _subclass.plain(inpt)
+        plain = subclass.plain(inpt)
         self.last = programs.sample_beside(plain, gate, self._previous(), count, *canvas, *options)
         return self.last.to("cpu")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
@@ -48,13 +48,13 @@ class RandomSizeTransform(RandomTransform):
 
     @staticmethod
     def _is_batch(inputs: list[Any]) -> bool:
-        return any(_dispatch.is_image(x) and _subclass.plain(x).ndim > 3 for x in inputs)
+        return any(_dispatch.is_image(x) and subclass.plain(x).ndim > 3 for x in inputs)
 
     def _sizes(self, params: Params) -> tuple[int, ...]:
         if params.sizes is None:
             if params.is_known:
                 params.sizes = self.sampled_sizes(params.numbers, *params.canvas)
-            elif _subclass.in_graph():
+            elif subclass.in_graph():
                 how = (*params.canvas, self._least, self._description)
                 params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
             else:

@@ -10,8 +10,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops import _subclass
-from imgops._torch_private import tree_flatten, tree_unflatten
+from imgops._common.torch_private import tree_flatten, tree_unflatten
+from imgops._operator import subclass
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Shape
@@ -62,11 +62,11 @@ class _Filter(RandomTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
-            out = self._annotations(inpt) if _subclass.in_graph() else self.by_torchvision(inpt, params)
+            out = self._annotations(inpt) if subclass.in_graph() else self.by_torchvision(inpt, params)
             out.clamping_mode = None  # the visible share of a box is found before it is clipped
             return out
         if isinstance(inpt, tv_tensors.KeyPoints) and self.points:
-            plain = _subclass.plain(inpt)
+            plain = subclass.plain(inpt)
             is_inside = _inside(plain, inpt.canvas_size)[..., None]
             return _dispatch.wrap_like(torch.where(is_inside, plain, OUTSIDE).to(plain.dtype), inpt)
         return inpt
@@ -132,7 +132,7 @@ class _Removal(OperatorTransform, v2.Transform):
         following = iter(places)
         valid = [_select_valid(x, next(following)) if isinstance(x, kind) else x for x in flat]
         out = tree_unflatten(valid, structure)
-        counts = [_subclass.plain(x).shape[0] for x in flat if isinstance(x, kind)]
+        counts = [subclass.plain(x).shape[0] for x in flat if isinstance(x, kind)]
         for name in fields:
             several = len(places) > 1  # a batch has a list of boxes and a list of labels
             labels = inputs[name] if several else [inputs[name]]
@@ -144,7 +144,7 @@ class _Removal(OperatorTransform, v2.Transform):
         return out
 
     def _valid(self, inpt: Any) -> Tensor:
-        plain = _subclass.plain(inpt)
+        plain = subclass.plain(inpt)
         if isinstance(inpt, tv_tensors.KeyPoints):
             return _inside(plain, inpt.canvas_size)
         corners = v2.functional.convert_bounding_box_format(plain, inpt.format, "XYXY")
@@ -152,7 +152,7 @@ class _Removal(OperatorTransform, v2.Transform):
 
 
 def _select_valid(inpt: Any, places: Tensor) -> Any:
-    out = _dispatch.wrap_like(_subclass.plain(inpt).index_select(0, places), inpt)
+    out = _dispatch.wrap_like(subclass.plain(inpt).index_select(0, places), inpt)
     if isinstance(inpt, tv_tensors.BoundingBoxes):
         out.clamping_mode = "soft"
     return out
@@ -167,5 +167,5 @@ def _labels(name: str, labels: Any, places: Tensor, count: int) -> Any:
             f"from_albumentations: {name} must be a tensor or a list of {count} labels, got {got}"
         )
     if isinstance(labels, Tensor):
-        return _dispatch.wrap_like(_subclass.plain(labels).index_select(0, places), labels)
+        return _dispatch.wrap_like(subclass.plain(labels).index_select(0, places), labels)
     return type(labels)([labels[i] for i in places.tolist()])

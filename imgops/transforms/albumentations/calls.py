@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops import _subclass
-from imgops._torch_private import tree_flatten
+from imgops._common.torch_private import tree_flatten
+from imgops._operator import subclass
 from imgops.transforms import containers
 from imgops.transforms.albumentations.annotations import ROWS
 from imgops.transforms.albumentations.rules import OUTSIDE
@@ -190,7 +190,7 @@ class Call:
 
     def _output(self, name: str, made: Any, before: Any) -> Any:
         """Return a result in the kind and form of what was given."""
-        kind, plain = self.kind_of(name), _subclass.plain(made)
+        kind, plain = self.kind_of(name), subclass.plain(made)
         if kind in ("bboxes", "keypoints"):
             return made
         if isinstance(before, Tensor):
@@ -228,7 +228,7 @@ class Call:
         """Write boxes, keypoints and their labels as albumentations does."""
         if not processors:
             return
-        image = next(_subclass.plain(v) for n, v in out.items() if self.kind_of(n) in _IMAGES)
+        image = next(subclass.plain(v) for n, v in out.items() if self.kind_of(n) in _IMAGES)
         size = tuple(image.shape[-2:])
         shown = {"image": np.broadcast_to(np.uint8(0), (*size, 3))}
         for kind in processors.keys() & data.keys():
@@ -237,7 +237,7 @@ class Call:
             shown[kind] = data[kind]
             if kind not in out:
                 continue
-            rows, moved = out[ROWS[kind]].numpy(), _subclass.plain(out[kind]).numpy()
+            rows, moved = out[ROWS[kind]].numpy(), subclass.plain(out[kind]).numpy()
             if kind == "keypoints":  # those that a transform lost are marked
                 known = (moved > OUTSIDE / 2).all(1)
                 rows, moved = rows[known], moved[known]
@@ -300,7 +300,7 @@ class _Pipeline(containers.Compose):
             if inputs:
                 must = "from_albumentations: inputs must be keywords or one structure of tensors"
                 raise TypeError(f"{must}, got both")
-            if _subclass.in_graph():
+            if subclass.in_graph():
                 must = "from_albumentations: inputs must be one structure of tensors in a graph"
                 raise TypeError(f"{must}, got the keywords {', '.join(data)}")
             return self._call.run(self, data)

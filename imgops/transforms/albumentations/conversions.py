@@ -11,8 +11,8 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.albumentations.rules import Unmapped, name_of
@@ -37,7 +37,7 @@ class _Conversion(OperatorTransform, v2.Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):
             return inpt
-        return _dispatch.wrap_like(self._image(_subclass.plain(inpt), Params((0, 0), []), type(inpt)), inpt)
+        return _dispatch.wrap_like(self._image(subclass.plain(inpt), Params((0, 0), []), type(inpt)), inpt)
 
 
 class _AffineLevels(_Conversion):

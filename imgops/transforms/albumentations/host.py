@@ -21,8 +21,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import batch_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
@@ -57,14 +57,14 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
     """Return an image of a shape, and the annotations among flat inputs, as albumentations holds them."""
     _, channels, height, width = shape
     data: dict[str, Any] = {"image": stand_in(height, width, channels)}
-    masks = [_subclass.plain(x) for x in inputs if isinstance(x, tv_tensors.Mask)]
+    masks = [subclass.plain(x) for x in inputs if isinstance(x, tv_tensors.Mask)]
     boxes = [x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes)]
     if masks:
         planes = [array_of(m.reshape(-1, *m.shape[-2:])) for m in masks]
         data |= {"mask": planes[0][0], "masks": np.concatenate(planes)}
     if boxes:
         found = v2.functional.convert_bounding_box_format(boxes[0], new_format="XYXY")
-        corners = _subclass.plain(found)
+        corners = subclass.plain(found)
         left = (corners[:, 2:] > corners[:, :2]).all(1)  # the others were dropped before
         data["bboxes"] = normalized(corners, (height, width))[left.numpy()]
     missing = reads_annotations(given) - data.keys() - ({"mask", "masks"} if masks else set())
@@ -342,7 +342,7 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
             return out
         canvas = inpt.canvas_size
         size = self._size_after(self._source.params(values["seed"], None, (1, 3, *canvas)), canvas)
-        return _dispatch.wrap_like(_subclass.plain(out), inpt, size)
+        return _dispatch.wrap_like(subclass.plain(out), inpt, size)
 
     def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
         params = self._source.params(seed, None, (1, 3, *canvas))

@@ -15,7 +15,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
+from imgops._operator import subclass
 from imgops.transforms._core import operators, torchvision_private
 from imgops.transforms._core.base import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
@@ -154,7 +154,7 @@ def _resized_boxes(boxes: Any, size: Any) -> Any:
     """Scale boxes as shares of the sides, in float64; an edge on the border stays there."""
     if boxes.format.value not in ("XYXY", "XYWH", "CXCYWH"):
         return v2.functional.resize(boxes, list(size))
-    plain, (height, width) = _subclass.plain(boxes), boxes.canvas_size
+    plain, (height, width) = subclass.plain(boxes), boxes.canvas_size
     before = torch.tensor([width, height] * 2, dtype=torch.float64, device="cpu")
     after = torch.tensor([size[1], size[0]] * 2, dtype=torch.float64, device="cpu")
     moved = _geometry.restore_dtype(plain.double() / before * after, plain)
@@ -171,7 +171,7 @@ class _NearestOfOpenCV:
         if not isinstance(inpt, tv_tensors.Mask):
             return super()._fit(inpt, height, width)  # type: ignore[misc]
         box = torch.tensor([0, 0, width, height], dtype=torch.int64, device="cpu")
-        mask = _subclass.plain(inpt)
+        mask = subclass.plain(inpt)
         planes = mask[None] if mask.ndim == 2 else mask
         moved = operators.nearest(planes, box, tuple(size), "opencv")
         return _dispatch.wrap_like(moved[0] if mask.ndim == 2 else moved, inpt)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops._packed import PackedImages
+from imgops.batches.packed import PackedImages
 from imgops.transforms._core import operators
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform

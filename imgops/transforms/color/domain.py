@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops import _subclass
+from imgops._operator import subclass
 from imgops.transforms._core.arguments import in_range
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer, real_of, uniform
@@ -86,7 +86,7 @@ def _images(owner: str, references: Any) -> list[Tensor]:
         raise ValueError(f"{must}, got {[(tuple(x.shape), x.dtype) for x in images]}")
     if images[0].dtype != torch.uint8 and not images[0].dtype.is_floating_point:
         raise TypeError(f"{must}, got {images[0].dtype}")
-    return [_subclass.plain(x).detach().cpu() for x in images]
+    return [subclass.plain(x).detach().cpu() for x in images]
 
 
 class HistogramMatching(_ReferenceTransform):

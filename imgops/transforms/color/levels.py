@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops._packed import PackedImages
+from imgops.batches.packed import PackedImages
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform

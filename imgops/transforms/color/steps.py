@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops._packed import PackedImages
+from imgops.batches.packed import PackedImages
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms.functional import _dispatch

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torchvision import transforms as v1
 
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms import color, containers, conversion, dropout, geometry, policy
 from imgops.transforms._core import programs, seeding, torchvision_private
 from imgops.transforms._core.base import like
@@ -111,7 +111,7 @@ class _Grayscale(color.Grayscale):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if _dispatch.is_image(inpt) and inpt.ndim > 2 and inpt.shape[-3] == 1:
-            return _dispatch.wrap_like(_subclass.plain(inpt).clone(), inpt)
+            return _dispatch.wrap_like(subclass.plain(inpt).clone(), inpt)
         return super().transform(inpt, params)
 
     def _plan(self, shape: Shape, program: Any) -> Shape:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms import containers, conversion
 from imgops.transforms._core import seeding
 from imgops.transforms._core.base import OperatorTransform
@@ -25,7 +25,7 @@ def _require_tensor(owner: Any, inpt: Any) -> Tensor:
     if not isinstance(inpt, Tensor):
         got = type(inpt).__name__
         raise_error(TypeError, f"{owner._get_name()}: image must be a Tensor (..., C, H, W), got {got}")
-    return _subclass.plain(inpt)
+    return subclass.plain(inpt)
 
 
 class _LightlyToSpectrum(OperatorTransform, v2.Transform):
@@ -212,7 +212,7 @@ class _ThroughFloats(containers.Compose):
         if isinstance(inputs[0], PIL.Image.Image):
             return self.to_pil(out)
         # Levels out of range wrap around as NumPy's do, in the conversion of PIL images.
-        return _subclass.plain(out).mul(255).to(torch.int32).to(torch.uint8)
+        return subclass.plain(out).mul(255).to(torch.int32).to(torch.uint8)
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self._in_levels(super()._run_plainly(inputs), inputs)

@@ -12,8 +12,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms import containers
 from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.base import OperatorTransform, like
@@ -87,7 +87,7 @@ class _LightlyMaskedViews(_LightlyViews):
         segments = self.mask_fn(inputs[0])
         if not isinstance(segments, Tensor):
             segments = tv_tensors.Mask(segments)
-        segments = _subclass.plain(segments)
+        segments = subclass.plain(segments)
         mask = (segments[None] if segments.ndim == 2 else segments).as_subclass(tv_tensors.Mask)
         return super()._views((inputs[0], mask), call)
 
@@ -107,7 +107,7 @@ class _LightlyAddGrid(OperatorTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.Mask):
-            return _dispatch.wrap_like(self._segments(_subclass.plain(inpt)), inpt)
+            return _dispatch.wrap_like(self._segments(subclass.plain(inpt)), inpt)
         if isinstance(inpt, tv_tensors.BoundingBoxes):
             return self._boxes(inpt)
         return inpt
@@ -127,7 +127,7 @@ class _LightlyAddGrid(OperatorTransform, v2.Transform):
 
     def _boxes(self, inpt: Any) -> Any:
         height, width = inpt.canvas_size
-        plain = _subclass.plain(inpt)
+        plain = subclass.plain(inpt)
         columns, rows = (
             torch.linspace(0, size, count + 1, dtype=torch.float32, device="cpu")
             for size, count in ((width, self.num_cols), (height, self.num_rows))
@@ -264,7 +264,7 @@ class _LightlyPieces(RandomWithSettings):
         if isinstance(inpt, PIL.Image.Image):
             corners = params.tensor().long().view(-1, 2).tolist()
             return [inpt.crop((left, top, left + side, top + side)) for top, left in corners]
-        image, numbers = _subclass.plain(inpt), as_integers(params.beside(inpt))
+        image, numbers = subclass.plain(inpt), as_integers(params.beside(inpt))
         if params.is_known:
             places = zip(numbers[::2], numbers[1::2], strict=True)
             return [_geometry.crop(image, top, left, side, side) for top, left in places]
@@ -305,7 +305,7 @@ class _LightlyJigsaw(_LightlyViews):
 
     def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
         pieces = enumerate(call(0, inputs), 1)
-        whole = torch.stack([_subclass.plain(call(i, (piece,))) for i, piece in pieces], -4)
+        whole = torch.stack([subclass.plain(call(i, (piece,))) for i, piece in pieces], -4)
         return call(len(self.transforms) - 1, (whole,))
 
 

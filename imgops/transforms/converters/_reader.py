@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from imgops import EncodedImage
-from imgops._torch_private import raise_error, tree_flatten
+from imgops._common.torch_private import raise_error, tree_flatten
 from imgops.transforms import containers, conversion
 from imgops.transforms._core import origin, torchvision_private
 from imgops.transforms._core.base import OperatorTransform

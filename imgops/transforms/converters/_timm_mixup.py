@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import seeding
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter
@@ -112,14 +112,14 @@ class _TimmMixup(RandomTransform, v2.Transform):
         if self.per_sample or sampler.count is not None:
             must = "Mixup: per_sample must be False, because images are mixed with others"
             raise_error(NotImplementedError, f"{must}, got True")
-        batch = _subclass.plain(images)
+        batch = subclass.plain(images)
         if batch.ndim != 4:  # where every value of a sample has the same weights, its shape does not count
             batch = batch.reshape(len(batch), 1, -1, 1)
         params = self._sample_params([batch], sampler)
         assert params is not None
         numbers = params.tensor().reshape(len(batch), _WIDTH)
         mixed = self._mixed(batch, numbers).reshape(images.shape)
-        return _subclass.like(mixed, images), self._labels(labels, numbers, images.dtype)
+        return subclass.like(mixed, images), self._labels(labels, numbers, images.dtype)
 
     def _mixed(self, images: Tensor, numbers: Tensor) -> Tensor:
         numbers = numbers.to(images.device)

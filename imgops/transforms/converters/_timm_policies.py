@@ -14,8 +14,8 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 import imgops
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.origin import is_code_of, known_name
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
@@ -412,7 +412,7 @@ class _TimmRandomErasing(RandomWithSettings):
 
     def _is_drawn_ahead(self, params: Params) -> bool:
         """Return whether the numbers were drawn before the dtype of the image was known."""
-        return params.each or _subclass.in_graph()
+        return params.each or subclass.in_graph()
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         raise_error(TypeError, f"RandomErasing: image must be a Tensor, got {type(inpt).__name__}")

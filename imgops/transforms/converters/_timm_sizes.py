@@ -12,7 +12,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _subclass
+from imgops._operator import subclass
 from imgops.transforms._core import operators, pil_images, seeding
 from imgops.transforms._core.base import ANNOTATIONS
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
@@ -79,7 +79,7 @@ def size_of(inpt: Any) -> tuple[int, int]:
     if isinstance(inpt, ANNOTATIONS):
         return inpt.canvas_size
     height, width = (
-        _subclass.plain(inpt).shape[-2:] if isinstance(inpt, Tensor) else v2.functional.get_size(inpt)
+        subclass.plain(inpt).shape[-2:] if isinstance(inpt, Tensor) else v2.functional.get_size(inpt)
     )
     return height, width
 
@@ -96,7 +96,7 @@ class FixedSize(FixedTransform, v2.Transform):
         raise NotImplementedError
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and _subclass.in_graph():
+        if isinstance(inpt, ANNOTATIONS) and subclass.in_graph():
             return self._annotations(inpt)
         return self.by_torchvision(inpt, params)
 

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torchvision import transforms as v1
 from torchvision.transforms import InterpolationMode, v2
 
-from imgops import _subclass, transforms
+from imgops import transforms
+from imgops._operator import subclass
 from imgops.transforms import conversion
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -255,7 +256,7 @@ class _Video(OperatorTransform, v2.Transform):
         return image.movedim(-3, -4)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return _subclass.plain(inpt).movedim(-3, -4) if _dispatch.is_image(inpt) else inpt
+        return subclass.plain(inpt).movedim(-3, -4) if _dispatch.is_image(inpt) else inpt
 
 
 def _classification(given: Any, reader: Reader) -> list[Any]:

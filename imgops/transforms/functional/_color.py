@@ -15,9 +15,9 @@ from torch.fx.experimental.symbolic_shapes import has_static_value
 from torchvision.transforms.v2 import functional as reference
 
 import imgops
-from imgops import _check
-from imgops._packed import PackedImages
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops.batches.packed import PackedImages
 from imgops.transforms._core.arguments import check_held, integer, integers, is_integral, scalar
 
 
@@ -106,7 +106,7 @@ def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
 def require_one_or_three(op: str, image: Tensor | PackedImages) -> None:
     channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
     if channels not in (1, 3):
-        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {_check.number(channels)}")
+        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {check.number(channels)}")
 
 
 def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
@@ -168,7 +168,7 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     if not has_static_value(count):
         raise_error(TypeError, f"{must}, which a graph knows, got a Tensor")
     if count not in (1, 3):
-        raise_error(ValueError, f"{must}, got {_check.number(count)}")
+        raise_error(ValueError, f"{must}, got {check.number(count)}")
     return imgops.grayscale(image, count)
 
 
@@ -207,7 +207,7 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
     if isinstance(permutation, (list, tuple)) and any(isinstance(p, Tensor) for p in permutation):
         permutation = torch.stack([torch.as_tensor(p, dtype=torch.int64, device="cpu") for p in permutation])
     if len(permutation) != channels or (isinstance(permutation, Tensor) and not is_integral(permutation)):
-        must = f"{op}: permutation must have {_check.number(channels)} integers, one for each channel"
+        must = f"{op}: permutation must have {check.number(channels)} integers, one for each channel"
         got = (
             f"{len(permutation)} of {permutation.dtype}"
             if isinstance(permutation, Tensor)
@@ -219,10 +219,10 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
     else:
         places = [integer(op, "permutation", place) for place in permutation]
         for place in places:
-            if _check.violates(-channels <= place) or _check.violates(place < channels):
-                must = f"permutation must be from {_check.number(-channels)} to {_check.number(channels - 1)}"
-                raise_error(IndexError, f"{op}: {must}, got {_check.number(place)}")
-        order = _check.integers_tensor(op, "permutation", [p + channels if p < 0 else p for p in places])
+            if check.violates(-channels <= place) or check.violates(place < channels):
+                must = f"permutation must be from {check.number(-channels)} to {check.number(channels - 1)}"
+                raise_error(IndexError, f"{op}: {must}, got {check.number(place)}")
+        order = check.integers_tensor(op, "permutation", [p + channels if p < 0 else p for p in places])
     return image.index_select(-3, order.to(image.device, torch.int64, non_blocking=True))
 
 
@@ -263,7 +263,7 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
 
 def require_bits(bits: int | Tensor) -> None:
     if not isinstance(bits, Tensor) and not (isinstance(bits, (int, torch.SymInt)) and 0 <= bits <= 8):
-        raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {_check.shown(bits)}")
+        raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {check.shown(bits)}")
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
@@ -359,7 +359,7 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
     if sigma is None:  # OpenCV has tables of its own for small kernels
         sigma = [0.15 * size + 0.35 for size in sizes]
     elif isinstance(sigma, (list, tuple)) and any(isinstance(value, Tensor) for value in sigma):
-        each = [_check.real("gaussian_blur", "sigma", value).to(torch.float64) for value in sigma]
+        each = [check.real("gaussian_blur", "sigma", value).to(torch.float64) for value in sigma]
         sigma = torch.stack(torch.broadcast_tensors(*each), -1)
     return imgops.gaussian_blur(image, sizes, sigma)
 
@@ -385,18 +385,18 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    if not _check.all_int((i, j, h, w)):
+    if not check.all_int((i, j, h, w)):
         i, j, h, w = (integer("erase", name, value) for name, value in zip("ijhw", (i, j, h, w), strict=True))
     for name, value in (("i", i), ("j", j), ("h", h), ("w", w)):
-        if _check.violates(value >= 0):
-            raise_error(ValueError, f"erase: {name} must be from 0 on, got {_check.number(value)}")
+        if check.violates(value >= 0):
+            raise_error(ValueError, f"erase: {name} must be from 0 on, got {check.number(value)}")
     if not isinstance(v, Tensor):
         check_held("erase", "v", v, image.dtype)
-        v = _check.real("erase", "v", v).to(image.device)
+        v = check.real("erase", "v", v).to(image.device)
     size = (*image.shape[:-2], h, w)
-    if not _check.broadcasts(v.shape, size):
-        must = f"erase: v must have a shape that broadcasts to {_check.written(size)}"
-        raise_error(ValueError, f"{must}, got {_check.written(v.shape)}")
+    if not check.broadcasts(v.shape, size):
+        must = f"erase: v must have a shape that broadcasts to {check.written(size)}"
+        raise_error(ValueError, f"{must}, got {check.written(v.shape)}")
     source = v.to(image.dtype).expand(size)
     return imgops.paste_(image, source, (j, i)) if inplace else imgops.paste(image, source, (j, i))
 
@@ -444,13 +444,13 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
     for name, values in zip(("mean", "std"), numbers, strict=True):
         channels = image.shape[-3] if image.ndim > 2 else 1
         if isinstance(values, (tuple, list)) and len(values) != 1 and channels not in (1, len(values)):
-            must = f"normalize: {name} must have 1 number or {_check.number(channels)}, one for each channel"
+            must = f"normalize: {name} must have 1 number or {check.number(channels)}, one for each channel"
             raise_error(ValueError, f"{must}, got {len(values)}")
     if torch.compiler.is_compiling():  # torchvision's conversion to tensors would fix the numbers
         each = std if isinstance(std, (tuple, list)) else [std]
         if any(not isinstance(value, Tensor) and value == 0 for value in each):
             raise_error(ValueError, "normalize: std must not be 0, got 0")
-        numbers = [_check.real("normalize", "mean and std", values) for values in numbers]
+        numbers = [check.real("normalize", "mean and std", values) for values in numbers]
     return reference.normalize_image(image, *numbers, inplace)
 
 

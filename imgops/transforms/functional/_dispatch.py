@@ -13,14 +13,15 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
-from imgops import _check, _subclass
-from imgops._torch_private import constant_in_graphs, raise_error
+from imgops._common import check
+from imgops._common.torch_private import constant_in_graphs, raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.arguments import integer, integers
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _color, _geometry
 
-plain = _subclass.plain
+plain = subclass.plain
 Video = tv_tensors.Video
 Function = Callable[..., Any]
 
@@ -110,13 +111,13 @@ def _images(name: str) -> Function:
     needs_pixels, needs_channels = name in _NEEDS_PIXELS, name in _NEEDS_CHANNELS
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
-        plain = inpt if type(inpt) is Tensor else _subclass.plain(inpt)
+        plain = inpt if type(inpt) is Tensor else subclass.plain(inpt)
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
-        if plain.ndim < 3 and needs_channels and _subclass.in_graph():  # dynamo shows no IndexError as ours
+        if plain.ndim < 3 and needs_channels and subclass.in_graph():  # dynamo shows no IndexError as ours
             must = f"{name}: image must be (..., C, H, W)"
-            raise_error(ValueError, f"{must}, got shape {_check.written(plain.shape)}")
+            raise_error(ValueError, f"{must}, got shape {check.written(plain.shape)}")
         kernel = work if is_ours else torchvision_private.kernel_of(theirs, Tensor)
         try:
             out = kernel(plain, *args, **keywords)
@@ -170,7 +171,7 @@ def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...
     that only imgops accepts: tensors of numbers.
     """
     values = (*args, *keywords.values())
-    if _subclass.in_graph() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
+    if subclass.in_graph() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
         return
     kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
     kernel(image.clone(), *args, **keywords)  # a copy, because some kernels write in place
@@ -184,7 +185,7 @@ def _masks(name: str) -> Function:
     nearest = "interpolation" in signature.parameters and work is KERNELS[name]
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
-        mask = _subclass.plain(inpt)
+        mask = subclass.plain(inpt)
         args, keywords = _own_forms(args, keywords, mask.ndim < 4)
         if name in _NEEDS_PIXELS and is_empty(mask):
             return torchvision_private.kernel_of(getattr(reference, name), type(inpt))(
@@ -222,7 +223,7 @@ def _own_kernels(name: str) -> dict[type, Function]:
 
 def _cast(inpt: Any, dtype: torch.dtype = torch.float32, scale: bool = False) -> Any:
     """Convert labels and coordinates, which have no range to scale."""
-    return wrap_like(_subclass.plain(inpt).to(dtype), inpt)
+    return wrap_like(subclass.plain(inpt).to(dtype), inpt)
 
 
 def _annotations(name: str, kind: str) -> Function:
@@ -236,13 +237,13 @@ def _annotations(name: str, kind: str) -> Function:
         given = signature.bind(inpt, *args, **keywords).arguments
         given.pop("image")
         if given.get("expand"):  # torchvision's canvas is not the image's
-            angle = given["angle"] if _subclass.in_graph() else _number_of(given["angle"])
+            angle = given["angle"] if subclass.in_graph() else _number_of(given["angle"])
             out, canvas = _geometry.expand_annotations(inpt, angle, given.get("center"))
             return wrap_like(out, inpt, canvas)
-        if name in _MAPS and _subclass.in_graph():
+        if name in _MAPS and subclass.in_graph():
             return wrap_like(_geometry.map_annotations(name, inpt, **given), inpt)
         given = {a: _plain_numbers(name, a, value) for a, value in given.items() if a in known}
-        out = theirs(_subclass.plain(inpt), **given, **{field: getattr(inpt, field) for field in metadata})
+        out = theirs(subclass.plain(inpt), **given, **{field: getattr(inpt, field) for field in metadata})
         out, canvas = out if isinstance(out, tuple) else (out, inpt.canvas_size)
         return wrap_like(out, inpt, canvas)
 
@@ -281,9 +282,9 @@ def _named(cls: type) -> type:
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """Return ``out`` in the class of ``like``, which may be a user's subclass."""
-    if not _subclass.in_graph():
+    if not subclass.in_graph():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
-        return _subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
+        return subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
     if not isinstance(like, tv_tensors.TVTensor):
         return out
     wrapped: Any = out.as_subclass(_named(type(like)))

@@ -17,8 +17,9 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _check, _subclass
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.decomposition._saturate import saturate
 from imgops.transforms._core import annotation_kinds, operators, torchvision_private
 from imgops.transforms._core.arguments import integer, integers, name_of, scalar
@@ -63,7 +64,7 @@ def color_of(fill: Fill) -> Any:
         if len(fill) == 1:
             return fill[0]
         if any(isinstance(value, Tensor) for value in fill):
-            return _check.real("pad", "fill", fill)
+            return check.real("pad", "fill", fill)
     return fill
 
 
@@ -106,7 +107,7 @@ def resize(
 def _is_size(image: Tensor, size: Sequence[int]) -> bool:
     """Return whether an image has a size; torchvision then returns the image itself."""
     sides: list[Any] = [*image.shape[-2:], *size]
-    if _subclass.in_graph() and not all(map(has_static_value, sides)):
+    if subclass.in_graph() and not all(map(has_static_value, sides)):
         return False  # a graph of any size
     return sides[:2] == sides[2:]
 
@@ -122,7 +123,7 @@ def _size_after_resize(height: int, width: int, size: Any, max_size: Any) -> lis
         max_size is None if size is None else is_pair and max_size is not None
     ):
         must = "resize: max_size must be an integer if size is None, and None if size is a height and a width"
-        raise_error(ValueError, f"{must}, got {_check.number(max_size)}")
+        raise_error(ValueError, f"{must}, got {check.number(max_size)}")
     return torchvision_private.size_after_resize((height, width), size, max_size)
 
 
@@ -151,7 +152,7 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
 
 def round_size(size: Any) -> Any:
     """Round a size to a whole one, halves to even as Python does, at least 1."""
-    return torch.sym_max(_check.round_half_even(size), 1)
+    return torch.sym_max(check.round_half_even(size), 1)
 
 
 def resize_labels(
@@ -256,7 +257,7 @@ def center_offset(size: int, wanted: int) -> int:
     """
     more: Any
     less: Any
-    if type(size) is type(wanted) is int and not _subclass.in_graph():
+    if type(size) is type(wanted) is int and not subclass.in_graph():
         more, less = max(size - wanted, 0), max(wanted - size, 0)
         return more // 2 + more % 4 // 3 - less // 2
     more = torch.sym_max(size - wanted, 0)
@@ -285,9 +286,9 @@ def five_crop(image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
 def _corners_and_center(op: str, image: Tensor, size: Sequence[int] | int) -> tuple[Tensor, ...]:
     high, wide = _size_of_crop(op, "size", size)
     height, width = image.shape[-2:]
-    if _check.violates(wide <= width) or _check.violates(high <= height):
-        must = f"{op}: size must be at most {_check.written((height, width))}"
-        raise_error(ValueError, f"{must}, got {_check.written((high, wide))}")
+    if check.violates(wide <= width) or check.violates(high <= height):
+        must = f"{op}: size must be at most {check.written((height, width))}"
+        raise_error(ValueError, f"{must}, got {check.written((high, wide))}")
     corners = [(0, 0), (0, width - wide), (height - high, 0), (height - high, width - wide)]
     return (*(crop(image, top, left, high, wide) for top, left in corners), center_crop(image, (high, wide)))
 
@@ -379,7 +380,7 @@ def crop_boxes(
     """
     name, smooth = _how(interpolation, antialias)
     if not isinstance(boxes, Tensor):
-        boxes = _check.integers_tensor("resized_crop", "box", boxes)
+        boxes = check.integers_tensor("resized_crop", "box", boxes)
     out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
     out = restore_dtype(out, image)
     return operators.as_planar(out) if planar else out
@@ -409,7 +410,7 @@ def pad(
     sides: Any = (integers("pad", "padding", padding, (1, 2, 4)) * 4)[:4]
     left, top, right, bottom = sides
     color = color_of(fill)
-    if padding_mode == "constant" and not _subclass.in_graph() and type(color) in (int, float) and color == 0:
+    if padding_mode == "constant" and not subclass.in_graph() and type(color) in (int, float) and color == 0:
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
     if all(guard_or_false(side >= 0) for side in sides):  # a compiler may not know the sides
         return imgops.pad(image, sides, padding_mode, color)
@@ -509,7 +510,7 @@ def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: 
         if not is_right:
             is_value = isinstance(value, sequence) or (argument == "scale" and isinstance(value, number))
             kind = ValueError if is_value else TypeError
-            raise_error(kind, f"affine: {argument} must be {must}, got {_check.shown(value)}")
+            raise_error(kind, f"affine: {argument} must be {must}, got {check.shown(value)}")
 
 
 def warp(
@@ -563,9 +564,9 @@ def rotate(
             return image.clone() if turns == 0 else image.rot90(turns, (-2, -1))
     if expand and isinstance(angle, Tensor) and angle.numel() != 1:
         must = "rotate: angle must be one number if expand is True"
-        raise_error(ValueError, f"{must}, got shape {_check.written(angle.shape)}")
+        raise_error(ValueError, f"{must}, got shape {check.written(angle.shape)}")
     size = _matrices.expanded_size(angle, center, height, width) if expand else None
-    return turn(image, _check.real("rotate", "angle", angle), interpolation, center, fill, size)
+    return turn(image, check.real("rotate", "angle", angle), interpolation, center, fill, size)
 
 
 def _require_rotation(angle: Any, center: Any) -> None:
@@ -604,7 +605,7 @@ def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) 
     height, width = inpt.canvas_size
     size = tuple(_matrices.expanded_size(angle, center, height, width))
     how = (-angle, ((size[1] - width) / 2, (size[0] - height) / 2), 1.0, (0.0, 0.0), center)
-    values = _subclass.plain(inpt)
+    values = subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.KeyPoints):
         return _map_by_affine("rotate", values, inpt.canvas_size, "keypoints", *how), size
     # Boxes are clamped to the new canvas and not to the one before, as corners and before they are rounded.
@@ -628,16 +629,16 @@ def _map_by_affine(
     shear: Sequence[float] | float,
     center: Sequence[float] | None = None,
 ) -> Tensor:
-    if not _subclass.in_graph():
+    if not subclass.in_graph():
         inpt = annotation_kinds.tv_tensor(values, kind, canvas)
-        return _subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
+        return subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
     _require_affine(angle, translate, scale, shear, center)
     numbers = [angle, *translate, scale, *torchvision_private.two_shears(shear), *(center or ())]
     for value in numbers:
         if isinstance(value, Tensor) and value.ndim:
             must = f"{op}: parameters of boxes and keypoints must be numbers"
-            raise_error(TypeError, f"{must}, got a Tensor of shape {_check.written(value.shape)}")
-    return operators.map_annotations(values, _check.real(op, "angle", numbers), *canvas, "affine", kind)
+            raise_error(TypeError, f"{must}, got a Tensor of shape {check.written(value.shape)}")
+    return operators.map_annotations(values, check.real(op, "angle", numbers), *canvas, "affine", kind)
 
 
 def _map_by_points(
@@ -651,8 +652,8 @@ def _map_by_points(
     _matrices.perspective(startpoints, endpoints, coefficients)  # raises for what it refuses
     numbers: Any = coefficients
     if coefficients is None:
-        numbers = [_check.real("perspective", "startpoints", p) for p in (startpoints, endpoints)]
-    numbers = _check.real("perspective", "coefficients", numbers).flatten()
+        numbers = [check.real("perspective", "startpoints", p) for p in (startpoints, endpoints)]
+    numbers = check.real("perspective", "coefficients", numbers).flatten()
     return operators.map_annotations(values, numbers, *canvas, "perspective", kind)
 
 
@@ -660,7 +661,7 @@ def map_annotations(
     name: str, inpt: Any, interpolation: Any = None, fill: Any = None, expand: bool = False, **given: Any
 ) -> Tensor:
     """Compute "affine", "rotate" or "perspective" of boxes or keypoints in a graph."""
-    values, canvas, kind = _subclass.plain(inpt), inpt.canvas_size, annotation_kinds.kind_of(inpt)
+    values, canvas, kind = subclass.plain(inpt), inpt.canvas_size, annotation_kinds.kind_of(inpt)
     if name == "perspective":
         return _map_by_points(values, canvas, kind, **given)
     if name == "rotate":
@@ -744,9 +745,9 @@ def elastic(
     samples, batch = displacement.shape[:-3], image.shape[:-3]
     one_each = len(samples) == len(batch) and all(n in (1, m) for n, m in zip(samples, batch, strict=True))
     if displacement.shape[-3:] != (height, width, 2) or not samples or not (samples == (1,) or one_each):
-        whole = _check.written((1, height, width, 2))
-        must = f"displacement must be {whole} or one for each sample of {_check.written(batch)}"
-        raise_error(ValueError, f"elastic: {must}, got {_check.written(displacement.shape)}")
+        whole = check.written((1, height, width, 2))
+        must = f"displacement must be {whole} or one for each sample of {check.written(batch)}"
+        raise_error(ValueError, f"elastic: {must}, got {check.written(displacement.shape)}")
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
     name = _interpolation_name("elastic", interpolation)
@@ -760,7 +761,7 @@ def elastic(
 def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:
     if video.ndim < 4 or (video.shape[-4] == 0 and num_samples):
         must = f"{name_of(owner)}: video must be (..., T, C, H, W) with at least one frame"
-        raise_error(ValueError, f"{must}, got shape {_check.written(video.shape)}")
+        raise_error(ValueError, f"{must}, got shape {check.written(video.shape)}")
 
 
 def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
@@ -784,8 +785,8 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     if isinstance(num_samples, bool):
         raise_error(TypeError, f"{must}, got {num_samples}")
     count = integer(name, "num_samples", num_samples)
-    if _check.violates(count >= 0):
-        raise_error(ValueError, f"{must}, got {_check.number(count)}")
+    if check.violates(count >= 0):
+        raise_error(ValueError, f"{must}, got {check.number(count)}")
     require_frames(name, video, count)
     steps = torch.arange(count, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
     last: Any = torch.sym_max(count - 1, 1)

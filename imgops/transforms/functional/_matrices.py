@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import has_static_value
 
-from imgops import _check
-from imgops._registry import operator
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator.declare import operator
 
 
 def affine(
@@ -35,7 +35,7 @@ def affine(
         x, y = map(_double, middle) if in_graph else middle
         return _stack_rows(_affine_rows(torch, map(_double, values), x, y))
     if in_graph:
-        return _affine_of_numbers(_check.graph_tensor((*values, *middle)))
+        return _affine_of_numbers(check.graph_tensor((*values, *middle)))
     return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
 
 
@@ -43,7 +43,7 @@ def _double(value: float | Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value.to(torch.float64)
     in_graph = torch.compiler.is_compiling()
-    return _check.graph_tensor(value) if in_graph else torch.tensor(value, dtype=torch.float64, device="cpu")
+    return check.graph_tensor(value) if in_graph else torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def _affine_rows(m: Any, values: Iterable[Any], x: Any, y: Any) -> tuple[tuple[Any, ...], ...]:
@@ -135,13 +135,13 @@ def expanded_size(
     if is_known:
         middle = None if center is None else tuple(map(float, center))
         return size_after_rotation(float(angle), middle, height, width)
-    values = _check.real("rotate", "angle and center", [_double(value).reshape(()) for value in numbers])
+    values = check.real("rotate", "angle and center", [_double(value).reshape(()) for value in numbers])
     return _size_of_numbers(values.detach(), height, width).tolist()
 
 
 def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
     """Return a ``(..., 2, 3)`` matrix followed by a shift in pixels."""
-    return torch.cat([matrix[..., :2], matrix[..., 2:] + _check.real("rotate", "shift", (x, y))[:, None]], -1)
+    return torch.cat([matrix[..., :2], matrix[..., 2:] + check.real("rotate", "shift", (x, y))[:, None]], -1)
 
 
 def displacement_map(displacement: Tensor, height: int, width: int) -> Tensor:
@@ -162,10 +162,10 @@ def perspective(
         if startpoints is not None and endpoints is not None:
             must = "perspective: coefficients must be None if startpoints and endpoints are given"
             raise_error(ValueError, f"{must}, got {len(coefficients)}")
-        numbers = _check.real("perspective", "coefficients", coefficients).to(torch.float64)
+        numbers = check.real("perspective", "coefficients", coefficients).to(torch.float64)
         if numbers.shape[-1:] != (8,):
             must = "perspective: coefficients must be 8 numbers, or those of each sample"
-            raise_error(ValueError, f"{must}, got shape {_check.written(numbers.shape)}")
+            raise_error(ValueError, f"{must}, got shape {check.written(numbers.shape)}")
         if torch.compiler.is_compiling() or isinstance(coefficients, Tensor) or numbers.requires_grad:
             return _forward(numbers.unbind(-1))
         return _forward(list(coefficients))  # faster with Python's numbers
@@ -179,10 +179,10 @@ def perspective(
 
 
 def _points(name: str, points: Sequence[Sequence[int]] | Tensor) -> Tensor:
-    corners = _check.real("perspective", name, points).to("cpu", torch.float64)
+    corners = check.real("perspective", name, points).to("cpu", torch.float64)
     if corners.shape[-2:] != (4, 2):
         must = f"perspective: {name} must be 4 points (x, y), or those of each sample"
-        raise_error(ValueError, f"{must}, got shape {_check.written(corners.shape)}")
+        raise_error(ValueError, f"{must}, got shape {check.written(corners.shape)}")
     return corners
 
 

@@ -12,7 +12,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import EncodedImage, EncodedImages, _subclass
+from imgops import EncodedImage, EncodedImages
+from imgops._operator import subclass
 from imgops.transforms._core import encoded, operators, pil_images, rotated_boxes
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import (
@@ -69,7 +70,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _middles(self, images: Any) -> Tensor:
         """Crop the middle of images of different sizes, which must all be as large as the crop."""
         size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
-        if not _subclass.in_graph() and (images.sizes < size).any():
+        if not subclass.in_graph() and (images.sizes < size).any():
             least = tuple(images.sizes.amin(0).tolist())
             must = "CenterCrop: images of different sizes must be at least as large as the crop"
             raise ValueError(f"{must} {tuple(self.size)}, got sides from {least} on")
@@ -366,7 +367,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         )
         if not is_angled or not values or inpt.clamping_mode != "soft":
             return super().by_torchvision(inpt, values)
-        plain, size = _subclass.plain(inpt), (values["height"], values["width"])
+        plain, size = subclass.plain(inpt), (values["height"], values["width"])
         moved = rotated_boxes.crop(plain, inpt.format, values["top"], values["left"], *size)
         kept = values["is_within_crop_area"].reshape(-1, 1)
         boxes = _geometry.restore_dtype(torch.where(kept, moved, 0), plain).reshape(plain.shape)
@@ -381,7 +382,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         self._refuse_a_batch(inputs, sampler)
         _, _, height, width = self.shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
-        count = 4 + _subclass.plain(boxes).shape[0]
+        count = 4 + subclass.plain(boxes).shape[0]
         return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
 
     def neutral_beside(self, count: int, height: int, width: int) -> list[float]:
@@ -416,5 +417,5 @@ def _without_angle(inpt: Any) -> Any:
         inpt.format
     ):
         return inpt
-    around = rotated_boxes.upright(rotated_boxes.polygons_of(_subclass.plain(inpt), inpt.format))
+    around = rotated_boxes.upright(rotated_boxes.polygons_of(subclass.plain(inpt), inpt.format))
     return tv_tensors.BoundingBoxes(around, format="XYXY", canvas_size=inpt.canvas_size)

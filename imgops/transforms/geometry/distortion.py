@@ -14,8 +14,9 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _check, _subclass
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import programs
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
@@ -155,7 +156,7 @@ class _Distortion(ProbabilisticTransform):
         arguments["interpolation"] = one_of(
             self, "interpolation", getattr(interpolation, "value", interpolation), _INTERPOLATIONS
         )
-        arguments["padding_mode"] = one_of(self, "padding_mode", _check.padding_mode(padding_mode), _PADDING)
+        arguments["padding_mode"] = one_of(self, "padding_mode", check.padding_mode(padding_mode), _PADDING)
         arguments["fill"] = fill_values(self, "fill", fill)
         super().__init__(p, per_sample, generator, **arguments)
 
@@ -163,7 +164,7 @@ class _Distortion(ProbabilisticTransform):
         return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map at the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if _subclass.in_graph():
+        if subclass.in_graph():
             return super()._run(inputs, sampler)
         _maps.calls += 1
         try:
@@ -365,7 +366,7 @@ class RandomGridDistortion(_Distortion):
             must = f"image must have at least num_steps ({self.num_steps}) rows and columns"
             raise_error(
                 ValueError,
-                f"{type(self).__name__}: {must}, got {_check.number(height)} x {_check.number(width)}",
+                f"{type(self).__name__}: {must}, got {check.number(height)} x {check.number(width)}",
             )
         how = {"normalize": self.normalize, "dtype": dtype}
         return imgops.grid_distortion_map(steps_x, steps_y, (height, width), **how)

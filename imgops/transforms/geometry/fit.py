@@ -11,7 +11,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _check, _subclass
+from imgops._common import check
+from imgops._operator import subclass
 from imgops.transforms._core import pil_images, torchvision_private
 from imgops.transforms._core.arguments import (
     fill_values,
@@ -51,9 +52,9 @@ def _set_fill(transform: Any, fill: Any) -> None:
         f"{type(transform).__name__}: fill must be a number, a sequence of numbers, None, or a dict of these"
     )
     if isinstance(fill, dict):
-        fill = {kind: _check.plain(value) for kind, value in fill.items()}
+        fill = {kind: check.plain(value) for kind, value in fill.items()}
     else:
-        fill = _check.plain(fill)
+        fill = check.plain(fill)
     classes = fill if isinstance(fill, dict) else {"others": fill}
     for kind, value in classes.items():
         if kind != "others" and not isinstance(kind, type):
@@ -88,7 +89,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
         if not (height and width):
             must, got = (
                 "image must have at least one pixel",
-                f"{_check.number(height)} x {_check.number(width)}",
+                f"{check.number(height)} x {check.number(width)}",
             )
             raise ValueError(f"{type(self).__name__}: {must}, got {got}")
 
@@ -103,7 +104,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
         formulas of their sizes make an export several times slower.
         """
         is_image = isinstance(inpt, torch.Tensor) and not isinstance(inpt, ANNOTATIONS)
-        image = _subclass.plain(inpt) if is_image else inpt  # dynamo cannot read the shape of a tv_tensor
+        image = subclass.plain(inpt) if is_image else inpt  # dynamo cannot read the shape of a tv_tensor
         if not is_image or image.ndim < 3:
             return self.call_kernel(v2.functional.pad, inpt, padding=padding, fill=fill, padding_mode=mode)
         out = imgops.pad(image, tuple(padding), mode, _geometry.color_of(fill))
@@ -111,12 +112,12 @@ class _FitTransform(OperatorTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS):
-            if _subclass.in_graph():
+            if subclass.in_graph():
                 return self._annotations(inpt)
             return self._fit(inpt, *inpt.canvas_size)
         require_planes(self, inpt)
         if isinstance(inpt, torch.Tensor):  # dynamo cannot read the shape of a tv_tensor
-            height, width = _subclass.plain(inpt).shape[-2:]
+            height, width = subclass.plain(inpt).shape[-2:]
         else:
             height, width = v2.functional.get_size(inpt)
         return self._fit(inpt, height, width)

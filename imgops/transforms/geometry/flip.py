@@ -10,8 +10,8 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _subclass
-from imgops._torch_private import raise_error
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import operators, rotated_boxes
 from imgops.transforms._core.left_right import SWAPS, Mirror
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
@@ -186,7 +186,7 @@ class _Turn(ProbabilisticTransform):
         if out is inpt or not hasattr(inpt, "canvas_size"):
             return out
         canvas = self._canvas(Params(inpt.canvas_size, self.pack(values, 0, 0), self))
-        return _dispatch.wrap_like(_subclass.plain(out), inpt, canvas)
+        return _dispatch.wrap_like(subclass.plain(out), inpt, canvas)
 
 
 class RandomRotate90(_Turn):

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops._packed import PackedImages
+from imgops.batches.packed import PackedImages
 from imgops.transforms._core import pil_images, torchvision_private
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
 from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform

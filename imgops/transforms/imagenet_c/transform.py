@@ -10,7 +10,9 @@ import PIL.Image
 import torch
 from torch import Tensor
 
-from imgops import EncodedImage, _check, _subclass
+from imgops import EncodedImage
+from imgops._common import check
+from imgops._operator import subclass
 from imgops.transforms._core.arguments import one_number, one_of, require_rgb
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, as_reals, from_seed, seed
@@ -158,13 +160,13 @@ def _pictures(pictures: Any) -> list[Tensor]:
     must = "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]"
     known = isinstance(pictures, (list, tuple)) and all(isinstance(x, Tensor) for x in pictures)
     if not known:
-        raise TypeError(f"{must}, got {_check.shown(pictures)}")
+        raise TypeError(f"{must}, got {check.shown(pictures)}")
     if not pictures or not all(x.ndim == 3 and x.shape[0] == 3 and x.numel() for x in pictures):
         raise ValueError(f"{must}, got {[tuple(x.shape) for x in pictures]}")
     dtypes = {x.dtype for x in pictures}
     if len(dtypes) > 1 or not (pictures[0].dtype == torch.uint8 or pictures[0].dtype.is_floating_point):
         raise TypeError(f"{must}, got {[x.dtype for x in pictures]}")
-    images = [_subclass.plain(x).detach().cpu() for x in pictures]
+    images = [subclass.plain(x).detach().cpu() for x in pictures]
     for image in images:
         if image.dtype != torch.uint8 and not bool(((image >= 0) & (image <= 1)).all()):
             low, high = (float(end) for end in image.aminmax())
@@ -265,4 +267,4 @@ def _each(name: str, values: Any, kind: type) -> tuple[Any, ...]:
     if isinstance(values, Iterable):
         return tuple(values)
     must = f"corruptions: {name} must be {'a name' if kind is str else 'an integer'} or several"
-    raise TypeError(f"{must}, got {_check.shown(values)}")
+    raise TypeError(f"{must}, got {check.shown(values)}")

@@ -9,8 +9,9 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 
 import imgops
-from imgops import _check, _subclass
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import WIDEST, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Params
@@ -108,9 +109,9 @@ class CopyPaste(_Join):
         height, width = first.pixels.shape[-2:]
         size = height, width
         left = ~is_taken[:, None, None]
-        over = _zero_where(left, _resize_labels(_subclass.plain(second.flat[places[1]]), size))
+        over = _zero_where(left, _resize_labels(subclass.plain(second.flat[places[1]]), size))
         hidden = is_object(over).any(0, keepdim=True)
-        before = _subclass.plain(first.flat[places[0]])
+        before = subclass.plain(first.flat[places[0]])
         under = _zero_where(hidden, before)
         out = []
         for at, value in enumerate(first.flat):
@@ -128,7 +129,7 @@ class CopyPaste(_Join):
                     _dispatch.wrap_like(self._mask_of(at, first, second, hidden[0], left, size), value)
                 )
             elif first.is_per_box(at) and second.is_per_box(at):
-                rows = join_rows("CopyPaste", [_subclass.plain(value), _on_size(second.flat[at], size)])
+                rows = join_rows("CopyPaste", [subclass.plain(value), _on_size(second.flat[at], size)])
                 out.append(_dispatch.wrap_like(rows, value))
             else:
                 out.append(value)
@@ -138,15 +139,15 @@ class CopyPaste(_Join):
         self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
     ) -> Tensor:
         """Join a mask of instances like the first one, or put the objects' pixels into any other mask."""
-        mine = _subclass.plain(first.flat[at])
-        other = _resize_labels(_subclass.plain(second.flat[at]), size)
+        mine = subclass.plain(first.flat[at])
+        other = _resize_labels(subclass.plain(second.flat[at]), size)
         if first.is_per_box(at) and second.is_per_box(at):
             return torch.cat([_zero_where(hidden, mine), _zero_where(left, other)])
         if mine.shape[:-2] != other.shape[:-2]:
             must = "CopyPaste: masks that are not of instances must have as many planes in both samples"
             raise_error(
                 ValueError,
-                f"{must}, got {_check.written(mine.shape[:-2])} and {_check.written(other.shape[:-2])}",
+                f"{must}, got {check.written(mine.shape[:-2])} and {check.written(other.shape[:-2])}",
             )
         return torch.where(hidden, other.to(mine.dtype), mine)
 
@@ -172,7 +173,7 @@ def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
 
 def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
     """Return a tensor with a row for each box; keypoints are scaled like the image that is resized."""
-    plain = _subclass.plain(value)
+    plain = subclass.plain(value)
     if not isinstance(value, POINTS):
         return plain
     return _geometry.restore_dtype(_scale(plain, value.canvas_size, size), plain)
@@ -188,11 +189,11 @@ def _boxes_of(
     value: Any, other: Any, under: Tensor, over: Tensor, is_cut: Tensor, size: tuple[int, int]
 ) -> Tensor:
     """Return the corners of both samples' boxes: those that are cut shrink, those of the second are tight."""
-    boxes = corners_of(_subclass.plain(value), value.format)
+    boxes = corners_of(subclass.plain(value), value.format)
     left = cut_to_masks(boxes, under, is_cut)
     if boxes.ndim == 2:
         return torch.cat([left, around(over).to(boxes.dtype)])
-    others = _scale(corners_of(_subclass.plain(other), other.format), other.canvas_size, size)
+    others = _scale(corners_of(subclass.plain(other), other.format), other.canvas_size, size)
     return torch.cat([left, around_along(over, rotated_boxes.axes(others))])
 
 

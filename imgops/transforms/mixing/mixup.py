@@ -9,8 +9,9 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops import _check, _subclass
-from imgops._torch_private import raise_error
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
 from imgops.transforms._core.parameters import Numbers, Parameter, as_integers
@@ -33,7 +34,7 @@ class _Mix(RandomTransform):
     _own_sampler: ParameterSampler | None = None
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if _subclass.in_graph():  # a compiler cannot make the object below
+        if subclass.in_graph():  # a compiler cannot make the object below
             self._own_sampler = sampler
             out = self.forward(*inputs)
             self._own_sampler = None
@@ -78,7 +79,7 @@ class _Mix(RandomTransform):
         name = type(self).__name__
         if indices.dtype != torch.int64:
             must = f"{name}: labels must be int64 (N,), the indices of classes, or shares (N, num_classes)"
-            raise_error(TypeError, f"{must}, got {indices.dtype} of shape {_check.written(indices.shape)}")
+            raise_error(TypeError, f"{must}, got {indices.dtype} of shape {check.written(indices.shape)}")
         try:
             return torch.nn.functional.one_hot(indices, num_classes)
         except RuntimeError:
@@ -92,7 +93,7 @@ class _Mix(RandomTransform):
         if not _dispatch.is_image(inpt):
             return inpt
         torchvision_private.check_batch(self, inpt, params["batch_size"])
-        return _dispatch.wrap_like(self._mix_images(_subclass.plain(inpt), params), inpt)
+        return _dispatch.wrap_like(self._mix_images(subclass.plain(inpt), params), inpt)
 
     def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         raise NotImplementedError

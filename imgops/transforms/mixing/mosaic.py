@@ -12,14 +12,15 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
-from imgops import _check, _subclass
-from imgops._torch_private import (
+from imgops._common import check
+from imgops._common.torch_private import (
     can_bypass_dispatcher,
     is_plain,
     raise_error,
     tree_flatten,
     tree_unflatten,
 )
+from imgops._operator import subclass
 from imgops.transforms._core import encoded, left_right, operators, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
@@ -87,11 +88,11 @@ class _Join(ProbabilisticTransform):
                     continue
                 must = f"{type(self).__name__}: labels must be a tensor with one for each box"
                 got = (
-                    f"shape {_check.written(value.shape)}"
+                    f"shape {check.written(value.shape)}"
                     if isinstance(value, Tensor)
                     else type(value).__name__
                 )
-                raise_error(ValueError, f"{must}, got {got} and {_check.number(boxes.shape[0])} boxes")
+                raise_error(ValueError, f"{must}, got {got} and {check.number(boxes.shape[0])} boxes")
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
@@ -124,18 +125,18 @@ class Sample:
             raise_error(ValueError, f"{owner}: samples must have an image (a tensor), got none")
         self.image = image
         boxes = next((x for x in flat if isinstance(x, BOXES)), None)
-        self.boxes = None if boxes is None else _subclass.plain(boxes)
+        self.boxes = None if boxes is None else subclass.plain(boxes)
 
     @property
     def pixels(self) -> Tensor:
-        return _subclass.plain(self.flat[self.image])
+        return subclass.plain(self.flat[self.image])
 
     def is_per_box(self, place: int) -> bool:
         """Return whether a tensor has a row for each box, like labels, areas and instance masks."""
         value = self.flat[place]
         if self.boxes is None or place == self.image or not isinstance(value, Tensor):
             return False
-        plain = _subclass.plain(value)
+        plain = subclass.plain(value)
         if isinstance(value, MASKS) and plain.ndim < 3:
             return False
         return plain.ndim > 0 and plain.shape[0] == self.boxes.shape[0]
@@ -144,15 +145,15 @@ class Sample:
         """Return whether a tensor has the flags of keypoints, ``(K)`` or ``(K, 1)``."""
         if place not in self.flags or not isinstance(self.flat[place], Tensor):
             return False
-        own = tuple(_subclass.plain(self.flat[place]).shape)
-        points = [tuple(_subclass.plain(x).shape[:-1]) for x in self.flat if isinstance(x, POINTS)]
+        own = tuple(subclass.plain(self.flat[place]).shape)
+        points = [tuple(subclass.plain(x).shape[:-1]) for x in self.flat if isinstance(x, POINTS)]
         return own in points or (own[-1:] == (1,) and own[:-1] in points)
 
 
 def join_rows(owner: str, parts: Sequence[Tensor]) -> Tensor:
     """Join tensors that have a row for each box or point."""
     if any(part.shape[1:] != parts[0].shape[1:] for part in parts):
-        shapes = ", ".join(_check.written(part.shape) for part in parts)
+        shapes = ", ".join(check.written(part.shape) for part in parts)
         raise_error(ValueError, f"{owner}: samples must have rows of one shape, got [{shapes}]")
     return torch.cat(list(parts))
 
@@ -175,7 +176,7 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
     elif like.format is not tv_tensors.BoundingBoxFormat.XYXY:
         how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
         out = v2.functional.convert_bounding_box_format(corners, *how)
-    dtype = _subclass.plain(like).dtype
+    dtype = subclass.plain(like).dtype
     return _dispatch.wrap_like((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
 
 
@@ -188,7 +189,7 @@ def _instance_masks(samples: list[Sample]) -> int | None:
     """Return the place of masks ``(n, H, W)`` with one mask for each box, if all samples have them."""
     for at, value in enumerate(samples[0].flat):
         if isinstance(value, MASKS) and all(
-            s.is_per_box(at) and _subclass.plain(s.flat[at]).ndim == 3 for s in samples
+            s.is_per_box(at) and subclass.plain(s.flat[at]).ndim == 3 for s in samples
         ):
             return at
     return None
@@ -298,10 +299,10 @@ class Mosaic(_Join):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        grid = _check.plain(grid)
+        grid = check.plain(grid)
         if type(grid) is not int or grid not in (2, 3):
             raise_error(
-                ValueError, f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {_check.shown(grid)}"
+                ValueError, f"Mosaic: grid must be 2 (four samples) or 3 (nine), got {check.shown(grid)}"
             )
         self._samples = grid**2
         arguments = {"size": size_of(self, "size", size), "grid": grid}
@@ -327,7 +328,7 @@ class Mosaic(_Join):
         return int(y * self.size[0]), int(x * self.size[1])
 
     def _middle(self, params: Params) -> tuple[int, int]:
-        if _subclass.in_graph():
+        if subclass.in_graph():
             shape = operators.sizes(params.numbers, *params.canvas, (0, 0), self._description).shape
             return shape[0], shape[1]
         y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
@@ -346,7 +347,7 @@ class Mosaic(_Join):
             if _dispatch.is_empty(sample.pixels):
                 must, got = (
                     "image must have at least one pixel",
-                    f"shape {_check.written(sample.pixels.shape)}",
+                    f"shape {check.written(sample.pixels.shape)}",
                 )
                 raise_error(ValueError, f"Mosaic: {must}, got {got}")
             high, wide = self._size_of(height, width)
@@ -356,7 +357,7 @@ class Mosaic(_Join):
         flat = samples[0].flat
         out = {i: self._part(i, samples, places) for i, x in enumerate(flat) if not isinstance(x, BOXES)}
         masks = _instance_masks(samples)
-        joined = None if masks is None else is_object(_subclass.plain(out[masks]))
+        joined = None if masks is None else is_object(subclass.plain(out[masks]))
         for i, x in enumerate(flat):
             if isinstance(x, BOXES):
                 out[i] = self._boxes(i, samples, places, masks, joined)
@@ -376,7 +377,7 @@ class Mosaic(_Join):
         corners = torch.cat([clipped for _, clipped in moved])
         if joined is not None and masks is not None and all(s.is_per_box(at) for s in samples):
             is_cut = torch.cat([(clipped != whole).flatten(1).any(-1) for whole, clipped in moved])
-            has_mask = [is_object(_subclass.plain(s.flat[masks])).flatten(1).any(-1) for s in samples]
+            has_mask = [is_object(subclass.plain(s.flat[masks])).flatten(1).any(-1) for s in samples]
             corners = cut_to_masks(corners, joined, is_cut & torch.cat(has_mask))
         return boxes_like(corners, boxes[0], self.size)
 
@@ -392,20 +393,20 @@ class Mosaic(_Join):
             raise_error(TypeError, f"Mosaic: {what} must have one dtype, got {first.dtype} and {other.dtype}")
         if first.shape[:-2] != other.shape[:-2]:
             must = f"{what} must have the same dimensions before their height and width"
-            got = f"{_check.written(first.shape)} and {_check.written(other.shape)}"
+            got = f"{check.written(first.shape)} and {check.written(other.shape)}"
             raise_error(ValueError, f"Mosaic: {must}, got {got}")
 
     def _part(self, at: int, samples: list[Sample], places: list[tuple[int, int, int, int]]) -> Any:
         first = samples[0].flat[at]
         values = [s.flat[at] for s in samples]
         if at == samples[0].image:
-            return _dispatch.wrap_like(self._paste_all([_subclass.plain(v) for v in values], places), first)
+            return _dispatch.wrap_like(self._paste_all([subclass.plain(v) for v in values], places), first)
         if isinstance(first, POINTS):
             points = [self._move_points(v, *p) for v, p in zip(values, places, strict=True)]
             return _dispatch.wrap_like(join_rows("Mosaic", points), first, self.size)
         is_per_box = all(s.is_per_box(at) or s.is_per_point(at) for s in samples)
         if isinstance(first, MASKS):
-            masks = [_subclass.plain(v) for v in values]
+            masks = [subclass.plain(v) for v in values]
             if not is_per_box:
                 for mask in masks[1:]:
                     self._check_alike(masks[0], mask, "masks")
@@ -413,7 +414,7 @@ class Mosaic(_Join):
             whole = [self._paste_all([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
             return _dispatch.wrap_like(join_rows("Mosaic", whole), first)
         if is_per_box:
-            return _dispatch.wrap_like(join_rows("Mosaic", [_subclass.plain(v) for v in values]), first)
+            return _dispatch.wrap_like(join_rows("Mosaic", [subclass.plain(v) for v in values]), first)
         return first
 
     def _paste_all(
@@ -454,7 +455,7 @@ class Mosaic(_Join):
         if interleaved:
             shape = (*shape[:-3], *shape[-2:], shape[-3])
         if not isinstance(fill, (int, float)) and len(fill) not in (1, first.shape[-3]):
-            must = f"Mosaic: fill must have 1 value or {_check.number(first.shape[-3])}, one for each channel"
+            must = f"Mosaic: fill must have 1 value or {check.number(first.shape[-3])}, one for each channel"
             raise_error(ValueError, f"{must}, got {len(fill)}")
         check_held(self, "fill", fill, first.dtype)
         if isinstance(fill, (int, float)):
@@ -467,7 +468,7 @@ class Mosaic(_Join):
     def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> tuple[Tensor, Tensor]:
         """Return the corners of an image's boxes in the mosaic, and clipped to what is seen of the image."""
         height, width = boxes.canvas_size
-        corners = corners_of(_subclass.plain(boxes), boxes.format)
+        corners = corners_of(subclass.plain(boxes), boxes.format)
         points = corners.reshape(-1, 2)
         scale, offset = _vector((wide / width, high / height), points), _vector((left, top), points)
         moved = (points * scale + offset).reshape(corners.shape)
@@ -480,14 +481,14 @@ class Mosaic(_Join):
 
     def _move_points(self, points: Any, left: int, top: int, wide: int, high: int) -> Tensor:
         height, width = points.canvas_size
-        plain = _subclass.plain(points)
+        plain = subclass.plain(points)
         x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top
         return _geometry.restore_dtype(torch.stack([x, y], -1), plain)
 
 
 def _vector(values: Sequence[Any], like: Tensor) -> Tensor:
     """Return numbers as a tensor, including numbers that a compiler does not know."""
-    if not _subclass.in_graph():
+    if not subclass.in_graph():
         return like.new_tensor(values)
     how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
     return torch.stack([torch.full((), value, **how) for value in values])

@@ -12,7 +12,8 @@ from typing import Any
 import cv2
 import torch
 
-from imgops import _operators, _slow_path
+from imgops._common import compare
+from imgops._operator import record
 from imgops.kernels import cuda, devices
 from imgops.kernels.cpu import _libjpeg, native
 
@@ -61,7 +62,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         "CUDA": _cuda(),
         "compared with the installed library": compared,
         "through the host on CUDA": {
-            name: o.host for name, o in _operators.operators().items() if not devices.stays_on_device(o)
+            name: o.host for name, o in record.operators().items() if not devices.stays_on_device(o)
         },
         "slow paths": list(_slow_paths(compared)),
     }
@@ -132,7 +133,7 @@ def _comparisons() -> dict[str, str]:
     built = {"libjpeg-turbo": _libjpeg.module is not None}
     return {
         name: f"the pixels of {library}" if same() else f"others: {library} is called itself"
-        for name, (library, same) in sorted(_slow_path.comparisons.items())
+        for name, (library, same) in sorted(compare.comparisons.items())
         if built.get(name, native.module is not None)
     }
 

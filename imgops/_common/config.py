@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+__all__ = ["Crop", "DecodeImage", "EncodeImage", "Pad", "Paste", "Resize"]
+
 
 @dataclass(frozen=True)
 class Crop:

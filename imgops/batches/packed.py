@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from copy import copy
-from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from imgops import _check, _layout, _subclass, _torch_private
+from imgops._common import check, layout, packing, torch_private
+from imgops._operator import subclass
+from imgops._operator.record import Operator, table
+from imgops.batches import operators
 
 
 class PackedImages:
@@ -58,18 +60,9 @@ class PackedImages:
 
     Notes
     -----
-    These functions return a batch:
-    ``crop``, ``fit``, ``resize``, ``resized_crop``, ``warp_affine``, ``warp_perspective``.
-    These return packed images:
-    ``adaptive_threshold``, ``adjust_brightness``, ``adjust_contrast``, ``adjust_gamma``, ``adjust_hue``,
-    ``adjust_saturation``, ``adjust_sharpness``, ``autocontrast``, ``bilateral_filter``, ``box_blur``,
-    ``canny``, ``clahe``, ``color_matrix``, ``color_sequence``, ``component_labels``, ``contain``,
-    ``cover``, ``cvt_color``, ``dilate``, ``distance_transform``, ``downscale``, ``equalize``, ``erode``,
-    ``filter2d``, ``flip``, ``gaussian_blur``, ``grayscale``, ``hit_or_miss``, ``invert``, ``jpeg``,
-    ``laplacian``, ``lut``, ``median_blur``, ``posterize``, ``scharr``, ``sobel``, ``solarize``,
-    ``threshold``, ``unsharp_mask``, ``webp``.
-    ``contain`` and ``cover`` give each image a size of its own, outside of graphs. The operators have no
-    batching rule: :func:`torch.vmap` raises.
+    The table of operators tells which of them take packed images; ``contain``, ``cover``, ``fit``, ``flip``
+    and ``invert`` do, too. ``contain`` and ``cover`` give each image a size of its own, outside of graphs.
+    The operators have no batching rule: :func:`torch.vmap` raises.
 
     Examples
     --------
@@ -94,19 +87,24 @@ class PackedImages:
 
     def __init__(self, data: Tensor, sizes: Tensor, num_channels: int = 3, interleaved: bool = False) -> None:
         for name, value in (("data", data), ("sizes", sizes)):
-            _check.tensor("PackedImages", name, value)
-        channels = _check.integer("PackedImages", "num_channels must be an integer", num_channels)
+            check.tensor("PackedImages", name, value)
+        channels = check.integer("PackedImages", "num_channels must be an integer", num_channels)
         self.data, self.sizes, self.num_channels = data, sizes, channels
-        self.interleaved = _check.switch("PackedImages", "interleaved", interleaved)
-        require_sizes("PackedImages", sizes)
-        register_operators()
+        self.interleaved = check.switch("PackedImages", "interleaved", interleaved)
+        packing.require_sizes("PackedImages", sizes)
+        operators.register()
         if channels < 1:
-            _check.fail(ValueError, "PackedImages", "num_channels must be at least 1", channels)
+            check.fail(ValueError, "PackedImages", "num_channels must be at least 1", channels)
         if sizes.device.type != "cpu":
-            _check.fail(ValueError, "PackedImages", "sizes must be on the CPU", sizes.device)
+            check.fail(ValueError, "PackedImages", "sizes must be on the CPU", sizes.device)
         self.offsets = _offsets(sizes, channels)
-        if _torch_private.is_eager():  # elsewhere the operators check
-            require_fit("PackedImages", data, sizes, self.offsets, channels)
+        if torch_private.is_eager():  # elsewhere the operators check
+            packing.require_fit("PackedImages", data, sizes, self.offsets, channels)
+
+    @staticmethod
+    def __imgops_operator__(operator: Operator, args: Sequence[Any]) -> Any:
+        """Call an operator whose first argument is packed images."""
+        return operators.call(operator, args)
 
     @staticmethod
     def of(images: Sequence[Tensor], interleaved: bool | None = None) -> PackedImages:
@@ -115,30 +113,30 @@ class PackedImages:
         ``interleaved`` is the memory format; by default that of the first image. Gradients go back to each
         image.
         """
-        if isinstance(images, PackedImages) or not _check.is_sequence(images) or len(images) == 0:
+        if isinstance(images, PackedImages) or not check.is_sequence(images) or len(images) == 0:
             must = "images must be a sequence of one or more Tensors"
-            is_list = not isinstance(images, PackedImages) and _check.is_sequence(images)
+            is_list = not isinstance(images, PackedImages) and check.is_sequence(images)
             got = "none" if is_list else type(images).__name__
-            _check.fail(ValueError, "PackedImages.of", must, got)
+            check.fail(ValueError, "PackedImages.of", must, got)
         for image in images:
             if not isinstance(image, Tensor):
                 must = "images must be a sequence of Tensors"
-                _check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
-            if not _subclass.shows_image(image):
+                check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
+            if not subclass.shows_image(image):
                 must = "images must be Tensors or Images"
-                _check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
+                check.fail(TypeError, "PackedImages.of", must, f"one of {type(image).__name__}")
             if image.ndim != 3:
                 must = "each image must have 3 dimensions (C, H, W)"
-                _check.fail(ValueError, "PackedImages.of", must, f"shape {_check.written(image.shape)}")
+                check.fail(ValueError, "PackedImages.of", must, f"shape {check.written(image.shape)}")
         first = images[0]
         for i, image in enumerate(images):
-            _check.like("PackedImages.of", f"image {i}", image, "image 0", first)
+            check.like("PackedImages.of", f"image {i}", image, "image 0", first)
             if image.shape[0] != first.shape[0]:
                 must = f"image {i} must have the channels of image 0 ({first.shape[0]})"
-                _check.fail(ValueError, "PackedImages.of", must, image.shape[0])
+                check.fail(ValueError, "PackedImages.of", must, image.shape[0])
         if interleaved is None:
-            interleaved = _layout.is_interleaved(first)
-        interleaved = _check.switch("PackedImages.of", "interleaved", interleaved)
+            interleaved = layout.is_interleaved(first)
+        interleaved = check.switch("PackedImages.of", "interleaved", interleaved)
         sizes = torch.tensor([list(image.shape[1:]) for image in images], dtype=torch.int64, device="cpu")
         parts = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in images]
         return PackedImages(torch.cat(parts), sizes, first.shape[0], interleaved)
@@ -153,18 +151,18 @@ class PackedImages:
         tensors differ in shape. Samples are images, or tuples, lists or dicts with images among their values.
         """
         if not samples:
-            _check.fail(ValueError, "PackedImages.collate", "samples must be one or more", "none")
+            check.fail(ValueError, "PackedImages.collate", "samples must be one or more", "none")
         first = samples[0]
-        is_image = isinstance(first, Tensor) and first.ndim == 3 and _subclass.shows_image(first)
+        is_image = isinstance(first, Tensor) and first.ndim == 3 and subclass.shows_image(first)
         if is_image:
             return PackedImages.of(samples)
-        if any(_subclass.is_tv_tensor(s) for s in samples):
+        if any(subclass.is_tv_tensor(s) for s in samples):
             return _collate_tv_tensors(samples)
         if isinstance(first, (Mapping, tuple, list)):
             alike = all(type(s) is type(first) and len(s) == len(first) for s in samples)
             if not alike or (isinstance(first, Mapping) and any(s.keys() != first.keys() for s in samples)):
                 must = "samples must have the structure of the first one"
-                _check.fail(ValueError, "PackedImages.collate", must, "another one")
+                check.fail(ValueError, "PackedImages.collate", must, "another one")
         if isinstance(first, Mapping):
             out = {key: PackedImages.collate([s[key] for s in samples]) for key in first}
             if type(first) is dict or not isinstance(first, MutableMapping):
@@ -208,7 +206,7 @@ class PackedImages:
     def shape(self) -> Any:
         """Raise, because the images have sizes of their own, in ``sizes``."""
         must = "image must be a Tensor whose images have one size, or size must be given"
-        _torch_private.raise_error(TypeError, f"imgops: {must}, got PackedImages")
+        torch_private.raise_error(TypeError, f"imgops: {must}, got PackedImages")
 
     def is_floating_point(self) -> bool:
         """Return whether the dtype is one of floats."""
@@ -224,12 +222,12 @@ class PackedImages:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
-                _check.fail(ValueError, "PackedImages", "the step of a slice must be 1", step)
+                check.fail(ValueError, "PackedImages", "the step of a slice must be 1", step)
             stop = max(start, stop)
             ends = self.offsets[start : stop + 1]
             part = self.data[int(ends[0]) : int(ends[-1])]
             return self.like(part, self.sizes[start:stop], ends - ends[0])
-        index = _check.integer("PackedImages", "index must be an integer or a slice", index)
+        index = check.integer("PackedImages", "index must be an integer or a slice", index)
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"PackedImages: index must be from {-count} to {count - 1}, got {index}")
@@ -241,8 +239,8 @@ class PackedImages:
 
     def unpack(self) -> list[Tensor]:
         """Return the images ``(C, H, W)``, as views of the buffer."""
-        require_fit("PackedImages.unpack", self.data, self.sizes, self.offsets, self.num_channels)
-        return images_of(self.data, self.sizes, self.offsets, self.num_channels, self.interleaved)
+        packing.require_fit("PackedImages.unpack", self.data, self.sizes, self.offsets, self.num_channels)
+        return packing.images_of(self.data, self.sizes, self.offsets, self.num_channels, self.interleaved)
 
     def like(self, data: Tensor, sizes: Tensor | None = None, offsets: Tensor | None = None) -> PackedImages:
         """Return packed images of other values and, if they are given, sizes; nothing is checked."""
@@ -279,7 +277,7 @@ class PackedImages:
 
     def flip(self, dims: Sequence[int]) -> PackedImages:
         """Return the images mirrored along dimensions that are counted from the end."""
-        return call("imgops::flip", (self, list(dims)))
+        return operators.flip(self, dims)
 
     def padded(self, size: Sequence[int] | None = None, fill: int | builtins.float = 0) -> Tensor:
         """Return a batch ``(N, C, height, width)``: each image in the upper left corner of a canvas.
@@ -288,36 +286,36 @@ class PackedImages:
         In a graph it must be given, and there an image that is larger is cut off.
         """
         if len(self) == 0:
-            _check.fail(ValueError, "PackedImages.padded", "images must be one or more", 0)
+            check.fail(ValueError, "PackedImages.padded", "images must be one or more", 0)
         if not isinstance(fill, (int, builtins.float)):
-            _check.fail(TypeError, "PackedImages.padded", "fill must be a number", type(fill).__name__)
+            check.fail(TypeError, "PackedImages.padded", "fill must be a number", type(fill).__name__)
         if size is None:
             if torch.compiler.is_compiling():
                 must = "size must be given in a graph, which does not know the sizes of the images"
-                _check.fail(ValueError, "PackedImages.padded", must, None)
+                check.fail(ValueError, "PackedImages.padded", must, None)
             size = self.sizes.amax(0).tolist()
-        height, width = _check.positive_size("PackedImages.padded", size)
+        height, width = check.positive_size("PackedImages.padded", size)
         if (
             not torch.compiler.is_compiling()
             and (self.sizes > torch.tensor([height, width], dtype=torch.int64, device="cpu")).any()
         ):
             most = self.sizes.amax(0).tolist()
-            must = f"size must be at least that of each image, {_check.written(most)}"
-            _check.fail(ValueError, "PackedImages.padded", must, (height, width))
-        out = call("imgops::crop", (self, 0, 0, width, height))
+            must = f"size must be at least that of each image, {check.written(most)}"
+            check.fail(ValueError, "PackedImages.padded", must, (height, width))
+        out = operators.call(table["imgops::crop"], (self, 0, 0, width, height))
         if fill == 0:
             return out
         if not (out.is_floating_point() or out.is_complex()):
             low, high = (0, 1) if out.dtype == torch.bool else _limits(out.dtype)
             if not low <= fill <= high or fill != int(fill):
                 must = f"fill must be a whole number from {low} to {high} for {out.dtype}"
-                _check.fail(ValueError, "PackedImages.padded", must, fill)
+                check.fail(ValueError, "PackedImages.padded", must, fill)
             fill = int(fill)
         return torch.where(self.mask((height, width)), out, fill).to(out.dtype)
 
     def mask(self, size: Sequence[int]) -> Tensor:
         """Return where the pixels of :meth:`padded` are those of the image, ``(N, 1, height, width)``."""
-        height, width = _check.positive_size("PackedImages.mask", size)
+        height, width = check.positive_size("PackedImages.mask", size)
         rows = torch.arange(height, device="cpu", dtype=torch.int64) < self.sizes[:, :1]
         columns = torch.arange(width, device="cpu", dtype=torch.int64) < self.sizes[:, 1:]
         return (rows[:, None, :, None] & columns[:, None, None, :]).to(self.data.device)
@@ -344,58 +342,16 @@ def _offsets(sizes: Tensor, channels: int) -> Tensor:
     return torch.cat([torch.zeros(1, dtype=torch.int64, device="cpu"), ends])
 
 
-def require_sizes(op: str, sizes: Tensor) -> None:
-    """Check the form of the sizes, without reading them."""
-    if sizes.dtype != torch.int64:
-        _check.fail(TypeError, op, "sizes must be int64", sizes.dtype)
-    if sizes.ndim != 2 or sizes.shape[1] != 2:
-        must = "sizes must have shape (N, 2), a height and width for each image"
-        _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(sizes))}")
-
-
-def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels: int) -> None:
-    """Check the numbers of packed images: each image must have pixels, and together they fill the buffer."""
-    if sizes.device.type != "cpu" or offsets.device.type != "cpu":
-        _check.fail(ValueError, op, "sizes and offsets must be on the CPU", sizes.device)
-    if channels < 1:
-        _check.fail(ValueError, op, "channels must be at least 1", channels)
-    numbers, ends = sizes.numpy(), offsets.numpy()
-    if data.ndim != 1 or not data.is_contiguous():
-        must = "data must be contiguous, of one dimension"
-        _check.fail(ValueError, op, must, f"shape {_check.written(_check.shape(data))}")
-    most = max(data.numel(), 1)
-    bad = (numbers < 1) | (numbers > most)
-    if bad.any():
-        height, width = numbers[bad.any(1)][0].tolist()
-        must = "each image must have pixels and lie in data"
-        _check.fail(ValueError, op, must, f"a size of {height} x {width} for {data.numel()} values")
-    # Python's integers do not overflow, as those of two sides within a large buffer might.
-    areas = numbers[:, 0].astype(object) * numbers[:, 1] * channels
-    fits = len(ends) == len(numbers) + 1 and ends[0] == 0 and ends[-1] == data.numel()
-    if not fits or (ends[1:] - ends[:-1] != areas).any():
-        must = "sizes and offsets must be those of images that fill data"
-        _check.fail(ValueError, op, must, f"sizes of {sum(areas.tolist())} values for {data.numel()}")
-
-
-def images_of(data: Tensor, sizes: Tensor, offsets: Tensor, channels: int, interleaved: bool) -> list[Tensor]:
-    """Return the images of a buffer, ``(C, H, W)``, as views that gradients flow through."""
-    parts = data.split((offsets[1:] - offsets[:-1]).tolist())
-    each = zip(parts, sizes.tolist(), strict=True)
-    if interleaved:
-        return [part.view(high, wide, channels).permute(2, 0, 1) for part, (high, wide) in each]
-    return [part.view(channels, high, wide) for part, (high, wide) in each]
-
-
 def _collate_tv_tensors(samples: Sequence[Any]) -> Any:
     """Collate masks, boxes, keypoints, videos or images that are not packed without losing their class."""
     first = samples[0]
     kinds = {type(s) for s in samples}
     if len(kinds) > 1:
         must = "values of one place must have one class"
-        _check.fail(TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds)))
+        check.fail(TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds)))
     one_shape = all(s.shape == first.shape for s in samples)
-    if one_shape and (_subclass.is_mask(first) or _subclass.shows_image(first)):
-        return _subclass.like(torch.stack([_subclass.plain(s) for s in samples]), first)
+    if one_shape and (subclass.is_mask(first) or subclass.shows_image(first)):
+        return subclass.like(torch.stack([subclass.plain(s) for s in samples]), first)
     return list(samples)
 
 
@@ -415,33 +371,4 @@ def _unflatten(values: Any, context: tuple[int, bool]) -> PackedImages:
 
 #: So that ``torch.load`` takes them in its default, safe mode.
 torch.serialization.add_safe_globals([PackedImages])
-_torch_private.register_pytree(PackedImages, _flatten, _unflatten, _NAMES)
-
-#: An operator's name -> the function of packed images: ``call(packed, *rest)``.
-functions: dict[str, Callable[..., Any]] = {}
-
-
-#: Operators of other packages that keep the size of an image.
-also: list[str] = []
-
-
-def register_operators() -> None:
-    """Register the operators of packed images, which an import of imgops does not; a graph cannot."""
-    if not functions and not torch.compiler.is_compiling():
-        import_module("imgops.ops.packed")
-
-
-def let_take(name: str) -> None:
-    """Register a size-preserving operator for packed images, immediately or with the others on first use."""
-    also.append(name)
-    if functions:
-        import_module("imgops.ops.packed").take_named(name)
-
-
-def call(name: str, args: Sequence[Any]) -> Any:
-    """Call an operator whose first argument is packed images."""
-    packed_call = functions.get(name)
-    if packed_call is None:
-        op = name.rpartition("::")[2]
-        _check.fail(TypeError, op, "image must be a Tensor", "PackedImages, which it does not take")
-    return packed_call(*args)
+torch_private.register_pytree(PackedImages, _flatten, _unflatten, _NAMES)

@@ -55,6 +55,26 @@ class Gradient:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """The facet of an operator that takes :class:`imgops.PackedImages` in the place of its first tensor.
+
+    Attributes
+    ----------
+    keeps_size
+        Whether each result has the size of its image, so that the operator returns packed images. Otherwise
+        all results have one size, and the operator returns a batch.
+    channels
+        ``channels(count, *args)`` returns the channels of the results; by default those of the images.
+    has_box
+        Whether the first parameter is a box, which must lie inside of its own image.
+    """
+
+    keeps_size: bool = True
+    channels: Callable[..., int] | None = None
+    has_box: bool = False
+
+
+@dataclass(frozen=True)
 class Operator:
     """A registered operator: its signature and its facets, None for a facet that it does not have."""
 
@@ -79,8 +99,9 @@ class Operator:
     host: str = ""
     #: Why the operator has no useful gradient; asking for one raises.
     no_gradient: str = ""
-    #: Returns the values that decide the output besides the one image, if not all other arguments do.
-    decisive: Function | None = None
+    #: Returns the cache key of a call in addition to the metadata of its tensor; None takes all arguments.
+    cache_key: Function | None = None
+    packed: Packed | None = None
     overload: Any = None
 
     @property

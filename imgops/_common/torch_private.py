@@ -489,11 +489,6 @@ def _is_registered(value: object) -> bool:
 _registered: set[type] = set()
 
 
-def is_packed(value: object) -> bool:
-    """Return whether a value is packed images, whose module stands above this one."""
-    return type(value) in _registered and type(value).__name__ == "PackedImages"
-
-
 # -- CUDA graphs ------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ An operator is declared by a typed signature, which becomes its schema, and by i
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
 A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The signature
-and ``mutates`` tell which contract an operator keeps, if it is another one: see ``_operators.Contract``.
+and ``mutates`` tell which contract an operator keeps, if it is another one: see ``record.Contract``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from typing import Any, cast
 
 import torch
 
-from imgops import _fast_path, _operators, _run, _torch_private, sharding
-from imgops._operators import Contract, Function, Gradient, Operator
-from imgops.autocast import DEVICES
+from imgops._common import torch_private
+from imgops._operator import call, record
+from imgops._operator.record import Contract, Function, Gradient, Operator, Packed
 from imgops.autograd import derived
 from imgops.kernels import devices
 from imgops.kernels.cpu import _threads
-from imgops.vmap import random as random_vmap
+from imgops.rules import sharding
+from imgops.rules import vmap as vmap_rules
+from imgops.rules.autocast import DEVICES
 
 
 def operator(
@@ -48,7 +50,8 @@ def operator(
     values: Function | None = None,
     no_gradient: str = "",
     host: str = "",
-    decisive: Function | None = None,
+    cache_key: Function | None = None,
+    packed: Packed | None = None,
 ) -> Callable[[Function], Function]:
     """Register a kernel as a PyTorch operator by decorating its typed signature.
 
@@ -106,10 +109,12 @@ def operator(
         ``NotImplementedError`` with this text.
     host : str, optional
         Why the operator goes through the host on devices other than the CPU, for :func:`imgops.show_config`.
-    decisive : callable, optional
-        ``decisive(*args)`` returns the cache key of a call, in addition to the metadata of its tensor: the
+    cache_key : callable, optional
+        ``cache_key(*args)`` returns the cache key of a call, in addition to the metadata of its tensor: the
         values on which its validity and its output's size depend. By default these are all arguments. Calls
         with equal keys share one run of the fake.
+    packed : imgops.extend.packed.Packed, optional
+        How the operator takes :class:`imgops.PackedImages`; None refuses them.
 
     Returns
     -------
@@ -141,24 +146,22 @@ def operator(
     namespace, _, short = name.partition("::")
     if not (namespace and short):
         raise ValueError(f"operator: name must be 'namespace::name', got {name!r}")
-    _operators.require(name, "kernel", kernel)
-    _operators.require(name, "fake", fake)
+    record.require(name, "kernel", kernel)
+    record.require(name, "fake", fake)
     facets = {"kernel": kernel, "fake": fake, "cuda": cuda, "vmap": vmap, "sharding": sharding}
-    facets |= {"autocast": autocast, "decomposition": decomposition, "values": values, "decisive": decisive}
-    _operators.require_functions(name, facets)
+    facets |= {"autocast": autocast, "decomposition": decomposition, "values": values, "cache_key": cache_key}
+    record.require_functions(name, facets)
     if isinstance(mutates, str):
         raise TypeError(f"operator: {name}: mutates must be a list of names, got {mutates!r}")
 
     def register(declared: Function) -> Function:
-        if name in _operators.table:
+        if name in record.table:
             raise ValueError(f"operator: name must be new, got {name!r} a second time")
         signature = inspect.signature(declared)
         _require_single_tensors(name, signature)
         contract = _contract(name, signature, mutates, dynamic)
-        _operators.require_kernel(
-            name, cast("Function", kernel), signature, not contract.mutates and not dynamic
-        )
-        _operators.require_gradient(name, contract.mutates, autograd)
+        record.require_kernel(name, cast("Function", kernel), signature, not contract.mutates and not dynamic)
+        record.require_gradient(name, contract.mutates, autograd)
         operator = Operator(
             name=short,
             namespace=namespace,
@@ -169,7 +172,7 @@ def operator(
             mutates=tuple(mutates),
             random=random,
             cuda=cuda,
-            autograd=_operators.refused_gradient(short, no_gradient) if no_gradient else autograd,
+            autograd=record.refused_gradient(short, no_gradient) if no_gradient else autograd,
             vmap=vmap,
             sharding=sharding,
             autocast=autocast,
@@ -178,21 +181,22 @@ def operator(
             values=values,
             no_gradient=no_gradient,
             host=host,
-            decisive=decisive,
+            cache_key=cache_key,
+            packed=packed,
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
         share, cores = None, getattr(vmap, "core", ())
         if cores and not random and contract is Contract.FUNCTIONAL:  # samples do not depend on each other
             share = partial(_threads.by_images, operator.kernel, cores)
-        run = _run.fake_then_kernel(
-            operator, operator.kernel, _run.prepare_once(operator), share, cores[0] if cores else 0
+        run = call.fake_then_kernel(
+            operator, operator.kernel, call.prepare_once(operator), share, cores[0] if cores else 0
         )
         operator = replace(operator, overload=_define(operator, declared, run))
-        _operators.table[name] = operator
-        call = wraps(declared)(_fast_path.function(operator, run))
-        call.operator = operator  # type: ignore[attr-defined]
-        return call
+        record.table[name] = operator
+        public = wraps(declared)(call.function(operator, run))
+        public.operator = operator  # type: ignore[attr-defined]
+        return public
 
     return register
 
@@ -231,7 +235,7 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
 def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
     """Register the facets with torch.library and return the overload; ``run`` is the operator on the CPU."""
     elsewhere = _as_kernel(
-        _run.fake_then_kernel(operator, devices.kernel_of(operator), _run.prepare_always(operator))
+        call.fake_then_kernel(operator, devices.kernel_of(operator), call.prepare_always(operator))
     )
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
     tags = [] if devices.stays_on_device(operator) else [torch.Tag.cudagraph_unsafe]
@@ -244,10 +248,10 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
         # The operator returns nothing to PyTorch, and its Python function returns the buffer: inductor (of
         # torch 2.14) reuses memory that an operator with the tag ``inplace`` or ``out`` has returned.
         schema = schema.replace(" *,", "").rpartition("->")[0] + "-> ()"
-    opdef = _torch_private.custom_op(operator.qualified, elsewhere, schema=schema, tags=tags)
+    opdef = torch_private.custom_op(operator.qualified, elsewhere, schema=schema, tags=tags)
     # Register one device per call, because a shared registration cannot be replaced for one device alone.
     opdef.register_kernel("cpu", _as_kernel(run))
-    _torch_private.register_cpu_kernel(opdef, _as_kernel(run))
+    torch_private.register_cpu_kernel(opdef, _as_kernel(run))
     opdef.register_kernel("cuda", elsewhere)
     with warnings.catch_warnings():
         # The fake that PyTorch makes for in-place and out= operators would accept invalid arguments.
@@ -256,14 +260,12 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
     _register_gradient(operator, opdef)
     opdef.register_vmap(_vmap_rule(operator, opdef))
     if operator.autocast is not None:
-        _torch_private.register_autocast(opdef, operator.autocast, DEVICES)
-    overload = _torch_private.overload_of(opdef)
-    rule = operator.sharding or _operators.missing_facet(operator, "sharding")
+        torch_private.register_autocast(opdef, operator.autocast, DEVICES)
+    overload = torch_private.overload_of(opdef)
+    rule = operator.sharding or record.missing_facet(operator, "sharding")
     if operator.contract is Contract.INPLACE:
         rule = _without_outputs(rule)
-    _torch_private.when_distributed(
-        partial(_torch_private.register_sharding, overload, rule, operator.tensors)
-    )
+    torch_private.when_distributed(partial(torch_private.register_sharding, overload, rule, operator.tensors))
     return overload
 
 
@@ -282,8 +284,11 @@ def _schema(declared: Function, mutates: tuple[str, ...]) -> str:
 
     PyTorch leaves out arguments that equal their defaults, also where it calls a facet.
     """
-    bare = types.FunctionType(declared.__code__, declared.__globals__, declared.__name__)
-    bare.__annotations__ = declared.__annotations__
+    signature = inspect.signature(declared)
+    bare: Any = types.FunctionType(declared.__code__, declared.__globals__, declared.__name__)
+    bare.__signature__ = signature.replace(
+        parameters=[p.replace(default=p.empty) for p in signature.parameters.values()]
+    )
     return torch.library.infer_schema(bare, mutates_args=mutates)
 
 
@@ -309,7 +314,7 @@ def _registered_fake(operator: Operator) -> Function:
         return dynamic
     if not operator.contract.mutates:
         return operator.fake
-    validate = _run.prepare_always(operator)
+    validate = call.prepare_always(operator)
 
     def mutating(*args: Any) -> None:
         validate(args)
@@ -319,20 +324,20 @@ def _registered_fake(operator: Operator) -> Function:
 
 def _register_gradient(operator: Operator, opdef: Any) -> None:
     if operator.contract.mutates:
-        recorded: Any = operator.autograd or _operators.missing_facet(operator, "autograd")
+        recorded: Any = operator.autograd or record.missing_facet(operator, "autograd")
         if operator.contract is Contract.OUT:
             recorded = None  # PyTorch has no gradients for out= operators
-        _torch_private.register_mutation(opdef, _run.prepare_always(operator), recorded)
+        torch_private.register_mutation(opdef, call.prepare_always(operator), recorded)
         return
-    gradient = cast("Gradient | None", operator.autograd) or _operators.missing_gradient(operator)
-    _torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
+    gradient = cast("Gradient | None", operator.autograd) or record.missing_gradient(operator)
+    torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
 
 
 def _vmap_rule(operator: Operator, opdef: Any) -> Function:
-    rule = operator.vmap or _operators.missing_facet(operator, "vmap")
+    rule = operator.vmap or record.missing_facet(operator, "vmap")
     if operator.random:
-        rule = random_vmap.with_randomness(rule)
-    return partial(rule, _torch_private.overload_of(opdef))
+        rule = vmap_rules.with_randomness(rule)
+    return partial(rule, torch_private.overload_of(opdef))
 
 
 def _complete_gradient(operator: Operator, decomposition: Function, declared: Function) -> Gradient:
@@ -348,17 +353,17 @@ def _complete_gradient(operator: Operator, decomposition: Function, declared: Fu
     rule = derived.DerivedGradient(decomposition, operator.fake, operator.tensors)
 
     def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
-        opdef = _torch_private.custom_op(
+        opdef = torch_private.custom_op(
             f"{operator.qualified}_{suffix}",
             kernel,
             schema=f"(Tensor {vector}, {arguments}, int[] wanted) -> Tensor",
         )
         opdef.register_fake(fake)
-        _torch_private.register_gradient(opdef, rule.product_setup_context, backward, None)
-        overload = _torch_private.overload_of(opdef)
+        torch_private.register_gradient(opdef, rule.product_setup_context, backward, None)
+        overload = torch_private.overload_of(opdef)
         opdef.register_vmap(partial(rule.product_vmap, overload))
-        shards = partial(_torch_private.register_sharding, overload, sharding.whole, operator.tensors + 1)
-        _torch_private.when_distributed(shards)
+        shards = partial(torch_private.register_sharding, overload, sharding.whole, operator.tensors + 1)
+        torch_private.when_distributed(shards)
         return overload
 
     rule.forward_operator = product(

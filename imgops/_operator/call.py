@@ -1,15 +1,25 @@
-"""The steps of an operator's call: the fake validates and allocates, then a kernel computes."""
+"""The call of an operator: the fake validates and allocates, then a kernel computes.
+
+The Python function of an operator runs both on the CPU itself where the dispatcher would do nothing else,
+because a call through the dispatcher costs several times as much as the kernel of a small image: see
+``benchmarks/calls.py``.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from imgops import _check
-from imgops._operators import Contract, Function, Operator
+from imgops._common import check, torch_private
+from imgops._operator import subclass
+from imgops._operator.record import Contract, Function, Operator
+
+_autocasts = torch.is_autocast_enabled
+_increment_version = torch.autograd.graph.increment_version
 
 #: The number of distinct calls of one operator that are remembered before all are forgotten at once.
 _REMEMBERED = 512
@@ -24,7 +34,7 @@ KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 def fits(value: Any, types: tuple[type, ...]) -> bool:
     """Return whether the dispatcher takes a value as one of these types."""
-    return isinstance(value, types) and _check.is_64_bit(value)
+    return isinstance(value, types) and check.is_64_bit(value)
 
 
 #: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
@@ -79,9 +89,9 @@ def _check_types_first(operator: Operator) -> Function:
             value = args[before + i]
             number = int in types and hasattr(value, "__index__") and getattr(value, "shape", ()) == ()
             if not isinstance(value, types) and not number:
-                _check.fail(TypeError, op, f"{name} must be {what}", _check.shown(value))
-            if not _check.is_64_bit(value):
-                _check.fail(ValueError, op, f"{name} must be a signed 64-bit integer", value)
+                check.fail(TypeError, op, f"{name} must be {what}", check.shown(value))
+            if not check.is_64_bit(value):
+                check.fail(ValueError, op, f"{name} must be a signed 64-bit integer", value)
         return fake(*args, **keywords)
 
     return check_and_fake if typed else fake
@@ -93,7 +103,7 @@ def prepare_always(operator: Operator) -> Prepare:
     if operator.contract is Contract.FUNCTIONAL:
         return lambda args: fake(*args)
     if operator.contract is Contract.DYNAMIC:
-        return lambda args: fake(_placeholder_size, *args)
+        return lambda args: fake(placeholder_size, *args)
     no_overlap = _no_overlap(operator)
 
     def validate(args: Sequence[Any]) -> None:
@@ -125,11 +135,11 @@ def prepare_once(operator: Operator) -> Prepare:
     """
     if operator.contract is Contract.DYNAMIC:
         return prepare_always(operator)
-    fake, tensors, empty, decisive = (
+    fake, tensors, empty, cache_key = (
         _check_types_first(operator),
         operator.tensors,
         torch.empty_strided,
-        operator.decisive,
+        operator.cache_key,
     )
     known: dict[Any, Any] = {}
     names = list(operator.signature.parameters)[:tensors]
@@ -143,16 +153,16 @@ def prepare_once(operator: Operator) -> Prepare:
         # A kernel must not write into the caller's tensors; PyTorch's own check comes after the kernel.
         out = fake(*args)
         if not isinstance(out, torch.Tensor):
-            _check.fail(TypeError, operator.name, "fake must return a Tensor", type(out).__name__)
+            check.fail(TypeError, operator.name, "fake must return a Tensor", type(out).__name__)
         for name, x in zip(names, args, strict=False):
-            if x is not None and _check.overlap(x, out):
-                _check.fail(RuntimeError, operator.name, "fake must return a tensor of its own", name)
+            if x is not None and check.overlap(x, out):
+                check.fail(RuntimeError, operator.name, "fake must return a tensor of its own", name)
         return out
 
     def allocate(args: Sequence[Any]) -> Any:
         if tensors == 1:
             x = args[0]
-            key: Any = x.shape, x.stride(), x.dtype, args[1:] if decisive is None else decisive(*args)
+            key: Any = x.shape, x.stride(), x.dtype, args[1:] if cache_key is None else cache_key(*args)
         else:
             key = key_of(args, tensors)
         try:
@@ -188,7 +198,7 @@ def prepare_once(operator: Operator) -> Prepare:
     return validate
 
 
-def _placeholder_size(*, min: int = 0, max: int | None = None) -> int:
+def placeholder_size(*, min: int = 0, max: int | None = None) -> int:
     """Return a placeholder for a size that only the kernel knows, where the fake only validates."""
     return min
 
@@ -198,9 +208,110 @@ def _no_overlap(operator: Operator) -> Callable[[Sequence[Any]], None]:
     names = list(operator.signature.parameters)
     mutated = list(zip(operator.mutated_indices, operator.mutates, strict=True))
 
-    def check(args: Sequence[Any]) -> None:
+    def validate(args: Sequence[Any]) -> None:
         for i, name in mutated:
             others = [(n, x) for n, x in zip(names, args, strict=True) if n != name and isinstance(x, Tensor)]
-            _check.no_overlap(operator.name, name, args[i], others)
+            check.no_overlap(operator.name, name, args[i], others)
 
-    return check
+    return validate
+
+
+def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+    """Make the Python function of an operator.
+
+    It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise.
+    """
+    if not operator.contract.mutates:
+        return _functional(operator, run)
+    call = _mutating_call(operator, run)
+    signature, arity = operator.signature, len(operator.signature.parameters)
+
+    def bound(*args: Any, **keywords: Any) -> Any:
+        if keywords or len(args) != arity:
+            args = _all_arguments(signature, args, keywords)
+        return call(args)
+
+    return bound
+
+
+def _all_arguments(signature: inspect.Signature, args: tuple[Any, ...], keywords: Any) -> tuple[Any, ...]:
+    whole = signature.bind(*args, **keywords)
+    whole.apply_defaults()
+    return tuple(whole.arguments.values())
+
+
+def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+    can_bypass_dispatcher, is_plain = torch_private.can_bypass_dispatcher, torch_private.is_plain
+    dispatch, casts = _through_dispatcher(operator), operator.autocast is not None
+    signature, arity, tensors = operator.signature, len(operator.signature.parameters), operator.tensors
+
+    def bound(*args: Any, **keywords: Any) -> Any:
+        if keywords or len(args) != arity:
+            args = _all_arguments(signature, args, keywords)
+        if not can_bypass_dispatcher() or (casts and _autocasts("cpu")) or not is_plain(args[0]):
+            return dispatch(args)
+        if tensors > 1:
+            for x in args[1:tensors]:
+                if not is_plain(x):
+                    return dispatch(args)
+        return run(args)
+
+    return bound
+
+
+def _mutating_call(
+    operator: Operator, run: Callable[[Sequence[Any]], Any]
+) -> Callable[[tuple[Any, ...]], Any]:
+    can_bypass_dispatcher, is_plain = torch_private.can_bypass_dispatcher, torch_private.is_plain
+    dispatch, fake = _through_dispatcher(operator), operator.fake
+    mutated, returns_nothing = operator.mutated_indices, operator.contract is Contract.BUFFERS
+    inputs = [*range(operator.tensors), *(mutated if operator.contract is Contract.OUT else ())]
+    # An exported program holds functional operators, which have decompositions.
+    exporting, functional = torch_private.is_exporting, cast("Function | None", operator.autograd)
+
+    def is_direct(args: tuple[Any, ...]) -> bool:
+        return (
+            can_bypass_dispatcher()
+            and all(is_plain(args[i]) for i in inputs)
+            and not any(args[i].is_inference() for i in mutated)
+        )
+
+    def call(args: tuple[Any, ...]) -> Any:
+        if is_direct(args):
+            run(args)
+            for i in mutated:
+                _increment_version(args[i])
+        elif functional is not None and exporting():
+            fake(*args)
+            functional(*args)
+        else:
+            dispatch(args)
+        return None if returns_nothing else args[mutated[0]]
+
+    return call
+
+
+def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
+    overload, prepare = operator.overload, prepare_always(operator)
+    parameters = operator.signature.parameters.values()
+    known = [(i, KINDS[p.annotation][0]) for i, p in enumerate(parameters) if p.annotation in KINDS]
+
+    def call(args: tuple[Any, ...]) -> Any:
+        for i, kind in known:
+            if not fits(args[i], kind):
+                prepare(args)  # the dispatcher would raise its own errors, and would accept bytes as a string
+                break
+        return overload(*args)
+
+    def dispatch(args: tuple[Any, ...]) -> Any:
+        of_batch = getattr(type(args[0]), "__imgops_operator__", None)
+        if of_batch is not None:
+            return of_batch(operator, args)
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        if subclass.is_ordinary(tensors):
+            return call(args)
+        torch_private.run_deferred()
+        plain = tuple(subclass.replicate_beside_dtensors([subclass.plain(a) for a in args]))
+        return subclass.like(call(plain), args[0])
+
+    return dispatch

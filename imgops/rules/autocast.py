@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+__all__ = ["float32", "promote"]
+
 #: The devices whose autocast regions change the arguments of an operator.
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 _HALF = (torch.float16, torch.bfloat16)

@@ -1,11 +1,13 @@
-"""The sharding rule for operators over ``(..., C, H, W)``: batches stay sharded, images stay whole."""
+"""DTensor rules: they tell which dimensions of an operator's tensors may lie on different ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from imgops import _check
+from imgops._common import check
+
+__all__ = ["leading", "whole"]
 
 
 def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any], list[Any]]]]:
@@ -15,7 +17,7 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
     leading dimensions; parameters, with fewer core dimensions, broadcast against them from the right.
     ``outputs`` is the number of tensors that the operator returns, each with all leading dimensions.
     """
-    _check.cores("sharding.leading", core)
+    check.cores("sharding.leading", core)
 
     def rule(*specs: Any) -> list[tuple[list[Any], list[Any]]]:
         from torch.distributed.tensor import Replicate, Shard

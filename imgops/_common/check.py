@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
+from imgops._common import torch_private
 
 #: PIL and OpenCV both count the pixels of an image in a signed 32-bit integer.
 MAX_PIXELS = 2**31 - 1
@@ -31,7 +31,7 @@ def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     """Raise ``error`` with a message in the common grammar."""
     if isinstance(got, tuple):
         got = written(got)
-    _torch_private.raise_error(error, f"{op}: {must}, got {got}")
+    torch_private.raise_error(error, f"{op}: {must}, got {got}")
 
 
 def violates(condition: Any) -> bool:
@@ -129,16 +129,21 @@ def _is_whole(value: object) -> bool:
 
 
 def tensor(op: str, name: str, value: object) -> None:
-    if isinstance(value, Tensor):
-        return
-    packed, got = _torch_private.is_packed(value), type(value).__name__
-    if not (packed and name == "image" and op in TAKES_PACKED):
-        got += ", which it does not take" if packed else ""
+    if not isinstance(value, Tensor):
+        got = type(value).__name__
+        got += ", which it does not take" if is_batch(value) else ""
         fail(TypeError, op, f"{name} must be a Tensor", got)
 
 
-#: The functions that take packed images in the place of an image.
-TAKES_PACKED: set[str] = set()
+def images(op: str, value: object) -> None:
+    """Check the image of a function that also takes a batch of images of different sizes."""
+    if not is_batch(value):
+        tensor(op, "image", value)
+
+
+def is_batch(value: object) -> bool:
+    """Return whether a value is a batch that is not a tensor, whose class says how operators take it."""
+    return hasattr(type(value), "__imgops_operator__")
 
 
 def image(op: str, name: str, value: Tensor) -> None:
@@ -212,7 +217,7 @@ def real(op: str, name: str, value: object) -> Tensor:
     if isinstance(value, Tensor):
         return value
     # The sign of 0 gets lost in a cache. A graph does not look at the value, because that would be a guard.
-    if (type(value) is float or type(value) is int) and _torch_private.can_bypass_dispatcher() and value:
+    if (type(value) is float or type(value) is int) and torch_private.can_bypass_dispatcher() and value:
         try:
             return _number(
                 value

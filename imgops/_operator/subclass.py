@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops import _torch_private
+from imgops._common import torch_private
 
 _ORDINARY = (Tensor, torch.nn.Parameter)
 
@@ -34,7 +34,7 @@ def is_mask(value: Any) -> bool:
 
 
 # If dynamo traced this function, each graph would make variables of the 3000 items of sys.modules.
-@_torch_private.constant_in_graphs
+@torch_private.constant_in_graphs
 def _is_tv_class(cls: type, name: str, itself: bool = False) -> bool:
     """Return whether ``cls`` is torchvision's class ``name`` of tensors or, unless ``itself``, a subclass."""
     torchvision = sys.modules.get("torchvision.tv_tensors")
@@ -54,7 +54,7 @@ def plain(value: Any) -> Any:
     if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
     if in_graph():  # dynamo does not support as_subclass, but an ATen operator drops the class
-        _torch_private.accept_subclasses()
+        torch_private.accept_subclasses()
         return torch.ops.aten.alias.default(value)
     return value.as_subclass(Tensor)
 

@@ -8,8 +8,9 @@ from typing import Any, ParamSpec
 import torch
 from torch import Tensor
 
-from imgops import _check, _operators
-from imgops.config import Crop, Pad, Resize
+from imgops._common import check
+from imgops._common.config import Crop, Pad, Resize
+from imgops._operator import record
 from imgops.ops import movement
 from imgops.ops.resize import resize, splat
 
@@ -53,11 +54,11 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     >>> imgops.adjoint(imgops.resize)(y, torch.empty(1, 1, 4), (1, 2), "box")
     tensor([[[1.5000, 1.5000, 2.5000, 2.5000]]])
     """
-    operator = _operators.operator_of(op)
+    operator = record.operator_of(op)
     if operator is None:
         raise TypeError(f"adjoint: op must be an operator of imgops.extend.operator, got {op!r}")
     if operator.adjoint is None:
-        _operators.raise_missing(operator, "adjoint")
+        record.raise_missing(operator, "adjoint")
 
     def transpose(cotangent: Tensor, image: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         point = torch.zeros_like(image, dtype=cotangent.dtype, device=cotangent.device)
@@ -106,7 +107,7 @@ def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Calla
              [0, 0, 1, 1, 1],
              [0, 0, 0, 0, 0]]])
     """
-    undo = _UNDO.get(getattr(op, "__name__", "")) if _operators.operator_of(op) else None
+    undo = _UNDO.get(getattr(op, "__name__", "")) if record.operator_of(op) else None
     if undo is None:
         got = getattr(op, "__name__", repr(op))
         raise NotImplementedError(f"inverse: op must be one of {', '.join(_UNDO)}, got {got}")
@@ -117,15 +118,15 @@ Undo = Callable[..., Tensor]
 
 
 def _expect(result: Tensor, height: int, width: int) -> None:
-    _check.image("inverse", "result", result)
+    check.image("inverse", "result", result)
     if result.shape[-2] != height or result.shape[-1] != width:
-        must = f"result must be (..., {_check.number(height)}, {_check.number(width)}) as the call's is"
-        _check.fail(ValueError, "inverse", must, f"shape {_check.shape(result)}")
+        must = f"result must be (..., {check.number(height)}, {check.number(width)}) as the call's is"
+        check.fail(ValueError, "inverse", must, f"shape {check.shape(result)}")
 
 
 def _undo_crop(image: Tensor, box: Any) -> Undo:
     box = box.box if isinstance(box, Crop) else box
-    left, top, right, bottom = _check.integers("crop", "box", box, ("left", "top", "right", "bottom"))
+    left, top, right, bottom = check.integers("crop", "box", box, ("left", "top", "right", "bottom"))
     height, width = image.shape[-2:]
 
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
@@ -167,7 +168,7 @@ def _undo_resize(
         size, interpolation, antialias, box = splat(size)
     if box is not None:
         raise NotImplementedError("inverse: box of resize must be None, got a box")
-    height, width = _check.integers("resize", "size", size, ("height", "width"))
+    height, width = check.integers("resize", "size", size, ("height", "width"))
     back = tuple(image.shape[-2:])
     given = interpolation
 

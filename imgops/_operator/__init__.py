@@ -1,0 +1,1 @@
+"""Operators: how they are declared, recorded and called."""

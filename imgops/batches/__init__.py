@@ -1,0 +1,1 @@
+"""Batches of images of different sizes, in one buffer or still files."""

@@ -1,0 +1,297 @@
+"""Images that are still files, which a transform decodes, or only the part that it needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops._common import check, torch_private
+from imgops._common.config import DecodeImage
+from imgops._operator.call import placeholder_size
+from imgops.batches import operators
+from imgops.batches.packed import PackedImages
+from imgops.fake import codec as fake
+from imgops.kernels.cpu import codec as cpu
+from imgops.ops import codec
+
+__all__ = ["EncodedImage", "EncodedImages"]
+
+
+class EncodedImage:
+    """An image that is still a file, to be decoded by the first transform that it meets.
+
+    It stands in the place of an image at the head of a pipeline. ``RandomResizedCrop``, ``RandomCrop``
+    without padding, and ``CenterCrop`` of an image alone decode only the part that they keep; every other
+    transform decodes all of it. The draws and the pixels are those of the decoded image. Alone, it becomes a
+    tensor; in a structure with masks, boxes or keypoints it becomes a ``tv_tensors.Image``.
+
+    Parameters
+    ----------
+    data : Tensor, bytes or path
+        The whole file, as :func:`decode_image` takes it. Only the header is read at once.
+    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
+        The mode that the file is converted to: 3, 1, 2 or 4 channels.
+    apply_exif_orientation : bool
+        Apply the orientation of the EXIF data.
+    max_pixels : int
+        The largest number of pixels; a larger image raises at once. The default is Pillow's limit.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+        The shape ``(C, H, W)`` of the decoded image, read from the header. ``decode(box=None)`` returns the
+        decoded image, or a box of it, as :func:`decode_image` does.
+
+    Raises
+    ------
+    ValueError
+        If the header is not one of a JPEG, PNG or WebP file, or the image has more than ``max_pixels``.
+    TypeError
+        If ``data`` is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
+        before, and pass it in.
+    OSError
+        If a path cannot be read.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> from imgops import transforms as v2
+    >>> pixels = torch.zeros(3, 40, 60, dtype=torch.uint8)
+    >>> image = imgops.EncodedImage(imgops.encode_image(pixels))
+    >>> image.shape, v2.RandomResizedCrop(16)(image).shape
+    ((3, 40, 60), torch.Size([3, 16, 16]))
+    """
+
+    #: The path of the file, which errors name. A graph does not read it: each path would recompile the graph.
+    _path: str | None = None
+
+    def __init__(
+        self,
+        data: Tensor | bytes | bytearray | memoryview | str | os.PathLike[str],
+        mode: str = "RGB",
+        *,
+        apply_exif_orientation: bool = False,
+        max_pixels: int = DecodeImage.max_pixels,
+    ) -> None:
+        if torch.compiler.is_compiling():
+            must = "data must be wrapped outside of a compiled graph"
+            check.fail(TypeError, "EncodedImage", must, "a call inside of it")
+        self.data, self._path = codec.file_of(data).cpu(), codec.path_of(data)
+        self.mode = codec.mode_of(mode)
+        self.apply_exif_orientation = check.switch(
+            "EncodedImage", "apply_exif_orientation", apply_exif_orientation
+        )
+        self.max_pixels = max_pixels
+        fake.decode_image(placeholder_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
+        with cpu.naming([self._path]):
+            self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape ``(C, H, W)`` of the decoded image."""
+        return len(self.mode), self.height, self.width
+
+    def decode(
+        self,
+        box: Sequence[int] | Tensor | None = None,
+        *,
+        memory_format: torch.memory_format = torch.contiguous_format,
+    ) -> Tensor:
+        """Return the decoded image, or a box of it, by :func:`decode_image`."""
+        if torch.compiler.is_compiling():
+            return self._decode(box, memory_format)
+        with cpu.naming([self._path]):
+            return self._decode(box, memory_format)
+
+    def _decode(self, box: Sequence[int] | Tensor | None, memory_format: torch.memory_format) -> Tensor:
+        return codec.decode_image(
+            self.data,
+            self.mode,
+            box=box,
+            apply_exif_orientation=self.apply_exif_orientation,
+            max_pixels=self.max_pixels,
+            memory_format=memory_format,
+        )
+
+    def __repr__(self) -> str:
+        return f"EncodedImage({len(self.data)} bytes, shape={self.shape})"
+
+
+class EncodedImages:
+    """A batch of images that are still files, to be decoded on threads by the first transform that they meet.
+
+    It stands in the place of a batch at the head of a pipeline with ``per_sample=True``.
+    ``RandomResizedCrop``, ``RandomCrop`` without padding, and ``CenterCrop`` decode only the part of each
+    image that they keep. The draws and the pixels are those of a loop over the decoded images. As many
+    threads decode as PyTorch uses. The object is three tensors, and a compiled pipeline takes it in one graph
+    for files of any size.
+
+    Parameters
+    ----------
+    files : iterable of Tensor, bytes or path
+        The files, each as :func:`decode_image` takes it; paths are read, and headers, at once.
+    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
+        The mode that every file is converted to: 3, 1, 2 or 4 channels.
+    skipped : list, optional
+        Let files that cannot be decoded be black images, and append ``(index, error)`` to this list for each
+        of them, so that the batch keeps its length; a file without a header has the size of the first that
+        has one. By default the first one raises. A copy that a function on trees makes has no list.
+    apply_exif_orientation, max_pixels
+        As in :func:`decode_image`.
+
+    Attributes
+    ----------
+    sizes : Tensor
+        The height and width of each image, ``(N, 2)``, int64, read from the headers.
+
+    Raises
+    ------
+    ValueError
+        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index,
+        and its path if it was given as one.
+    TypeError
+        If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
+        before, and pass it in, without ``skipped``.
+    OSError
+        If a path cannot be read.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> from imgops import transforms as v2
+    >>> files = [imgops.encode_image(torch.zeros(3, h, 60, dtype=torch.uint8)) for h in (40, 50)]
+    >>> v2.RandomResizedCrop(16, per_sample=True)(imgops.EncodedImages(files)).shape
+    torch.Size([2, 3, 16, 16])
+    """
+
+    #: The path of each file that was given as one, which errors name. A copy that pytrees make has none.
+    _paths: list[str | None] | None = None
+
+    def __init__(
+        self,
+        files: Iterable[Tensor | bytes | bytearray | memoryview | str | os.PathLike[str]],
+        mode: str = "RGB",
+        *,
+        skipped: list[tuple[int, Exception]] | None = None,
+        apply_exif_orientation: bool = False,
+        max_pixels: int = DecodeImage.max_pixels,
+    ) -> None:
+        operators.register()  # a compiled pipeline cannot
+        files = codec.list_of_files("EncodedImages", files)
+        if not files:
+            check.fail(ValueError, "EncodedImages", "files must be one or more files", "none")
+        if skipped is not None and not isinstance(skipped, list):
+            check.fail(TypeError, "EncodedImages", "skipped must be a list", type(skipped).__name__)
+        self.mode, self.skipped = codec.mode_of(mode), skipped
+        self._paths = [codec.path_of(file) for file in files]
+        self._reported: set[int] = set()
+        self.apply_exif_orientation = check.switch(
+            "EncodedImages", "apply_exif_orientation", apply_exif_orientation
+        )
+        self.max_pixels = max_pixels
+        codec.require_settings("EncodedImages", mode, max_pixels)
+
+        def read(i: int) -> EncodedImage:
+            return EncodedImage(
+                files[i], mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
+            )
+
+        new: list[tuple[int, Exception]] | None = None if skipped is None else []
+        images: list[EncodedImage | None] = cpu.on_threads(len(files), read, new)
+        self._report(new or [])
+        known = next(((x.height, x.width) for x in images if x is not None), (1, 1))
+        sizes = [known if x is None else (x.height, x.width) for x in images]
+        self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
+        nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
+        parts = [nothing if x is None else x.data for x in images]
+        self.data = torch.cat(parts)
+        lengths = torch.tensor([0, *map(len, parts)], dtype=torch.int64, device="cpu")
+        self.offsets = lengths.cumsum(0)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        operators.register()
+        self.__dict__.update(state)
+
+    @property
+    def num_channels(self) -> int:
+        """The number of channels, which the mode decides."""
+        return len(self.mode)
+
+    def __len__(self) -> int:
+        return self.sizes.shape[0]
+
+    def decode(self, boxes: Tensor | None = None) -> Any:
+        """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
+        where = self._boxes(boxes)
+        how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
+        if torch.compiler.is_compiling():
+            if self.skipped is not None:
+                must = "skipped must be None in a compiled graph, which cannot report a file"
+                check.fail(TypeError, "EncodedImages.decode", must, "a list")
+            data = codec.decode_packed(*how)
+        elif self.skipped is None:
+            with cpu.naming(self._paths):
+                data = codec.decode_packed(*how)
+        else:
+            new: list[tuple[int, Exception]] = []
+            data = cpu.decode_boxes(*how, new)
+            self._report(new)
+        sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
+        return PackedImages(data, sizes, self.num_channels)
+
+    def _report(self, new: list[tuple[int, Exception]]) -> None:
+        """Report files that cannot be read, each of them once."""
+        for i, error in new:
+            if self.skipped is not None and i not in self._reported:
+                self._reported.add(i)
+                self.skipped.append((i, cpu.name_path(error, self._paths)))
+
+    def _boxes(self, boxes: Tensor | None) -> Tensor:
+        """Return the boxes as they were given, or whole images; they must have pixels of their images."""
+        height, width = self.sizes.unbind(1)
+        zero = torch.zeros_like(height)
+        if boxes is None:
+            return torch.stack([zero, zero, width, height], 1)
+        check.tensor("EncodedImages.decode", "boxes", boxes)
+        count = height.shape[0]  # in an exported graph len would be a constant
+        if boxes.dtype != torch.int64 or boxes.shape != (count, 4):
+            must = f"boxes must be int64 of shape ({count}, 4)"
+            check.fail(ValueError, "EncodedImages.decode", must, f"{boxes.dtype} of {tuple(boxes.shape)}")
+        if torch.compiler.is_compiling():  # the operator checks the numbers
+            return boxes
+        left, top, right, bottom = boxes.unbind(1)
+        bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)
+        for i in bad.nonzero()[:, 0].tolist():
+            path = cpu.named(self._paths[i] if self._paths else None, "box")
+            must = f"boxes[{i}]{path} must be pixels of its image of {int(height[i])} x {int(width[i])}"
+            check.fail(ValueError, "EncodedImages.decode", must, tuple(boxes[i].tolist()))
+        return boxes
+
+    def __repr__(self) -> str:
+        return f"EncodedImages({len(self)} files, mode={self.mode!r})"
+
+
+def _flatten(files: EncodedImages) -> tuple[list[Any], tuple[str, bool, int]]:
+    context = files.mode, files.apply_exif_orientation, files.max_pixels
+    return [files.data, files.offsets, files.sizes], context
+
+
+def _unflatten(values: Any, context: tuple[str, bool, int]) -> EncodedImages:
+    new = EncodedImages.__new__(EncodedImages)
+    new.data, new.offsets, new.sizes = values
+    new.mode, new.apply_exif_orientation, new.max_pixels = context
+    new.skipped, new._reported = None, set()
+    return new
+
+
+#: So that ``torch.load`` takes them in its default, safe mode.
+torch.serialization.add_safe_globals([EncodedImage, EncodedImages])
+torch_private.register_pytree(EncodedImages, _flatten, _unflatten, ("data", "offsets", "sizes"))
+#: A file has no tensors to show, but a transform of torchvision would return it as it is: it is refused.
+torch_private.register_pytree(
+    EncodedImage, lambda image: ([], (image,)), lambda leaves, context: context[0], ()
+)

@@ -1,0 +1,1 @@
+"""The rules that most operators share: vmap, sharding, autocast, packed images."""
