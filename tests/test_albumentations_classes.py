@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader
 from transform_cases import seeded
 
 from imgops import transforms as ours
-from imgops.transforms.albumentations import rules
+from imgops.integrations.albumentations import rules
 
 A = pytest.importorskip("albumentations", "2.0.8")
 

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,14 @@ from torchvision import transforms as v1
 from torchvision.transforms import InterpolationMode, _presets, v2
 
 from imgops import transforms as ours
+from imgops.integrations._reader import LIBRARIES, MAKERS
+from imgops.integrations.torchvision.first_version import share_of_white
 from imgops.transforms._core import origin
-from imgops.transforms.converters._first_version import share_of_white
-from imgops.transforms.converters._reader import MAKERS
 from tests.tiers import every_night, nightly, nightly_unless
 from tests.transform_cases import CASES, Case
+
+for _library in LIBRARIES:  # whose counterparts are loaded when the library is met
+    import_module(f"imgops.integrations.{_library}")
 
 pytestmark = pytest.mark.filterwarnings("ignore:convert. these come near", "ignore:The transform `ToTensor")
 

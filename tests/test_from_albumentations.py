@@ -22,8 +22,8 @@ from torchvision import tv_tensors
 from transform_cases import picture, seeded
 
 from imgops import transforms as ours
-from imgops.transforms.albumentations import convert as table
-from imgops.transforms.albumentations import host, moves, rules, values
+from imgops.integrations.albumentations import convert as table
+from imgops.integrations.albumentations import host, moves, rules, values
 from tests.tiers import every_night, nightly
 
 A = pytest.importorskip("albumentations", "2.0.8")

@@ -14,7 +14,7 @@ import torch
 from torchvision import tv_tensors
 
 from imgops import transforms
-from imgops.transforms.albumentations import conversions, convert, moves
+from imgops.integrations.albumentations import conversions, convert, moves
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
 

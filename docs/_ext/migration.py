@@ -30,7 +30,7 @@ def rows(library: str) -> list[Row]:
 
 def route(name: str) -> str:
     """Return how a transform of albumentations is converted."""
-    from imgops.transforms.albumentations import conversions, convert, moves, values
+    from imgops.integrations.albumentations import conversions, convert, moves, values
 
     if name in convert.WITHOUT:
         return f"no: {convert.WITHOUT[name]}"

@@ -1,1 +1,1 @@
-"""imgops behind the pipelines that other libraries have: each module needs its library, and imports it."""
+"""The pipelines and processors of other libraries, one module or folder a library, loaded when it is met."""

@@ -9,6 +9,7 @@ Every other name is torchvision's own.
 from __future__ import annotations
 
 from difflib import get_close_matches as _get_close_matches
+from importlib import import_module as _import_module
 from typing import Any
 
 from torchvision.transforms import v2 as _reference
@@ -17,7 +18,6 @@ from imgops.transforms import functional as functional
 from imgops.transforms import recipes as recipes
 from imgops.transforms._core.probabilistic import ADDED as _ADDED
 from imgops.transforms._core.seeding import seeded as seeded
-from imgops.transforms.albumentations import from_albumentations as from_albumentations
 from imgops.transforms.annotations import *
 from imgops.transforms.color import *
 from imgops.transforms.containers import *
@@ -62,7 +62,16 @@ class _NoSuchName(AttributeError):
 _NoSuchName.__qualname__, _NoSuchName.__module__ = "AttributeError", "builtins"  # for tracebacks
 
 
+#: The modules of the functions that convert pipelines of other libraries to the classes above.
+_CONVERSIONS = {
+    "convert": "imgops.integrations.convert",
+    "from_albumentations": "imgops.integrations.albumentations",
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _CONVERSIONS:
+        return getattr(_import_module(_CONVERSIONS[name]), name)
     try:
         return getattr(_reference, name)
     except AttributeError:
@@ -82,8 +91,5 @@ def __dir__() -> list[str]:
     )
     return sorted({*own, *OURS, *ADDED, *(n for n in dir(_reference) if not n.startswith("_"))})
 
-
-# It finds the counterparts among the names above.
-from imgops.transforms.converters import convert as convert  # noqa: E402
 
 __all__ = __dir__()

@@ -26,6 +26,7 @@ from imgops._common.torch_private import is_eager, raise_error, tree_flatten, tr
 from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs, seeding
 from imgops.transforms._core.base import (
+    THEIR_RANDOM_CLASSES,
     WHERE,
     OperatorTransform,
     RandomTransform,
@@ -286,15 +287,14 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
 def _draws_once(transform: Any) -> bool:
     """Return whether a transform, or one inside, is known to draw once for all samples.
 
-    A class of torchvision is known by the class of imgops that has its name, a user's by its ``make_params``.
+    A class of torchvision is known by the class of imgops that replaces it, a user's by its ``make_params``.
     """
     if getattr(transform, "per_sample", False):
         return False
     cls = type(transform)
-    names = [c.__name__ for c in cls.__mro__ if c.__module__.startswith(("torchvision.", "imgops."))]
-    classes = [programs.CLASSES.get(name, object) for name in names if name != "Compose"]
     return (
-        any(issubclass(c, RandomTransform) for c in classes)
+        (isinstance(transform, RandomTransform) and not isinstance(transform, Compose))
+        or any(c in THEIR_RANDOM_CLASSES for c in cls.__mro__)
         or not is_own(cls, "make_params")
         or any(map(_draws_once, seeding.parts_of(transform)))
     )
@@ -727,7 +727,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     """
 
     _config = ("p",)
-    _description_name = "_Chance"
+    _described = _Chance
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         if self.draw(())[0]:
@@ -779,7 +779,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     """
 
     _config = ("p",)
-    _description_name = "_Choice"
+    _described = _Choice
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self.transforms[int(self.draw(())[0])](*inputs)
@@ -809,7 +809,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
         own.
     """
 
-    _description_name = "_Order"
+    _described = _Order
 
     @property
     def _turns(self) -> int:
@@ -854,6 +854,3 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
             inputs = out if several else (out,)
         sampler.path = path
         return out
-
-
-programs.CLASSES.update(_Chance=_Chance, _Choice=_Choice, _Order=_Order)

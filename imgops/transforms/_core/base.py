@@ -30,7 +30,9 @@ import PIL.Image
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
+from torchvision import transforms as v1
 from torchvision import tv_tensors
+from torchvision.transforms import v2
 
 from imgops import EncodedImage, EncodedImages
 from imgops._common import check
@@ -71,7 +73,8 @@ class OperatorTransform(torchvision_private.Hooks):
     """A mixin for one of torchvision's classes, whose kernels for images, videos and masks become imgops'."""
 
     _config: tuple[str, ...] = ()
-    _description_name = ""
+    #: The class that makes the transform's parameters, which its description names.
+    _described: type
     _description = ""
     #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
@@ -105,11 +108,8 @@ class OperatorTransform(torchvision_private.Hooks):
         cls._has_own_types = is_own(cls, "_transformed_types")
         cls._is_pure = own and cls._has_own_types and cls._image is not OperatorTransform._image
         if cls.__module__.startswith("imgops."):
-            if "_description_name" not in vars(cls):
-                cls._description_name = cls.__name__
-            known = programs.CLASSES.setdefault(cls.__name__, cls)
-            assert known.__module__ == cls.__module__, f"{cls.__name__}: a description names one class alone"
-            programs.CLASSES[cls.__name__] = cls
+            if "_described" not in vars(cls):
+                cls._described = cls
             if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 take_init(cls, OperatorTransform)
 
@@ -289,6 +289,12 @@ class OperatorTransform(torchvision_private.Hooks):
 NOTHING = Params((0, 0), [])
 
 
+#: torchvision's classes, of both versions, in whose place a class of imgops draws.
+THEIR_RANDOM_CLASSES: set[type] = set()
+#: torchvision's classes among the bases of these that draw nothing themselves.
+_DRAWING_NOTHING = (v2.Transform, v2.Compose, v1.Compose)
+
+
 class RandomTransform(OperatorTransform):
     """An :class:`OperatorTransform` that samples parameters."""
 
@@ -306,6 +312,10 @@ class RandomTransform(OperatorTransform):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._has_probability = issubclass(cls, torchvision_private.WithProbability)
+        if cls.__module__.startswith("imgops.transforms."):
+            theirs = [c for c in cls.__mro__ if c.__module__.startswith("torchvision.")]
+            THEIR_RANDOM_CLASSES.update(theirs, (getattr(v1, c.__name__, c) for c in theirs))
+            THEIR_RANDOM_CLASSES.difference_update(_DRAWING_NOTHING)
 
     def forward(self, *inputs: Any) -> Any:
         if self._is_direct(inputs):

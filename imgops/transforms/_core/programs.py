@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import lru_cache
+from importlib import import_module
 from itertools import accumulate
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -31,9 +32,6 @@ from imgops.transforms._core.parameters import Key, Shape
 #: The height and width that stand in a shape for those of images of different sizes.
 OWN_SIZES = (-1, -1)
 
-#: name -> class, for every transform that a description may name.
-CLASSES: dict[str, type] = {}
-
 #: handle -> another library's code that draws the parameters of a transform in the place of its own.
 SOURCES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
@@ -46,7 +44,8 @@ def description_of(transform: Any) -> str:
     config = {name: _plain(getattr(transform, name)) for name in transform._config}
     source = getattr(transform, "_source", None)
     found = [] if source is None else [source.handle]
-    return json.dumps([type(transform)._description_name, config, *found])
+    described = type(transform)._described
+    return json.dumps([described.__module__, described.__name__, config, *found])
 
 
 def _plain(value: Any) -> Any:
@@ -61,8 +60,10 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def from_description(text: str) -> Any:
-    name, config, *source = json.loads(text)
-    cls = CLASSES[name]
+    module, name, config, *source = json.loads(text)
+    if not module.startswith("imgops."):
+        raise ValueError(f"sample: program must name classes of imgops, got {module}.{name}")
+    cls = getattr(import_module(module), name)
     made = getattr(cls, "_from_config", cls)(**config)
     if source:  # a proxy, so that what this cache holds keeps no pipeline alive
         made.__dict__["_source"] = weakref.proxy(_find(SOURCES, source[0]))

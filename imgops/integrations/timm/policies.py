@@ -16,14 +16,14 @@ from torchvision import tv_tensors
 import imgops
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._reader import MAKERS, Reader, Unmapped, UsersCode
+from imgops.integrations._settings import RandomWithSettings
+from imgops.integrations.timm.sizes import as_tuple
 from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.origin import is_code_of, known_name
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.converters._reader import MAKERS, Reader, Unmapped, UsersCode
-from imgops.transforms.converters._settings import RandomWithSettings
-from imgops.transforms.converters._timm_sizes import as_tuple
 
 #: A step: the place of its name in ``_KINDS``, six numbers, and PIL's number of an interpolation.
 _WIDTH = 8

@@ -16,18 +16,15 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._operator import subclass
-from imgops.transforms._core import operators, torchvision_private
-from imgops.transforms._core.base import ANNOTATIONS
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
-from imgops.transforms.albumentations.draws import Source
-from imgops.transforms.albumentations.host import (
+from imgops.integrations.albumentations.draws import Source
+from imgops.integrations.albumentations.host import (
     BesideAnnotations,
     data_of,
     reads_annotations,
     sampled,
     stand_in,
 )
-from imgops.transforms.albumentations.rules import (
+from imgops.integrations.albumentations.rules import (
     BORDERS,
     MIRRORS,
     MODES,
@@ -38,6 +35,9 @@ from imgops.transforms.albumentations.rules import (
     of,
     only,
 )
+from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.base import ANNOTATIONS
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry import crop, fit, flip
 

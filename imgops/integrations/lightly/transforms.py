@@ -12,15 +12,15 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import transforms
+from imgops.integrations._reader import MAKERS, NEAR, Reader, add_makers
+from imgops.integrations.lightly.spectra import SPECTRA
+from imgops.integrations.lightly.views import VIEWS, one_view, views
+from imgops.integrations.torchvision.transforms import WARPS
 from imgops.transforms import containers
-from imgops.transforms._core import pil_images, programs, seeding
+from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sizes import FixedTransform
-from imgops.transforms.converters._lightly_spectra import SPECTRA
-from imgops.transforms.converters._lightly_views import VIEWS, one_view, views
-from imgops.transforms.converters._reader import MAKERS, NEAR, Reader, add_makers
-from imgops.transforms.converters._torchvision import WARPS
 
 
 class _NumpyChance(containers._Chance):
@@ -32,13 +32,10 @@ class _NumpyChance(containers._Chance):
 
 
 class _NumpyApply(_NumpyChance, containers.RandomApply):
-    _description_name = "_NumpyChance"
+    _described = _NumpyChance
 
     def _get_name(self) -> str:
         return "RandomApply"
-
-
-programs.CLASSES["_NumpyChance"] = _NumpyChance
 
 
 class _FixedRotation(FixedTransform, v2.Transform):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import imgops
-from imgops.transforms.albumentations.rules import BORDERS
+from imgops.integrations.albumentations.rules import BORDERS
 from imgops.transforms.color.adjust import hsv_shifted
 
 Params = dict[str, Any]

@@ -12,13 +12,10 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms
-from imgops.transforms import geometry
-from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.base import OperatorTransform, like
-from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
-from imgops.transforms.converters._reader import Maker, Reader, Unmapped, add_makers
-from imgops.transforms.converters._timm_naflex import NAFLEX
-from imgops.transforms.converters._timm_sizes import (
+from imgops.integrations._reader import Maker, Reader, Unmapped, add_makers
+from imgops.integrations._to_tensor import maybe_to_tensor
+from imgops.integrations.timm.naflex import NAFLEX
+from imgops.integrations.timm.sizes import (
     CenterWindow,
     FixedSize,
     RandomResizeTo,
@@ -33,7 +30,10 @@ from imgops.transforms.converters._timm_sizes import (
     of_size,
     size_of,
 )
-from imgops.transforms.converters._to_tensor import maybe_to_tensor
+from imgops.transforms import geometry
+from imgops.transforms._core import pil_images, seeding
+from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms.functional import _geometry
 
 
@@ -84,6 +84,8 @@ class _TimmRandomResizeKeepRatio(RandomResizeTo):
 
 
 class CenterCropOrPad(CenterWindow):
+    """Crop the middle of the image, or pad the image to the size."""
+
     _config = ("size", "fill", "padding_mode")
 
     def __init__(self, size: Any, fill: Any, padding_mode: str) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from imgops.transforms.albumentations import conversions, draws
-from imgops.transforms.albumentations.rules import name_of
+from imgops.integrations.albumentations import conversions, draws
+from imgops.integrations.albumentations.rules import name_of
 
 Data = dict[str, Any]
 

@@ -13,14 +13,9 @@ from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms import functional as v1_functional
 
 import imgops
-from imgops.transforms import geometry
-from imgops.transforms._core import seeding
-from imgops.transforms._core.base import NOTHING, OperatorTransform, like
-from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
-from imgops.transforms._core.sizes import RandomSizeTransform
-from imgops.transforms.converters._reader import Reader
-from imgops.transforms.converters._settings import RandomWithSettings
-from imgops.transforms.converters._timm_sizes import (
+from imgops.integrations._reader import Reader
+from imgops.integrations._settings import RandomWithSettings
+from imgops.integrations.timm.sizes import (
     CenterWindow,
     RandomResizeTo,
     RandomWindow,
@@ -33,6 +28,11 @@ from imgops.transforms.converters._timm_sizes import (
     number_of,
     of_size,
 )
+from imgops.transforms import geometry
+from imgops.transforms._core import seeding
+from imgops.transforms._core.base import NOTHING, OperatorTransform, like
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
+from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _geometry
 
 #: What decides the size of an image: that of a patch, their number, and how sizes are rounded.

@@ -15,13 +15,13 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms
 from imgops._operator import subclass
+from imgops.integrations._reader import MAKERS, NEAR, Maker, Reader, UsersCode, add_makers
+from imgops.integrations._to_tensor import maybe_to_tensor, to_tensor
+from imgops.integrations.torchvision import first_version as first
 from imgops.transforms import conversion
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
-from imgops.transforms.converters import _first_version as first
-from imgops.transforms.converters._reader import MAKERS, NEAR, Maker, Reader, UsersCode, add_makers
-from imgops.transforms.converters._to_tensor import maybe_to_tensor, to_tensor
 from imgops.transforms.functional import _dispatch
 
 WARPS = (
@@ -303,7 +303,6 @@ _PRESETS = {
     "OpticalFlow": _optical_flow,
 }
 
-MAKERS["torch.nn.modules.container.Sequential"] = lambda t, r: r.read_sequential(t)
 add_makers("torchvision.transforms.transforms", _FIRST)
 add_makers("torchvision.transforms.autoaugment", _FIRST_POLICIES)
 add_makers("torchvision.transforms._presets", _PRESETS)

@@ -23,15 +23,15 @@ from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations.albumentations import values
+from imgops.integrations.albumentations.draws import Source, drawn_seed, seeded_by
+from imgops.integrations.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import batch_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import RandomSizeTransform
-from imgops.transforms.albumentations import values
-from imgops.transforms.albumentations.draws import Source, drawn_seed, seeded_by
-from imgops.transforms.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms.functional import _dispatch
 
 #: What a transform may read besides the image: albumentations' names.

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from imgops import transforms
+from imgops.integrations._reader import Reader, Unmapped, add_makers
+from imgops.integrations._to_tensor import maybe_to_tensor
+from imgops.integrations.timm.transforms import CenterCropOrPad, ResizeKeepRatio
+from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms import containers
-from imgops.transforms._core import programs, seeding
+from imgops.transforms._core import seeding
 from imgops.transforms._core.parameters import Shape
-from imgops.transforms.converters._reader import Reader, Unmapped, add_makers
-from imgops.transforms.converters._timm import CenterCropOrPad, ResizeKeepRatio
-from imgops.transforms.converters._to_tensor import maybe_to_tensor
-from imgops.transforms.converters._torchvision import resampling
 
 
 class _OpenClipResizeKeepRatio(ResizeKeepRatio):
@@ -34,13 +34,10 @@ class _PythonChance(containers._Chance):
 
 
 class _PythonApply(_PythonChance, containers.RandomApply):
-    _description_name = "_PythonChance"
+    _described = _PythonChance
 
     def _get_name(self) -> str:
         return "RandomApply"
-
-
-programs.CLASSES["_PythonChance"] = _PythonChance
 
 
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:

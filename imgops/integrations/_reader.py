@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,13 @@ from torchvision.transforms import v2
 
 from imgops import EncodedImage
 from imgops._common.torch_private import raise_error, tree_flatten
+from imgops.integrations import _replaced_functions, _to_tensor
+from imgops.integrations._report import Unmapped as Unmapped
 from imgops.transforms import containers, conversion
 from imgops.transforms._core import origin, torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.origin import UsersCode as UsersCode
 from imgops.transforms._core.parameters import BATCHES
-from imgops.transforms.albumentations.rules import Unmapped as Unmapped
-from imgops.transforms.converters import _functions, _to_tensor
 
 #: The counterparts of a transform, in their order.
 Maker = Callable[[Any, "Reader"], Any]
@@ -26,7 +28,7 @@ Maker = Callable[[Any, "Reader"], Any]
 Difference = Callable[[Any], str | None]
 
 #: Module and name of a class or function -> what makes its counterpart, a transform or a list of them.
-MAKERS: dict[str, Maker] = {}
+MAKERS: dict[str, Maker] = {"torch.nn.modules.container.Sequential": lambda t, r: r.read_sequential(t)}
 #: The same names -> how the pixels of the counterpart differ.
 NEAR: dict[str, Difference] = {}
 
@@ -38,6 +40,18 @@ WAY_OUT = (
     "; leave them out and apply them yourself, or build the pipeline of `from imgops import transforms`, "
     "whose Compose takes any callable"
 )
+
+
+#: The libraries whose transforms have counterparts; albumentations' are converted by whole pipelines.
+LIBRARIES = ("torchvision", "timm", "open_clip", "lightly")
+
+
+def load_counterparts(given: Any) -> None:
+    """Import the counterparts of the libraries that a transform, or a base of its class, is of."""
+    for kind in (given,) if isinstance(given, FunctionType | type) else type(given).__mro__:
+        package = origin.package_of(kind)
+        if package in LIBRARIES:
+            import_module(f"imgops.integrations.{package}")
 
 
 def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
@@ -55,7 +69,7 @@ class Reader:
     def __init__(self) -> None:
         self.unmapped: list[str] = []
         self.near: dict[str, str] = {}
-        self._replaced = _functions.replaced_functions()
+        self._replaced = _replaced_functions.replaced_functions()
         #: The identity of a counterpart -> the module that it stands for.
         self._sources: dict[int, Any] = {}
 
@@ -86,9 +100,10 @@ class Reader:
         if origin.package_of(given) == "imgops":
             return Steps([given])
         name = ""
+        load_counterparts(given)
         try:
             name = origin.known_name(given, MAKERS)
-            if _functions.may_call(given, self._replaced):
+            if _replaced_functions.may_call(given, self._replaced):
                 raise UsersCode
             if origin.has_hooks(given):
                 raise Unmapped("hooks")

@@ -13,9 +13,9 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations.albumentations.rules import Unmapped, name_of
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Params
-from imgops.transforms.albumentations.rules import Unmapped, name_of
 from imgops.transforms.color import channels
 from imgops.transforms.functional import _dispatch
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 
+from imgops.integrations._report import Unmapped as Unmapped
+from imgops.integrations._report import report as report
 from imgops.transforms._core.origin import code_of, is_code_of
 
 #: The arguments of a transform, with "p", and the :class:`Rule` of the pipeline as "rule".
@@ -18,19 +19,6 @@ Maker = Callable[[Arguments], Any]
 
 #: The coordinate of a keypoint that is no longer visible: no transform brings it back into an image.
 OUTSIDE = -(2.0**20)
-
-
-class Unmapped(Exception):
-    """The reason why a transform, or one of its arguments, has no counterpart."""
-
-
-def report(op: str, unmapped: Sequence[str], near: Mapping[str, str], way_out: str = "") -> None:
-    """Raise for transforms without a counterpart, and warn the caller's caller of those that come near."""
-    if unmapped:
-        raise ValueError(f"{op}: transforms must have a counterpart, got {', '.join(unmapped)}{way_out}")
-    if near:
-        listed = "; ".join(f"{name}: {differs}" for name, differs in near.items())
-        warnings.warn(f"{op}: these come near, but differ: {listed}", stacklevel=3)
 
 
 # -- classes -----------------------------------------------------------------------------------------------

@@ -5,16 +5,12 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from typing import Any
 
-from imgops.transforms import containers, conversion
-from imgops.transforms._core import programs
-from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import Shape
-from imgops.transforms.albumentations import arrays, draws, host
-from imgops.transforms.albumentations.annotations import _Filter, _Removal
-from imgops.transforms.albumentations.calls import Call, _Pipeline
-from imgops.transforms.albumentations.conversions import CONVERSIONS
-from imgops.transforms.albumentations.moves import MOVES, VALUES, Drawn, draws_its_chance
-from imgops.transforms.albumentations.rules import (
+from imgops.integrations.albumentations import arrays, draws, host
+from imgops.integrations.albumentations.annotations import _Filter, _Removal
+from imgops.integrations.albumentations.calls import Call, _Pipeline
+from imgops.integrations.albumentations.conversions import CONVERSIONS
+from imgops.integrations.albumentations.moves import MOVES, VALUES, Drawn, draws_its_chance
+from imgops.integrations.albumentations.rules import (
     MIRRORS,
     Rule,
     Unmapped,
@@ -24,6 +20,9 @@ from imgops.transforms.albumentations.rules import (
     name_of,
     report,
 )
+from imgops.transforms import containers, conversion
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import Shape
 
 __all__ = ["from_albumentations"]
 
@@ -44,7 +43,7 @@ class _SomeOf(_Some, containers.RandomOrder):
     """Apply some transforms of a list, in an order that a source draws."""
 
     _config = ("n",)
-    _description_name = "_Some"
+    _described = _Some  # type: ignore[assignment]
 
     def __init__(self, transforms: list[Any], n: int) -> None:
         self.__dict__["n"] = n
@@ -53,9 +52,6 @@ class _SomeOf(_Some, containers.RandomOrder):
     @property
     def _turns(self) -> int:
         return self.n
-
-
-programs.CLASSES["_Some"] = _Some
 
 
 def _drawn_by(source: draws.Source, made: Any) -> Any:

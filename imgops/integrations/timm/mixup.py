@@ -11,11 +11,11 @@ from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._reader import MAKERS, Reader
 from imgops.transforms._core import seeding
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.converters._reader import MAKERS, Reader
 
 #: The numbers of an image: its box (top, bottom, left, right), two weights, and the weight of its label.
 _WIDTH = 7

@@ -1,4 +1,4 @@
-"""One verb for the pipelines of other libraries."""
+"""Conversion of the pipelines of other libraries."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from typing import Any
 
 from torch import nn
 
+from imgops.integrations._reader import WAY_OUT, Reader
+from imgops.integrations._report import report
 from imgops.transforms._core.origin import package_of
-from imgops.transforms.albumentations import from_albumentations
-from imgops.transforms.albumentations.convert import is_of_albumentations
-from imgops.transforms.albumentations.rules import report
-from imgops.transforms.converters import _lightly as _lightly
-from imgops.transforms.converters import _open_clip as _open_clip
-from imgops.transforms.converters import _timm as _timm
-from imgops.transforms.converters import _timm_mixup as _timm_mixup
-from imgops.transforms.converters import _timm_policies as _timm_policies
-from imgops.transforms.converters import _torchvision as _torchvision
-from imgops.transforms.converters._reader import WAY_OUT, Reader
 
 __all__ = ["convert"]
 
@@ -76,8 +68,11 @@ def _converted(pipeline: Any, reader: Reader) -> Any:
     if isinstance(pipeline, tuple | list) and pipeline:
         each = [_converted(one, reader) for one in pipeline]
         return each if isinstance(pipeline, list) else tuple(each)
-    if is_of_albumentations(pipeline):
-        return from_albumentations(pipeline)
+    if any(package_of(cls) == "albumentations" for cls in type(pipeline).__mro__):
+        from imgops.integrations.albumentations import convert
+
+        if convert.is_of_albumentations(pipeline):
+            return convert.from_albumentations(pipeline)
     package = package_of(pipeline)
     if package == "imgops":
         return pipeline

@@ -14,7 +14,7 @@ from torchvision import transforms as v1
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms import color, containers, conversion, dropout, geometry, policy
-from imgops.transforms._core import programs, seeding, torchvision_private
+from imgops.transforms._core import seeding, torchvision_private
 from imgops.transforms._core.base import like
 from imgops.transforms._core.parameters import Params, Shape
 from imgops.transforms.functional import _dispatch
@@ -168,7 +168,7 @@ class _FirstChance(containers._Chance):
 
 
 class _RandomApply(_FirstChance, containers.RandomApply):
-    _description_name = "_FirstChance"
+    _described = _FirstChance
 
     def _get_name(self) -> str:
         return "RandomApply"
@@ -197,7 +197,7 @@ class _PythonOrder(containers._Order):
 
 class _RandomChoice(_PythonChoice, containers.RandomChoice):
     _config: Any = ("weights", "count")
-    _description_name = "_PythonChoice"
+    _described = _PythonChoice
 
     def __init__(self, transforms: list[Any], weights: Any) -> None:
         self.weights, self.count = None if weights is None else list(weights), len(transforms)
@@ -208,10 +208,7 @@ class _RandomChoice(_PythonChoice, containers.RandomChoice):
 
 
 class _RandomOrder(_PythonOrder, containers.RandomOrder):
-    _description_name = "_PythonOrder"
+    _described = _PythonOrder
 
     def _get_name(self) -> str:
         return "RandomOrder"
-
-
-programs.CLASSES.update(_FirstChance=_FirstChance, _PythonChoice=_PythonChoice, _PythonOrder=_PythonOrder)

@@ -12,13 +12,13 @@ from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._reader import Reader, Unmapped
+from imgops.integrations._settings import RandomWithSettings
 from imgops.transforms import containers, conversion
 from imgops.transforms._core import seeding
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.converters._reader import Reader, Unmapped
-from imgops.transforms.converters._settings import RandomWithSettings
 
 
 def _require_tensor(owner: Any, inpt: Any) -> Tensor:

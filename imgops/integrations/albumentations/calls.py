@@ -12,9 +12,9 @@ from torchvision import tv_tensors
 
 from imgops._common.torch_private import tree_flatten
 from imgops._operator import subclass
+from imgops.integrations.albumentations.annotations import ROWS
+from imgops.integrations.albumentations.rules import OUTSIDE
 from imgops.transforms import containers
-from imgops.transforms.albumentations.annotations import ROWS
-from imgops.transforms.albumentations.rules import OUTSIDE
 
 #: What albumentations takes by keyword, and these transforms do not.
 _REFUSED = ("volume", "volumes", "mask3d", "masks3d")

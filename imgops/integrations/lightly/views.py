@@ -14,14 +14,14 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._reader import Reader, Unmapped
+from imgops.integrations._settings import RandomWithSettings
+from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms import containers
 from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.base import OperatorTransform, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms.converters._reader import Reader, Unmapped
-from imgops.transforms.converters._settings import RandomWithSettings
-from imgops.transforms.converters._torchvision import resampling
 from imgops.transforms.functional import _dispatch, _geometry
 
 #: What applies a transform of a container, by its index, to inputs.

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
+from imgops.integrations.albumentations.rules import bases_of, changed_names, is_container
 from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
-from imgops.transforms.albumentations.rules import bases_of, changed_names, is_container
 
 #: The attribute of a copied transform that holds the seed of the worker whose draws it has.
 _PARTED = "_imgops_worker_seed"

@@ -12,12 +12,12 @@ from torchvision.transforms import v2
 
 from imgops._common.torch_private import tree_flatten, tree_unflatten
 from imgops._operator import subclass
+from imgops.integrations.albumentations.rules import OUTSIDE
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Shape
 from imgops.transforms._core.probabilistic import _with_corners
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms.albumentations.rules import OUTSIDE
 from imgops.transforms.functional import _dispatch
 
 _TINY = 1e-7

@@ -1,0 +1,3 @@
+"""lightly's pipelines and views."""
+
+from imgops.integrations.lightly import transforms as transforms

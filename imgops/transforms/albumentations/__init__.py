@@ -1,3 +1,0 @@
-"""Conversion of albumentations' pipelines."""
-
-from imgops.transforms.albumentations.convert import from_albumentations as from_albumentations
