@@ -36,7 +36,7 @@ def test_dtensor_is_not_imported_for_those_who_do_not_use_it() -> None:
     code = (
         "import sys, torch, imgops; imgops.crop(torch.zeros(3, 4, 4), (0, 0, 2, 2));"
         "assert 'torch.distributed.tensor' not in sys.modules;"
-        "from imgops import _torch_private; assert torch_private._deferred"
+        "from imgops._common import torch_private; assert torch_private._deferred"
     )
     run("-c", code)
 

@@ -18,6 +18,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from imgops._common import compare
 from imgops._operator.record import operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda
@@ -100,10 +101,10 @@ def test_another_jpeg_library_of_pillow_is_called_itself(monkeypatch: pytest.Mon
     monkeypatch.setenv("IMGOPS_QUIET", "1")
     image, quality = images("noise", 3, 9, 12, False, 1), torch.tensor(70)
     for features in ({"libjpeg_turbo": False}, {"libjpeg_turbo": True, "mozjpeg": True}):
-        codec._pillow_has_libjpeg_turbo.cache_clear()
+        compare.results.clear()
         monkeypatch.setattr(codec.features, "check_feature", lambda name, f=features: f.get(name, False))
         assert codec.jpeg(torch.empty_like(image), image, quality) is NotImplemented
-    codec._pillow_has_libjpeg_turbo.cache_clear()
+    compare.results.clear()
 
 
 @nightly

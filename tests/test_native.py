@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import native_program
@@ -15,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 import imgops
+from imgops._common import compare
 from imgops.decomposition import _resampling_filters
 from imgops.kernels.cpu import _pil, _resample, _resampling_tables, native
 from tests.specs import OPERATORS
@@ -60,8 +60,7 @@ def forget() -> Iterator[Callable[[], None]]:
 
     def clear() -> None:
         _resampling_tables._pil_cached.cache_clear()
-        _resample.pil_order.cache_clear()
-        _pil._agree.clear()
+        compare.results.clear()
 
     clear()
     yield clear
@@ -143,27 +142,27 @@ def test_hamming_is_pils_for_400_images() -> None:
 # -- color and levels ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(_pil._comparisons))
+@pytest.mark.parametrize("name", list(_pil.by_pil))
 def test_the_installed_pil_agrees(name: str, forget: Callable[[], None]) -> None:
-    assert _pil.agrees(name), "this PIL computes otherwise: it is called itself"
+    assert compare.agrees(name), "this PIL computes otherwise: it is called itself"
 
 
-@pytest.mark.parametrize("name", list(_pil._comparisons))
+@pytest.mark.parametrize("name", list(_pil.by_pil))
 def test_pil_itself_stands_in(name: str, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]) -> None:
     """PIL is called on every uint8 sample, in both formats and in batches."""
-    compared, asked = _pil._comparisons[name], []
+    theirs, asked = _pil.by_pil[name], []
 
     def by_pil(*args: Any) -> Any:
         asked.append(name)
-        return compared.by_pil(*args)
+        return theirs(*args)
 
     for sample in OPERATORS[name].samples:
         for format, batch in (("planar", ()), ("interleaved", (2,)), ("planar", (2, 3))):
             function, args, keywords = sample.call(Maker(torch.uint8, format, batch))
             wanted = function(*args, **keywords)
             with monkeypatch.context() as patch:
-                patch.setitem(_pil._agree, name, False)
-                patch.setitem(_pil._comparisons, name, replace(compared, by_pil=by_pil))
+                patch.setitem(compare.results, name, False)
+                patch.setitem(_pil.by_pil, name, by_pil)
                 found = function(*args, **keywords)
             assert bits_equal(found, wanted) and found.stride() == wanted.stride()
     assert asked
@@ -173,8 +172,7 @@ def test_a_pil_with_other_levels_is_noticed(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:
     inverted: Any = lambda image, factor: Image.eval(image, lambda v: 255 - v)
-    compared = _pil._comparisons["adjust_brightness"]
-    monkeypatch.setitem(_pil._comparisons, "adjust_brightness", replace(compared, by_pil=inverted))
+    monkeypatch.setitem(_pil.by_pil, "adjust_brightness", inverted)
     image = picture(3, 9, 8)
     assert bits_equal(imgops.adjust_brightness(image, 0.5), 255 - image)
     steps = imgops.color_sequence(image, torch.tensor([0]), torch.tensor([0.5]), ["brightness"])

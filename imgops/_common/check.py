@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import torch_private
 
@@ -92,7 +93,7 @@ def shown(value: object) -> str:
 
 def plain(value: Any) -> Any:
     """Return a number of NumPy's as Python's; dynamo shows an array in its place, and is asked first."""
-    if type(value) is int or type(value) is float or torch.compiler.is_compiling():
+    if type(value) is int or type(value) is float or is_compiling():
         return value
     return value.item() if isinstance(value, np.generic) else value
 
@@ -225,7 +226,7 @@ def real(op: str, name: str, value: object) -> Tensor:
         except OverflowError:
             pass
     try:
-        if torch.compiler.is_compiling() or _has_tensors(value):
+        if is_compiling() or _has_tensors(value):
             return graph_tensor(value)
         return torch.tensor(value, dtype=torch.float64, device="cpu")
     except OverflowError:
@@ -272,7 +273,7 @@ def graph_tensor(value: Any) -> Tensor:
 def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     """Return integers as an int64 tensor, in a traced graph too."""
     fit_64_bits(op, name, values)
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
     return torch.tensor(values, dtype=torch.int64, device="cpu")
 
@@ -504,7 +505,7 @@ def is_64_bit(value: Any) -> bool:
 
     A symbolic integer always does; while dynamo traces, it shows symbolic integers as plain ints.
     """
-    return type(value) is not int or torch.compiler.is_compiling() or -(2**63) <= value < 2**63
+    return type(value) is not int or is_compiling() or -(2**63) <= value < 2**63
 
 
 def fit_64_bits(op: str, name: str, values: Sequence[int]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from functools import cache, wraps
-from typing import Any, Protocol
+from functools import partial, wraps
+from typing import Any
 
 
 class SlowPathWarning(UserWarning):
@@ -17,16 +17,11 @@ class SlowPathWarning(UserWarning):
     """
 
 
-class Agrees(Protocol):
-    """The function that :func:`comparison` returns; it computes its result once."""
-
-    def __call__(self) -> Any: ...
-    def cache_clear(self) -> None: ...
-
-
 #: The kernels that are compared with an installed library before their first use: the name, the library and
-#: the comparison. If they differ, the library is used.
+#: the comparison, whose result is false if the pixels differ. Then the library is used.
 comparisons: dict[str, tuple[str, Callable[[], Any]]] = {}
+#: The results of the comparisons that were made.
+results: dict[str, Any] = {}
 
 _warned = False
 
@@ -41,27 +36,26 @@ def warn(reason: str) -> None:
     warnings.warn(f"imgops: {reason}; the pixels are the same. {advice}", SlowPathWarning, stacklevel=2)
 
 
-def different(name: str, library: str) -> None:
-    """Warn that a kernel's pixels are not those of the installed library."""
-    warn(f"its own {name} would have other pixels than the installed {library}, which is called itself")
-
-
-def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Agrees]:
+def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a function that tells whether a kernel has the pixels of the installed ``library``.
 
-    The function is called once; its result is false if the pixels differ.
+    The function is called once.
     """
 
-    def decorate(probe: Callable[[], Any]) -> Agrees:
-        @cache
-        @wraps(probe)
-        def agrees() -> Any:
-            found = probe()
-            if not found:
-                different(name, library)
-            return found
-
-        comparisons[name] = library, agrees
-        return agrees
+    def decorate(probe: Callable[[], Any]) -> Callable[[], Any]:
+        comparisons[name] = library, probe
+        return wraps(probe)(partial(agrees, name))
 
     return decorate
+
+
+def agrees(name: str) -> Any:
+    """Return the result of a comparison, which is made once; warn if the pixels differ."""
+    if name not in results:
+        library, probe = comparisons[name]
+        results[name] = probe()
+        if not results[name]:
+            warn(
+                f"its own {name} would have other pixels than the installed {library}, which is called itself"
+            )
+    return results[name]

@@ -32,6 +32,13 @@ KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 }
 
 
+def named(function: Function, name: str) -> Function:
+    """Give a function of an operator a name, which tracebacks and profiles show."""
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
 def fits(value: Any, types: tuple[type, ...]) -> bool:
     """Return whether the dispatcher takes a value as one of these types."""
     return isinstance(value, types) and check.is_64_bit(value)
@@ -62,7 +69,7 @@ def fake_then_kernel(
                 kernel(out, *args)
             return out
 
-        return fill
+        return named(fill, f"{operator.name}.run")
 
     def compute(args: Sequence[Any]) -> Any:
         prepare(args)
@@ -71,7 +78,7 @@ def fake_then_kernel(
         made = kernel(*args)
         return None if operator.contract.mutates else made
 
-    return compute
+    return named(compute, f"{operator.name}.run")
 
 
 def _check_types_first(operator: Operator) -> Function:
@@ -110,7 +117,7 @@ def prepare_always(operator: Operator) -> Prepare:
         fake(*args)
         no_overlap(args)
 
-    return validate
+    return named(validate, f"{operator.name}.validate")
 
 
 def key_of(args: Sequence[Any], tensors: int) -> tuple[Any, ...]:
@@ -177,7 +184,7 @@ def prepare_once(operator: Operator) -> Prepare:
         return empty(size, stride, dtype=dtype)
 
     if operator.contract is Contract.FUNCTIONAL:
-        return allocate
+        return named(allocate, f"{operator.name}.allocate")
     no_overlap, is_out = _no_overlap(operator), operator.contract is Contract.OUT
 
     def validate(args: Sequence[Any]) -> None:
@@ -195,7 +202,7 @@ def prepare_once(operator: Operator) -> Prepare:
                 remember(key, True)
         no_overlap(args)
 
-    return validate
+    return named(validate, f"{operator.name}.validate")
 
 
 def placeholder_size(*, min: int = 0, max: int | None = None) -> int:
@@ -213,7 +220,7 @@ def _no_overlap(operator: Operator) -> Callable[[Sequence[Any]], None]:
             others = [(n, x) for n, x in zip(names, args, strict=True) if n != name and isinstance(x, Tensor)]
             check.no_overlap(operator.name, name, args[i], others)
 
-    return validate
+    return named(validate, f"{operator.name}.validate")
 
 
 def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
@@ -231,7 +238,7 @@ def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Functio
             args = _all_arguments(signature, args, keywords)
         return call(args)
 
-    return bound
+    return named(bound, operator.name)
 
 
 def _all_arguments(signature: inspect.Signature, args: tuple[Any, ...], keywords: Any) -> tuple[Any, ...]:
@@ -256,7 +263,7 @@ def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Func
                     return dispatch(args)
         return run(args)
 
-    return bound
+    return named(bound, operator.name)
 
 
 def _mutating_call(
@@ -314,4 +321,4 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
         plain = tuple(subclass.replicate_beside_dtensors([subclass.plain(a) for a in args]))
         return subclass.like(call(plain), args[0])
 
-    return dispatch
+    return named(dispatch, f"{operator.name}.dispatch")

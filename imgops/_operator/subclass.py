@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import torch_private
 
@@ -44,16 +45,11 @@ def _is_tv_class(cls: type, name: str, itself: bool = False) -> bool:
     return cls is theirs if itself else issubclass(cls, theirs)
 
 
-def in_graph() -> bool:
-    """Return whether a compiler is tracing, which wraps and unwraps tensor subclasses in its own way."""
-    return torch.compiler.is_compiling()
-
-
 def plain(value: Any) -> Any:
     """Return a tv_tensor as an ordinary tensor with the same memory in the same autograd graph."""
     if not (isinstance(value, Tensor) and is_tv_tensor(value)):
         return value
-    if in_graph():  # dynamo does not support as_subclass, but an ATen operator drops the class
+    if is_compiling():  # dynamo does not support as_subclass, but an ATen operator drops the class
         torch_private.accept_subclasses()
         return torch.ops.aten.alias.default(value)
     return value.as_subclass(Tensor)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check, torch_private
 from imgops._common.config import DecodeImage
@@ -77,7 +78,7 @@ class EncodedImage:
         apply_exif_orientation: bool = False,
         max_pixels: int = DecodeImage.max_pixels,
     ) -> None:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             must = "data must be wrapped outside of a compiled graph"
             check.fail(TypeError, "EncodedImage", must, "a call inside of it")
         self.data, self._path = codec.file_of(data).cpu(), codec.path_of(data)
@@ -102,7 +103,7 @@ class EncodedImage:
         memory_format: torch.memory_format = torch.contiguous_format,
     ) -> Tensor:
         """Return the decoded image, or a box of it, by :func:`decode_image`."""
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return self._decode(box, memory_format)
         with cpu.naming([self._path]):
             return self._decode(box, memory_format)
@@ -228,7 +229,7 @@ class EncodedImages:
         """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
         where = self._boxes(boxes)
         how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
-        if torch.compiler.is_compiling():
+        if is_compiling():
             if self.skipped is not None:
                 must = "skipped must be None in a compiled graph, which cannot report a file"
                 check.fail(TypeError, "EncodedImages.decode", must, "a list")
@@ -261,7 +262,7 @@ class EncodedImages:
         if boxes.dtype != torch.int64 or boxes.shape != (count, 4):
             must = f"boxes must be int64 of shape ({count}, 4)"
             check.fail(ValueError, "EncodedImages.decode", must, f"{boxes.dtype} of {tuple(boxes.shape)}")
-        if torch.compiler.is_compiling():  # the operator checks the numbers
+        if is_compiling():  # the operator checks the numbers
             return boxes
         left, top, right, bottom = boxes.unbind(1)
         bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)

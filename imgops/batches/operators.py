@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check, layout, packing, torch_private
 from imgops._operator.declare import operator
@@ -34,7 +35,7 @@ def register() -> None:
     An import of imgops does not, because it takes a while.
     """
     global _declared_then
-    if len(table) == _declared_then or torch.compiler.is_compiling():
+    if len(table) == _declared_then or is_compiling():
         return
     for row in (*table.values(), FLIP):
         if row.packed is not None and row.qualified not in _functions:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.utils.data import default_collate
 
 from imgops._common import check, layout, packing, torch_private
@@ -290,13 +291,13 @@ class PackedImages:
         if not isinstance(fill, (int, builtins.float)):
             check.fail(TypeError, "PackedImages.padded", "fill must be a number", type(fill).__name__)
         if size is None:
-            if torch.compiler.is_compiling():
+            if is_compiling():
                 must = "size must be given in a graph, which does not know the sizes of the images"
                 check.fail(ValueError, "PackedImages.padded", must, None)
             size = self.sizes.amax(0).tolist()
         height, width = check.positive_size("PackedImages.padded", size)
         if (
-            not torch.compiler.is_compiling()
+            not is_compiling()
             and (self.sizes > torch.tensor([height, width], dtype=torch.int64, device="cpu")).any()
         ):
             most = self.sizes.amax(0).tolist()

@@ -132,8 +132,8 @@ def _cuda() -> dict[str, Any]:
 def _comparisons() -> dict[str, str]:
     built = {"libjpeg-turbo": _libjpeg.module is not None}
     return {
-        name: f"the pixels of {library}" if same() else f"others: {library} is called itself"
-        for name, (library, same) in sorted(compare.comparisons.items())
+        name: f"the pixels of {library}" if compare.agrees(name) else f"others: {library} is called itself"
+        for name, (library, _) in sorted(compare.comparisons.items())
         if built.get(name, native.module is not None)
     }
 

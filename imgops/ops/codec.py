@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check
 from imgops._common.config import DecodeImage, EncodeImage
@@ -169,7 +170,7 @@ def encode_image(
     if device is None:
         return _encode_image(image, quality, format)
     place, made = torch.device(device), None
-    if format == "jpeg" and place.type == "cuda" and not torch.compiler.is_compiling():
+    if format == "jpeg" and place.type == "cuda" and not is_compiling():
         fake.encode_image(placeholder_size, image, quality, format)
         made = nvjpeg.encode(image, quality)
     return (_encode_image(image, quality, format) if made is None else made).to(place)
@@ -258,7 +259,7 @@ def decode_image(
     tensor([[[1, 2, 3],
              [5, 6, 7]]], dtype=torch.uint8)
     """
-    if isinstance(data, (str, os.PathLike)) and not torch.compiler.is_compiling():
+    if isinstance(data, (str, os.PathLike)) and not is_compiling():
         with cpu.naming([os.fspath(data)]):
             return decode_image(
                 file_of(data),
@@ -285,7 +286,7 @@ def decode_image(
     if device is None:
         return _decode_image(file, *how)
     place, made = torch.device(device), None
-    if place.type == "cuda" and not torch.compiler.is_compiling() and file.device.type == "cpu":
+    if place.type == "cuda" and not is_compiling() and file.device.type == "cpu":
         fake.decode_image(placeholder_size, file, *how)
         made = None if apply_exif_orientation else nvjpeg.decode(file, mode, max_pixels, place)
         if made is not None and memory_format is torch.channels_last:
@@ -299,9 +300,7 @@ def _decode_box(file: Tensor, box: Any, how: tuple[int, str, bool, bool]) -> Ten
     corners = check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
     fake.box_of_integers(corners)
     image = _decode_region(file, check.integers_tensor("decode_image", "box", corners), *how)
-    if (
-        torch.compiler.is_compiling()
-    ):  # the operator reads the box from a tensor, so that its size looks unknown
+    if is_compiling():  # the operator reads the box from a tensor, so that its size looks unknown
         left, top, right, bottom = corners
         torch._check(image.shape[-2] == bottom - top)
         torch._check(image.shape[-1] == right - left)
@@ -322,7 +321,7 @@ def mode_of(mode: Any) -> str:
 def file_of(data: Any) -> Tensor:
     if isinstance(data, Tensor):
         return data
-    if torch.compiler.is_compiling():
+    if is_compiling():
         must = "data must be a Tensor in a compiled graph"
         check.fail(TypeError, "decode_image", must, type(data).__name__)
     if isinstance(data, (str, os.PathLike)):
@@ -424,7 +423,7 @@ def decode_images(
 
 
 def list_of_files(op: str, files: Any) -> list[Any]:
-    if torch.compiler.is_compiling():
+    if is_compiling():
         must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
         check.fail(TypeError, op, must, type(files).__name__)
     if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check
 from imgops._common.torch_private import raise_error
@@ -235,7 +236,7 @@ def fit(
 
 def _of_each(op: str, images: Any, call: Callable[[Tensor], Tensor]) -> Any:
     """Call a function for each of packed images, which give each result a size of its own."""
-    if torch.compiler.is_compiling():
+    if is_compiling():
         must = f"{op}: image must be a Tensor in a graph, where sizes of results must be known"
         raise_error(NotImplementedError, f"{must}, got PackedImages")
     return type(images).of([call(image) for image in images.unpack()], images.interleaved)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check, torch_private
 from imgops.decomposition.blur import NO_BLUR
@@ -332,7 +333,7 @@ def grid_distortion_map(
 
 def _stretch_axis(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
     """Return the source coordinates along an axis; in a cell they are evenly spaced, with both ends."""
-    known = type(extent) is int and type(steps) is Tensor and not torch.compiler.is_compiling()
+    known = type(extent) is int and type(steps) is Tensor and not is_compiling()
     which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
     if normalize:
         steps = steps * weights

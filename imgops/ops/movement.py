@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Sequence
-from typing import Any, Never
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check
 from imgops._common.config import Crop, Pad, Paste
@@ -93,7 +93,7 @@ def _pad(
 def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor: ...
 
 
-def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Tensor:
+def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     """Cut a box out of an image; pixels of the box outside the image are 0.
 
     Parameters
@@ -130,21 +130,12 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *rest: Never) -> Ten
     tensor([[[4, 5, 0],
              [7, 8, 0]]])
     """
-    if rest:
-        must = "box must be one sequence (left, top, right, bottom); torchvision's crop(image, top, left, "
-        must += "height, width) is imgops.transforms.functional.crop"
-        check.fail(TypeError, "crop", must, f"{1 + len(rest)} arguments")
     check.images("crop", image)
     if isinstance(box, Crop):
         box = box.box
     names = ("left", "top", "right", "bottom")
     left, top, right, bottom = check.integers("crop", "box", box, names)
     return _crop(image, left, top, right, bottom)
-
-
-# ``rest`` only serves the error message.
-_parameters = list(inspect.signature(crop).parameters.values())[:2]
-crop.__signature__ = inspect.signature(crop).replace(parameters=_parameters)  # type: ignore[attr-defined]
 
 
 def paste(
@@ -347,7 +338,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
             for value in each:
                 if not -math.inf < value < math.inf:  # math.isfinite does not take a graph's symbolic numbers
                     check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
-        if torch.compiler.is_compiling():
+        if is_compiling():
             found = check.graph_tensor(each)
         else:
             found = torch.tensor(each, dtype=torch.float64, device="cpu")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check
 from imgops._common.config import Resize
@@ -336,7 +337,7 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             check.fail(TypeError, op, must, type(value).__name__)
-    if torch.compiler.is_compiling():  # the kernel checks that the box lies in the image
+    if is_compiling():  # the kernel checks that the box lies in the image
         return check.graph_tensor(list(box))
     # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
     if isinstance(image, Tensor):  # for them, too, the kernel checks

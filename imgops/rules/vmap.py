@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check
 from imgops._common.torch_private import raise_error
@@ -79,7 +80,7 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(rule, "is_draw_alone", False):
             out = op(*(_sample(a, d, 0) for a, d in zip(args, in_dims, strict=True)))
             return out.expand(info.batch_size, *out.shape), 0
-        if torch.compiler.is_compiling():  # a graph would not hold the changes of the generator's state
+        if is_compiling():  # a graph would not hold the changes of the generator's state
             must = "randomness must be 'different' under vmap in a graph"
             raise NotImplementedError(f"{op.__name__.split('.')[0]}: {must}, got 'same'")
         state = torch.random.get_rng_state()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -31,7 +32,7 @@ class _OfAnnotations(OperatorTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         refuse_nested(self, inpt)
-        if not subclass.in_graph():
+        if not is_compiling():
             return super().transform(inpt, params)  # type: ignore[misc]
         return self._set_metadata(self._annotations(inpt))
 
@@ -121,7 +122,7 @@ class _Sanitize(OperatorTransform):
         first = found[0] if found else None
         values = None if first is None else subclass.plain(first)
         if values is None or not _fit(labels, values.shape[0]):
-            if not subclass.in_graph():
+            if not is_compiling():
                 return super().forward(*inputs)  # type: ignore[misc]  # torchvision raises its own error
             must = f"inputs must have {self._subject}, and as many labels, which are tensors or None"
             raise_error(ValueError, f"{type(self).__name__}: {must}")

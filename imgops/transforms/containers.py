@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -373,7 +374,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
     """Select what is not a tensor, such as a label in a list with one for each sample."""
-    if gate.ndim or subclass.in_graph():
+    if gate.ndim or is_compiling():
         raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
     return opened if gate else closed
 

@@ -9,6 +9,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import functional as v1_functional
 from torchvision.transforms import v2
@@ -159,7 +160,7 @@ class Normalize(OperatorTransform, v2.Normalize):
         ``divides`` is for levels that are divided by 255, and not multiplied by 1 / 255. Return None if there
         is no such table, so that torchvision raises its own error.
         """
-        if subclass.in_graph():
+        if is_compiling():
             table = self._levels_of_quotients if divides else self._levels
             if table is None or table.shape[0] != channels:
                 return None
@@ -207,10 +208,10 @@ class ToImage(OperatorTransform, v2.ToImage):
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        return image.as_subclass(tv_tensors.Image) if subclass.in_graph() else tv_tensors.Image(image)
+        return image.as_subclass(tv_tensors.Image) if is_compiling() else tv_tensors.Image(image)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if subclass.in_graph() and isinstance(inpt, Tensor):
+        if is_compiling() and isinstance(inpt, Tensor):
             return subclass.plain(inpt).as_subclass(tv_tensors.Image)
         return super().transform(inpt, params)
 
@@ -315,7 +316,7 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if subclass.in_graph():
+        if is_compiling():
             must = "the transform must come after the compiled function, because a graph has no PIL images"
             raise_error(NotImplementedError, f"ToPILImage: {must}, got a call inside of it")
         return super().transform(inpt, params)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision.transforms import v2
 
 import imgops
 from imgops._common import layout
-from imgops._operator import subclass
 from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
@@ -135,7 +135,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
 
     def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
         """Return whether the random pixels are those of the box alone, as eager mode draws them."""
-        if self.value is not None or numbers.ndim > 1 or subclass.in_graph():
+        if self.value is not None or numbers.ndim > 1 or is_compiling():
             return False
         return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -62,7 +63,7 @@ class _Filter(RandomTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
-            out = self._annotations(inpt) if subclass.in_graph() else self.by_torchvision(inpt, params)
+            out = self._annotations(inpt) if is_compiling() else self.by_torchvision(inpt, params)
             out.clamping_mode = None  # the visible share of a box is found before it is clipped
             return out
         if isinstance(inpt, tv_tensors.KeyPoints) and self.points:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 
 from imgops._common.torch_private import tree_flatten
@@ -300,7 +301,7 @@ class _Pipeline(containers.Compose):
             if inputs:
                 must = "from_albumentations: inputs must be keywords or one structure of tensors"
                 raise TypeError(f"{must}, got both")
-            if subclass.in_graph():
+            if is_compiling():
                 must = "from_albumentations: inputs must be one structure of tensors in a graph"
                 raise TypeError(f"{must}, got the keywords {', '.join(data)}")
             return self._call.run(self, data)

@@ -11,11 +11,11 @@ import PIL.Image
 import PIL.ImageFilter
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 
 import imgops
 from imgops._common.torch_private import raise_error
-from imgops._operator import subclass
 from imgops.integrations._reader import MAKERS, Reader, Unmapped, UsersCode
 from imgops.integrations._settings import RandomWithSettings
 from imgops.integrations.timm.sizes import as_tuple
@@ -412,7 +412,7 @@ class _TimmRandomErasing(RandomWithSettings):
 
     def _is_drawn_ahead(self, params: Params) -> bool:
         """Return whether the numbers were drawn before the dtype of the image was known."""
-        return params.each or subclass.in_graph()
+        return params.each or is_compiling()
 
     def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         raise_error(TypeError, f"RandomErasing: image must be a Tensor, got {type(inpt).__name__}")

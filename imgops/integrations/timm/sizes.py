@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -96,7 +97,7 @@ class FixedSize(FixedTransform, v2.Transform):
         raise NotImplementedError
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and subclass.in_graph():
+        if isinstance(inpt, ANNOTATIONS) and is_compiling():
             return self._annotations(inpt)
         return self.by_torchvision(inpt, params)
 

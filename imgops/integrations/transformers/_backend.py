@@ -9,6 +9,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from transformers.image_processing_backends import TorchvisionBackend
 from transformers.image_processing_base import BatchFeature
 from transformers.image_transforms import (
@@ -84,7 +85,7 @@ class ExactBackend(TorchvisionBackend):
 
     def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> BatchFeature:
         found = super().preprocess(images, *args, **kwargs)
-        return found if torch.compiler.is_compiling() else pixels.with_memory_of_its_own(found, images)
+        return found if is_compiling() else pixels.with_memory_of_its_own(found, images)
 
     def process_image(
         self,

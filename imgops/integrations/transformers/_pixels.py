@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision.transforms import InterpolationMode
 from transformers.image_utils import pil_torch_interpolation_mapping
 
@@ -64,7 +65,7 @@ def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_l
         return _of_levels(image if how == "nearest" else as_bytes(image), size, how, antialias)
     if by_levels and image.ndim > 3 and len(image) > 1:  # whether an image has levels is a matter of its own
         return torch.stack([resize(x, size, how, antialias, by_levels) for x in image])
-    if not by_levels or image.requires_grad or torch.compiler.is_compiling():
+    if not by_levels or image.requires_grad or is_compiling():
         return imgops.resize(image, size, how, antialias=antialias)
     levels, are_shares = as_levels(image)
     out = _of_levels(levels, size, how, antialias)
@@ -124,7 +125,7 @@ def as_levels(image: Tensor) -> tuple[Tensor, bool]:
 
 def are_done_one_by_one(images: Any) -> bool:
     """Return whether transformers handles each of several images by itself, without gradients or a graph."""
-    if torch.compiler.is_compiling() or not isinstance(images, list) or len(images) < 2:
+    if is_compiling() or not isinstance(images, list) or len(images) < 2:
         return False
     return all(x.device.type == "cpu" and not x.requires_grad for x in images)
 

@@ -6,8 +6,7 @@ each kernel is compared with the installed PIL; where they differ, PIL does the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
@@ -33,58 +32,39 @@ def view(plane: np.ndarray) -> Image.Image:
     return Image.frombuffer("L", (width, height), plane, "raw", "L", 0, 1)
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    kernel: Kernel
-    #: PIL's function of an image and the operator's parameters.
-    by_pil: Callable[..., Image.Image]
-    #: The parameters that the comparison tries.
-    probes: tuple[tuple[Any, ...], ...]
+#: PIL's function of an image and an operator's parameters, for each kernel that is compared with PIL.
+by_pil: dict[str, Callable[..., Image.Image]] = {}
 
 
-_comparisons: dict[str, _Comparison] = {}
-_agree: dict[str, bool] = {}
+def compared(function: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
+    """Decorate a kernel ``(out, image, *parameters)``: if it differs from PIL on uint8, PIL does the work.
 
-
-def like(by_pil: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
-    """Decorate a kernel ``(out, image, *parameters)``: if it differs from PIL on uint8, PIL does the work."""
+    ``probes`` are the parameters that the comparison tries.
+    """
 
     def decorate(kernel: Kernel) -> Kernel:
         name = kernel.__name__
-        _comparisons[name] = _Comparison(kernel, by_pil, probes or ((0.37,), (1.6,)))
-        compare.comparisons[name] = "Pillow", partial(agrees, name)
+        by_pil[name] = function
+        equal = partial(_are_equal, kernel, name, probes or ((0.37,), (1.6,)))
+        has_pils_pixels = compare.comparison(name, "Pillow")(equal)
 
         @wraps(kernel)
-        def run(out: Tensor, image: Tensor, *parameters: Any) -> None:
-            if image.dtype == torch.uint8 and image.numel() and not agrees(name):
-                run_pil(name, out, image, *parameters)
+        def with_pils_pixels(out: Tensor, image: Tensor, *parameters: Any) -> None:
+            if image.dtype == torch.uint8 and image.numel() and not has_pils_pixels():
+                run(by_pil[name], out, image, *parameters)
             else:
                 kernel(out, image, *parameters)
 
-        return run
+        return with_pils_pixels
 
     return decorate
 
 
-def names() -> Collection[str]:
-    """Return the names of the kernels that are compared with PIL."""
-    return _comparisons.keys()
-
-
-def agrees(name: str) -> bool:
-    """Compare our kernel with the installed PIL on noise, once; return whether the pixels are the same."""
-    found = _agree.get(name)
-    if found is None:
-        found = _agree[name] = _compare(name)
-        if not found:
-            compare.different(name, "Pillow")
-    return found
-
-
-def _compare(name: str) -> bool:
+def _are_equal(kernel: Kernel, name: str, probes: tuple[tuple[Any, ...], ...]) -> bool:
+    """Compare a kernel with the installed PIL on noise."""
     noise = np.random.default_rng(0).integers(0, 256, (2, 3, 19, 41), dtype=np.uint8)
     image, other = torch.from_numpy(noise)
-    for probe in _comparisons[name].probes:
+    for probe in probes:
         parameters = [
             other
             if p is OTHER
@@ -95,15 +75,11 @@ def _compare(name: str) -> bool:
         ]
         channels = 1 if probe == (1,) else 3
         ours, theirs = torch.empty((2, channels, *image.shape[1:]), dtype=torch.uint8, device="cpu")
-        _comparisons[name].kernel(ours, image, *parameters)
-        run_pil(name, theirs, image, *parameters)
+        kernel(ours, image, *parameters)
+        run(by_pil[name], theirs, image, *parameters)
         if not torch.equal(ours, theirs):
             return False
     return True
-
-
-def run_pil(name: str, out: Tensor, image: Tensor, *parameters: Any) -> None:
-    run(_comparisons[name].by_pil, out, image, *parameters)
 
 
 def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameters: Any) -> None:

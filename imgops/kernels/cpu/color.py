@@ -17,7 +17,7 @@ import torch
 from PIL import Image, ImageEnhance
 from torch import Tensor
 
-from imgops._common import layout
+from imgops._common import compare, layout
 from imgops.decomposition import color as formula
 from imgops.kernels.cpu import _pil, _threads, filter, histograms, levels, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, in_single, number_per_image
@@ -26,7 +26,7 @@ from imgops.kernels.decompositions import run_decomposition
 _RGB = 3
 
 
-@_pil.like(lambda image, factor: ImageEnhance.Brightness(image).enhance(factor))
+@_pil.compared(lambda image, factor: ImageEnhance.Brightness(image).enhance(factor))
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if image.dtype == torch.uint8 and _has_rgb_passes(image) and not layout.writes_interleaved(out):
         _one_step("brightness", formula.adjust_brightness, out, image, factor)
@@ -36,7 +36,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         run_decomposition(out, formula.adjust_brightness, image, factor)
 
 
-@_pil.like(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor))
+@_pil.compared(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor))
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     colors = image.shape[-3] == _RGB
     if not native.has_passes(image) or image.numel() == 0 or (colors and image.dtype == torch.uint8):
@@ -53,7 +53,7 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     native.point("constant", out, image, factors, means)
 
 
-@_pil.like(lambda image, factor: ImageEnhance.Color(image).enhance(factor))
+@_pil.compared(lambda image, factor: ImageEnhance.Color(image).enhance(factor))
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("saturation", formula.adjust_saturation, out, image, factor)
 
@@ -68,7 +68,7 @@ def _turned_by_pil(image: Image.Image, factor: float) -> Image.Image:
     return Image.merge("HSV", (hue, *others)).convert("RGB")
 
 
-@_pil.like(_turned_by_pil)
+@_pil.compared(_turned_by_pil)
 def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("hue", formula.adjust_hue, out, image, factor)
 
@@ -107,7 +107,7 @@ def _by_pil(image: Image.Image, channels: int) -> Image.Image:
     return gray if channels == 1 or image.mode == "L" else gray.convert("RGB")
 
 
-@_pil.like(_by_pil, (1,), (3,))
+@_pil.compared(_by_pil, (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
     is_small = image.dtype == torch.uint8 and _threads.is_small(image)
     if num_output_channels == _RGB and is_small and native.gray_rgb(out, image):
@@ -131,7 +131,7 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
 
 def grays_like_pil() -> bool:
     """Return whether the native gray has the bits of the installed PIL."""
-    return _pil.agrees("grayscale")
+    return compare.agrees("grayscale")
 
 
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
@@ -199,7 +199,9 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
 
 def _fuses(image: Tensor) -> bool:
     """Return whether one native pass computes several steps with the right bits."""
-    return _has_rgb_passes(image) and (image.dtype != torch.uint8 or all(map(_pil.agrees, _FUSED_LIKE_PIL)))
+    return _has_rgb_passes(image) and (
+        image.dtype != torch.uint8 or all(map(compare.agrees, _FUSED_LIKE_PIL))
+    )
 
 
 def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, names: list[str]) -> bool:
@@ -233,7 +235,7 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
 
 def _agrees(step: str) -> bool:
     """Return whether the native step has the bits of the installed PIL, if PIL has the step."""
-    return step == "invert" or _pil.agrees(step if step in _pil.names() else f"adjust_{step}")
+    return step == "invert" or compare.agrees(step if step in _pil.by_pil else f"adjust_{step}")
 
 
 def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:

@@ -59,7 +59,7 @@ def _correlate_in_parts(
 _RIMS: tuple[Any, ...] = ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None)))
 
 
-@_pil.like(lambda image, factor: ImageEnhance.Sharpness(image).enhance(factor))
+@_pil.compared(lambda image, factor: ImageEnhance.Sharpness(image).enhance(factor))
 def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if not native.has_passes(image) or min(image.shape[-2:]) < 3 or image.numel() == 0:
         run_decomposition(out, formula.adjust_sharpness, image, factor)

@@ -77,7 +77,7 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return matched[place].reshape(source.shape)
 
 
-@_pil.like(ImageOps.autocontrast, ())
+@_pil.compared(ImageOps.autocontrast, ())
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.autocontrast`` to each plane."""
     if image.dtype == torch.uint8 and _threads.is_small(image) and native.stretch_levels(out, image, False):
@@ -106,7 +106,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         out.clamp_(0, 1)
 
 
-@_pil.like(ImageOps.equalize, ())
+@_pil.compared(ImageOps.equalize, ())
 def equalize(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.equalize`` to each plane; a float image is quantized to 256 levels."""
     if image.dtype == torch.uint8 and _threads.is_small(image) and native.stretch_levels(out, image, True):

@@ -47,7 +47,7 @@ def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
 
 
 @_threads.waits_for_memory
-@_pil.like(_posterize_by_pil, (3.0,), (7.0,))
+@_pil.compared(_posterize_by_pil, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
         _by_table(out, formula.posterize, image, bits)
@@ -68,7 +68,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
 
 
 @_threads.waits_for_memory
-@_pil.like(ImageOps.solarize, (77.0,))
+@_pil.compared(ImageOps.solarize, (77.0,))
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
         if _threads.is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):

@@ -7,7 +7,6 @@ them back. A thread handles 4 pixels of 2 rows, which are two samples of chroma,
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -69,13 +68,11 @@ def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> Any:
     return None
 
 
-@cache
+@compare.comparison("jpeg on CUDA", "Pillow")
 def _pillow_has_libjpeg_turbo() -> bool:
     """Return whether Pillow's pixels are those of libjpeg-turbo; other libraries have another arithmetic."""
-    if features.check_feature("libjpeg_turbo") and not features.check_feature("mozjpeg"):
-        return True
-    compare.different("jpeg", "Pillow")
-    return False
+    has, has_other = (features.check_feature(name) for name in ("libjpeg_turbo", "mozjpeg"))
+    return bool(has and not has_other)
 
 
 # -- from pixels to samples --------------------------------------------------------------------------

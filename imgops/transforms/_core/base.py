@@ -29,6 +29,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import transforms as v1
 from torchvision import tv_tensors
@@ -198,7 +199,7 @@ class OperatorTransform(torchvision_private.Hooks):
         if isinstance(inpt, ANNOTATIONS):
             if self._moves:
                 refuse_nested(self, inpt)
-            if subclass.in_graph():
+            if is_compiling():
                 return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
@@ -529,7 +530,7 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if not self._description and not self.per_sample and not subclass.in_graph():
+        if not self._description and not self.per_sample and not is_compiling():
             return super(OperatorTransform, self).forward(*encoded.decoded(inputs))  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_types:

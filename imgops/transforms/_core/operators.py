@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision.transforms.v2 import functional
 
 from imgops._common import layout, torch_private
@@ -297,7 +298,7 @@ def as_planar(image: Tensor) -> Tensor:
     """Return the image in the planar memory format: itself if it is planar."""
     if image.is_contiguous():
         return image
-    is_small = not torch.compiler.is_compiling() and image.numel() < SMALL
+    is_small = not is_compiling() and image.numel() < SMALL
     return image.contiguous() if is_small else planar(image)
 
 

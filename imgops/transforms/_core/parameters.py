@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops import EncodedImages
 from imgops.batches.packed import PackedImages
@@ -98,7 +99,7 @@ def is_on_host(image: Tensor) -> bool:
 
 def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
     """Copy tensors to a device without waiting; outside of a graph, copy from pinned memory."""
-    if torch.compiler.is_compiling() or device.type != "cuda":
+    if is_compiling() or device.type != "cuda":
         return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
     return transfer.move_together(device, tensors)
 

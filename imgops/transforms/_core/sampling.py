@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common.torch_private import in_vmap, is_exporting, is_vmapped, raise_error, tree_leaves
 from imgops._operator import subclass
@@ -83,7 +84,7 @@ class ParameterSampler:
 
     def draws_in_python(self) -> bool:
         """Return whether PyTorch's generator can be used here; only this separates eager mode from graphs."""
-        return self.open is None and not torch.compiler.is_compiling()
+        return self.open is None and not is_compiling()
 
     def _open_samples(self) -> Tensor:
         """Return the boolean mask of the samples for which parameters are drawn."""

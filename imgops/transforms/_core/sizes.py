@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch.compiler import is_compiling
+
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import operators
@@ -54,7 +56,7 @@ class RandomSizeTransform(RandomTransform):
         if params.sizes is None:
             if params.is_known:
                 params.sizes = self.sampled_sizes(params.numbers, *params.canvas)
-            elif subclass.in_graph():
+            elif is_compiling():
                 how = (*params.canvas, self._least, self._description)
                 params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
             else:

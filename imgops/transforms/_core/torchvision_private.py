@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch.compiler import is_compiling
 from torchvision.transforms import InterpolationMode, _functional_pil, _functional_tensor
 from torchvision.transforms import functional as first_functional
 from torchvision.transforms.v2 import _transform as transform_base
@@ -22,8 +23,6 @@ from torchvision.transforms.v2 import _utils as v2_utils
 from torchvision.transforms.v2.functional import _geometry as v2_geometry
 from torchvision.transforms.v2.functional import _misc as v2_misc
 from torchvision.transforms.v2.functional import _utils as dispatch
-
-from imgops._operator import subclass
 
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
@@ -50,7 +49,7 @@ def interpolation_mode(interpolation: Any) -> InterpolationMode:
 def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) -> list[int]:
     if max_size is None and isinstance(size, (list, tuple)) and len(size) == 2:
         return list(size)
-    if subclass.in_graph() and not (isinstance(size, (list, tuple)) and len(size) != 1):
+    if is_compiling() and not (isinstance(size, (list, tuple)) and len(size) != 1):
         return _symbolic_size(canvas, size[0] if isinstance(size, (list, tuple)) else size, max_size)
     return v2_geometry._compute_resized_output_size(canvas, size, max_size)
 

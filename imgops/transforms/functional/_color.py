@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import has_static_value
 from torchvision.transforms.v2 import functional as reference
 
@@ -446,7 +447,7 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
         if isinstance(values, (tuple, list)) and len(values) != 1 and channels not in (1, len(values)):
             must = f"normalize: {name} must have 1 number or {check.number(channels)}, one for each channel"
             raise_error(ValueError, f"{must}, got {len(values)}")
-    if torch.compiler.is_compiling():  # torchvision's conversion to tensors would fix the numbers
+    if is_compiling():  # torchvision's conversion to tensors would fix the numbers
         each = std if isinstance(std, (tuple, list)) else [std]
         if any(not isinstance(value, Tensor) and value == 0 for value in each):
             raise_error(ValueError, "normalize: std must not be 0, got 0")

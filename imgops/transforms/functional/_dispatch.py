@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
@@ -115,7 +116,7 @@ def _images(name: str) -> Function:
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
-        if plain.ndim < 3 and needs_channels and subclass.in_graph():  # dynamo shows no IndexError as ours
+        if plain.ndim < 3 and needs_channels and is_compiling():  # dynamo shows no IndexError as ours
             must = f"{name}: image must be (..., C, H, W)"
             raise_error(ValueError, f"{must}, got shape {check.written(plain.shape)}")
         kernel = work if is_ours else torchvision_private.kernel_of(theirs, Tensor)
@@ -161,7 +162,7 @@ def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool)
 
 def is_empty(image: Tensor) -> bool:
     """Return whether an image has no pixels; a graph, which may not know sizes, takes it to have some."""
-    return not torch.compiler.is_compiling() and 0 in image.shape[-2:]
+    return not is_compiling() and 0 in image.shape[-2:]
 
 
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
@@ -171,7 +172,7 @@ def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...
     that only imgops accepts: tensors of numbers.
     """
     values = (*args, *keywords.values())
-    if subclass.in_graph() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
+    if is_compiling() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
         return
     kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
     kernel(image.clone(), *args, **keywords)  # a copy, because some kernels write in place
@@ -237,10 +238,10 @@ def _annotations(name: str, kind: str) -> Function:
         given = signature.bind(inpt, *args, **keywords).arguments
         given.pop("image")
         if given.get("expand"):  # torchvision's canvas is not the image's
-            angle = given["angle"] if subclass.in_graph() else _number_of(given["angle"])
+            angle = given["angle"] if is_compiling() else _number_of(given["angle"])
             out, canvas = _geometry.expand_annotations(inpt, angle, given.get("center"))
             return wrap_like(out, inpt, canvas)
-        if name in _MAPS and subclass.in_graph():
+        if name in _MAPS and is_compiling():
             return wrap_like(_geometry.map_annotations(name, inpt, **given), inpt)
         given = {a: _plain_numbers(name, a, value) for a, value in given.items() if a in known}
         out = theirs(subclass.plain(inpt), **given, **{field: getattr(inpt, field) for field in metadata})
@@ -282,7 +283,7 @@ def _named(cls: type) -> type:
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """Return ``out`` in the class of ``like``, which may be a user's subclass."""
-    if not subclass.in_graph():
+    if not is_compiling():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
     if not isinstance(like, tv_tensors.TVTensor):

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
@@ -107,7 +108,7 @@ def resize(
 def _is_size(image: Tensor, size: Sequence[int]) -> bool:
     """Return whether an image has a size; torchvision then returns the image itself."""
     sides: list[Any] = [*image.shape[-2:], *size]
-    if subclass.in_graph() and not all(map(has_static_value, sides)):
+    if is_compiling() and not all(map(has_static_value, sides)):
         return False  # a graph of any size
     return sides[:2] == sides[2:]
 
@@ -119,9 +120,7 @@ def _size_after_resize(height: int, width: int, size: Any, max_size: Any) -> lis
     if max_size is not None:
         max_size = integer("resize", "max_size", max_size)
     is_pair = size is not None and len(size) == 2
-    if torch.compiler.is_compiling() and (
-        max_size is None if size is None else is_pair and max_size is not None
-    ):
+    if is_compiling() and (max_size is None if size is None else is_pair and max_size is not None):
         must = "resize: max_size must be an integer if size is None, and None if size is a height and a width"
         raise_error(ValueError, f"{must}, got {check.number(max_size)}")
     return torchvision_private.size_after_resize((height, width), size, max_size)
@@ -257,7 +256,7 @@ def center_offset(size: int, wanted: int) -> int:
     """
     more: Any
     less: Any
-    if type(size) is type(wanted) is int and not subclass.in_graph():
+    if type(size) is type(wanted) is int and not is_compiling():
         more, less = max(size - wanted, 0), max(wanted - size, 0)
         return more // 2 + more % 4 // 3 - less // 2
     more = torch.sym_max(size - wanted, 0)
@@ -410,7 +409,7 @@ def pad(
     sides: Any = (integers("pad", "padding", padding, (1, 2, 4)) * 4)[:4]
     left, top, right, bottom = sides
     color = color_of(fill)
-    if padding_mode == "constant" and not subclass.in_graph() and type(color) in (int, float) and color == 0:
+    if padding_mode == "constant" and not is_compiling() and type(color) in (int, float) and color == 0:
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
     if all(guard_or_false(side >= 0) for side in sides):  # a compiler may not know the sides
         return imgops.pad(image, sides, padding_mode, color)
@@ -629,7 +628,7 @@ def _map_by_affine(
     shear: Sequence[float] | float,
     center: Sequence[float] | None = None,
 ) -> Tensor:
-    if not subclass.in_graph():
+    if not is_compiling():
         inpt = annotation_kinds.tv_tensor(values, kind, canvas)
         return subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
     _require_affine(angle, translate, scale, shear, center)

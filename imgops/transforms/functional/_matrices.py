@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from imgops._common import check
@@ -30,7 +31,7 @@ def affine(
     """
     values: tuple[Any, ...] = (angle, *translate, scale, *shear)
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
-    in_graph = torch.compiler.is_compiling()  # the numbers may be symbols there: no guard may depend on them
+    in_graph = is_compiling()  # the numbers may be symbols there: no guard may depend on them
     if any(isinstance(v, Tensor) for v in (*values, *middle)):
         x, y = map(_double, middle) if in_graph else middle
         return _stack_rows(_affine_rows(torch, map(_double, values), x, y))
@@ -42,7 +43,7 @@ def affine(
 def _double(value: float | Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value.to(torch.float64)
-    in_graph = torch.compiler.is_compiling()
+    in_graph = is_compiling()
     return check.graph_tensor(value) if in_graph else torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
@@ -129,7 +130,7 @@ def expanded_size(
     if isinstance(center, Tensor):
         center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
-    is_known = not torch.compiler.is_compiling() or all(
+    is_known = not is_compiling() or all(
         not isinstance(value, Tensor) and has_static_value(value) for value in numbers
     )
     if is_known:
@@ -166,7 +167,7 @@ def perspective(
         if numbers.shape[-1:] != (8,):
             must = "perspective: coefficients must be 8 numbers, or those of each sample"
             raise_error(ValueError, f"{must}, got shape {check.written(numbers.shape)}")
-        if torch.compiler.is_compiling() or isinstance(coefficients, Tensor) or numbers.requires_grad:
+        if is_compiling() or isinstance(coefficients, Tensor) or numbers.requires_grad:
             return _forward(numbers.unbind(-1))
         return _forward(list(coefficients))  # faster with Python's numbers
     if startpoints is None or endpoints is None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
-from imgops._operator import subclass
 from imgops.transforms._core import programs
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
@@ -164,7 +164,7 @@ class _Distortion(ProbabilisticTransform):
         return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map at the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if subclass.in_graph():
+        if is_compiling():
             return super()._run(inputs, sampler)
         _maps.calls += 1
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import PIL.Image
 import torch
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -112,7 +113,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS):
-            if subclass.in_graph():
+            if is_compiling():
                 return self._annotations(inpt)
             return self._fit(inpt, *inpt.canvas_size)
         require_planes(self, inpt)

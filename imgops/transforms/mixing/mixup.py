@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision.transforms import v2
 
 import imgops
@@ -34,7 +35,7 @@ class _Mix(RandomTransform):
     _own_sampler: ParameterSampler | None = None
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if subclass.in_graph():  # a compiler cannot make the object below
+        if is_compiling():  # a compiler cannot make the object below
             self._own_sampler = sampler
             out = self.forward(*inputs)
             self._own_sampler = None

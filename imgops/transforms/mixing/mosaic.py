@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -328,7 +329,7 @@ class Mosaic(_Join):
         return int(y * self.size[0]), int(x * self.size[1])
 
     def _middle(self, params: Params) -> tuple[int, int]:
-        if subclass.in_graph():
+        if is_compiling():
             shape = operators.sizes(params.numbers, *params.canvas, (0, 0), self._description).shape
             return shape[0], shape[1]
         y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
@@ -488,7 +489,7 @@ class Mosaic(_Join):
 
 def _vector(values: Sequence[Any], like: Tensor) -> Tensor:
     """Return numbers as a tensor, including numbers that a compiler does not know."""
-    if not subclass.in_graph():
+    if not is_compiling():
         return like.new_tensor(values)
     how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
     return torch.stack([torch.full((), value, **how) for value in values])
