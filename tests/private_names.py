@@ -27,7 +27,6 @@ KNOWN: dict[str, str] = {
     "imgops._operator.record.Gradient": _TABLE,
     "imgops._operator.record.Operator": _TABLE,
     "imgops._operator.record.operators": _TABLE,
-    "imgops._packed": "the list of functions that take packed images, which a page has",
     "imgops._operator.declare": "the modules that may read the registry",
     "imgops._common.compare": "the report of fallbacks, without a machine on which one happens",
     "imgops._common.torch_private": _LIBRARIES,

@@ -45,8 +45,6 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
 
     Parameters
     ----------
-    p : float
-        The probability that the transform is applied.
     scale : (float, float)
         The range of the box's area, as a share of the image's.
     ratio : (float, float)
@@ -55,10 +53,6 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         The value of the erased pixels, or one for each channel, or "random" for normal noise.
     inplace : bool
         Whether the input is overwritten.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("p", "scale", "ratio", "value")
@@ -222,15 +216,6 @@ class PixelDropout(_Dropout):
         The value.
     mask_fill : float, optional
         The value of the same pixels of masks; by default masks stay as they are. Not with ``per_channel``.
-    min_visible : float
-        A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
-        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -324,15 +309,6 @@ class CoarseDropout(_Holes):
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
         The value of the same pixels of masks; by default masks stay as they are.
-    min_visible : float
-        A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
-        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -408,15 +384,6 @@ class GridDropout(_Holes):
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
         The value of the same pixels of masks; by default masks stay as they are.
-    min_visible : float
-        A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that
-        :class:`SanitizeBoundingBoxes` drops it with its label. By default all boxes stay.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

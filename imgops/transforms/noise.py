@@ -53,10 +53,6 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         The standard deviation of the noise, as a share of the largest value.
     clip : bool
         Whether the result is clamped to the image's range; otherwise uint8 wraps around.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("mean", "sigma", "clip")
@@ -128,12 +124,6 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         The range of the factor.
     per_channel : bool
         Whether each channel has a factor of its own.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -182,12 +172,6 @@ class RandomSaltAndPepper(ProbabilisticTransform):
         The range of the share of pixels, in [0, 1].
     salt : float or (float, float)
         The range of the share of white pixels among them, in [0, 1].
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -226,12 +210,6 @@ class RandomShotNoise(ProbabilisticTransform):
     ----------
     scale : float or (float, float)
         The range of the variance of white: one over the number of photons that white stands for.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -271,12 +249,6 @@ class RandomISONoise(ProbabilisticTransform):
         The range of the standard deviation of hue at full intensity, in degrees.
     intensity : float or (float, float)
         The range of the strength of the noise of hue and of lightness.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -344,12 +316,6 @@ class RandomGaussianNoise(ProbabilisticTransform):
         The range of the mean, as a share of the largest value.
     per_channel : bool
         Whether each channel has noise of its own.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -203,10 +203,6 @@ class AutoAugment(_Policy, v2.AutoAugment):
     fill : float, sequence of float, dict or None
         The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
         class. None, the default, means 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("policy",)
@@ -238,10 +234,6 @@ class RandAugment(_Policy, v2.RandAugment):
     fill : float, sequence of float, dict or None
         The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
         class. None, the default, means 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
@@ -265,10 +257,6 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     fill : float, sequence of float, dict or None
         The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
         class. None, the default, means 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("num_magnitude_bins",)
@@ -310,10 +298,6 @@ class AugMix(_Policy, v2.AugMix):
     fill : float, sequence of float, dict or None
         The value of pixels that a step moves into the image, or one for each channel, or a dict of these by
         class. None, the default, means 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops")

@@ -255,8 +255,6 @@ class DINOCrops(Branches, v2.Transform):
         crop never and the second in nine of ten cases; the paper's (1.0, 0.1, 0.5) are the other way round.
     mean, std : sequence of float
         The numbers of the normalization.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
 
     Notes
     -----

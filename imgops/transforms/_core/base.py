@@ -56,7 +56,7 @@ from imgops.transforms._core import (
 )
 from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.signatures import is_own, take_init
+from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
@@ -113,6 +113,8 @@ class OperatorTransform(torchvision_private.Hooks):
                 cls._described = cls
             if issubclass(cls, torch.nn.Module) and "__init__" not in vars(cls):
                 take_init(cls, OperatorTransform)
+            if cls.__doc__ and not cls.__name__.startswith("_"):
+                complete_docstring(cls)
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
         made = super().__new__(cls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import torch
@@ -51,3 +52,56 @@ def take_signature(cls: Any, theirs: type) -> None:
         given = list(signature.parameters.values())
         signature = signature.replace(parameters=[*given, *added])
     cls.__init__.__signature__ = signature
+
+
+#: The parameters that many transforms share, as their docstrings have them.
+_SHARED = {
+    "interpolation": """interpolation : InterpolationMode, str or int
+    The interpolation of images; masks take the nearest pixel.""",
+    "antialias": """antialias : bool or None
+    Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does; for
+    bilinear and bicubic. PIL images are always smoothed.""",
+    "p": """p : float
+    The probability that the transform is applied.""",
+    "swap": """swap : sequence of (int, int) or "coco", optional
+    The pairs of left and right keypoints, which change places along the dimension before the last of
+    ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.""",
+    "swap_labels": """swap_labels : sequence of (int, int), optional
+    The pairs of left and right classes of boxes or of instance masks, which change places in the labels.""",
+    "swap_masks": """swap_masks : sequence of (int, int), optional
+    The pairs of left and right values of masks, which change places.""",
+    "labels_getter": """labels_getter : callable, "default" or None
+    The function that finds the labels in the inputs, one for each box or mask, in the order of the boxes. The
+    default takes the tensors under the key "labels", or under keys like it, of all dicts.""",
+    "visible_getter": """visible_getter : callable, "default" or None
+    The function that finds the flags of keypoints, one tensor for each. The default takes the tensors under
+    keys like "visible" of all dicts, if there are any.""",
+    "min_visible": """min_visible : float
+    A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that :class:`SanitizeBoundingBoxes`
+    drops it with its label. By default all boxes stay.""",
+    "per_sample": """per_sample : bool
+    Whether each image of a batch has draws of its own, instead of one draw for all.""",
+    "generator": """generator : torch.Generator, optional
+    Draw from this generator instead of PyTorch's global one.""",
+}
+_HEADING = "Parameters\n----------\n"
+
+
+def complete_docstring(cls: type) -> None:
+    """Add the shared parameters that a class does not describe itself to its docstring, in their order."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    before, _, rest = text.partition(_HEADING)
+    if not rest:
+        parts = re.split(r"(?m)^(?=Notes\n---|Examples\n---)", before, maxsplit=1)
+        before, after = f"{parts[0].rstrip()}\n\n", "\n" + "".join(parts[1:])
+        entries = []
+    else:
+        end = re.search(r"\n\n(?=[A-Z]\w+\n---)", rest)
+        after = rest[end.start() + 1 :] if end else ""
+        entries = re.split(r"\n(?=\S)", rest[: end.start()] if end else rest.rstrip())
+    by_name = {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}
+    names = [name for name in inspect.signature(cls).parameters if name in by_name or name in _SHARED]
+    listed = [by_name.pop(name, None) or _SHARED[name] for name in names]
+    listed = list(dict.fromkeys([*listed, *by_name.values()]))
+    if listed:
+        cls.__doc__ = f"{before}{_HEADING}" + "\n".join(listed) + f"\n{after}"

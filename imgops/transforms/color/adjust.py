@@ -45,10 +45,6 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
         change.
     hue : float or (float, float), optional
         The range of the shift of hue, as a share of a full turn in [-0.5, 0.5]; one number is (-hue, hue).
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "brightness,contrast,saturation,hue"
@@ -100,10 +96,6 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         The range of the shift of hue, as a share of a full turn in [-0.5, 0.5].
     p : float
         The probability of each change, and of the permutation.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _makes_planar = True
@@ -164,12 +156,6 @@ class RandomBrightnessContrast(ProbabilisticTransform):
         The range of the number that is added, as a share of the largest value.
     contrast : float or (float, float)
         The range of the factor minus 1.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -214,12 +200,6 @@ class RandomRGBShift(ProbabilisticTransform):
     ----------
     red, green, blue : float or (float, float)
         The ranges of the numbers that are added, in levels of 255.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -273,12 +253,6 @@ class RandomHSV(ProbabilisticTransform):
         factors, with ``method="scale"``.
     method : {"shift", "scale"}
         Whether numbers are added or are factors.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -360,12 +334,6 @@ class RandomGamma(ProbabilisticTransform):
     ----------
     gamma : float or (float, float)
         The range of the power; 1 changes nothing.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -405,12 +373,6 @@ class RandomToneCurve(ProbabilisticTransform):
         average; they are clamped to [0, 1].
     per_channel : bool
         Whether each channel has a curve of its own.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -509,12 +471,6 @@ class RandomTemperature(ProbabilisticTransform):
     temperature : (int, int), optional
         The range of the temperature of the light in kelvin, at most (3000, 15000) for "blackbody" and (4000,
         15000) for "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

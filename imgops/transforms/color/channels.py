@@ -61,15 +61,7 @@ PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: 
 
 
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
-    """Permute the channels of the image at random, as torchvision's RandomChannelPermutation does.
-
-    Parameters
-    ----------
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
-    """
+    """Permute the channels of the image at random, as torchvision's RandomChannelPermutation does."""
 
     random_parameters = (PERMUTATION,)
 
@@ -93,15 +85,6 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
 
     The pixels are PIL's. The number of channels does not change.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("p",)
@@ -135,12 +118,6 @@ class RandomChannelDropout(ProbabilisticTransform):
         The range of the number of channels, at least 1 and fewer than the image has.
     fill : float
         The value.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -100,12 +100,6 @@ class HistogramMatching(_ReferenceTransform):
         Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     alpha : float or (float, float)
         The range of the weight of the result in its blend with the image, in [0, 1].
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -149,12 +143,6 @@ class FDA(_ReferenceTransform):
     beta : float or (float, float)
         The range of how many of the lowest frequencies are taken: half the side of their square in the
         spectrum, as a share of the image's shortest side, in [0, 0.5].
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

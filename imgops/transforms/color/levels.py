@@ -30,17 +30,7 @@ Range = float | Sequence[float]
 
 
 class RandomInvert(ColorStep, v2.RandomInvert):
-    """Invert the colors of the image with a probability, as torchvision's RandomInvert does.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
-    """
+    """Invert the colors of the image with a probability, as torchvision's RandomInvert does."""
 
     _names = "invert"
 
@@ -55,12 +45,6 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
     ----------
     bits : int
         The number of bits that stay, from 0 to 8.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "posterize"
@@ -83,12 +67,6 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     ----------
     threshold : float
         The least value that is inverted, in the range of the image: up to 255 for uint8, up to 1 for floats.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "solarize"
@@ -112,15 +90,6 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 
     The pixels are PIL's. The transform makes the least value of each channel black and the greatest white;
     :class:`RandomEqualize` spreads the values in between too.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "autocontrast"
@@ -141,15 +110,6 @@ class RandomEqualize(ColorStep, v2.RandomEqualize):
 
     The histogram is that of the whole image; use :class:`RandomCLAHE` to equalize each part of it, under a
     limit on contrast.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "equalize"
@@ -169,12 +129,6 @@ class RandomCLAHE(ProbabilisticTransform):
         The range of the limit, as a multiple of the mean count of a level; from 1 on.
     tiles : int or (int, int)
         The numbers of parts along x and y.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

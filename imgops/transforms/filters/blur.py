@@ -35,10 +35,6 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
         The sides of the window along x and y in pixels, odd; one number is both.
     sigma : float or (float, float)
         The range of the standard deviation in pixels, above 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _makes_planar = True
@@ -85,12 +81,6 @@ class RandomMedianBlur(_OddWindow):
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -111,12 +101,6 @@ class RandomBoxBlur(_OddWindow):
     ----------
     kernel_size : int or (int, int)
         The range of the window's side in pixels, odd.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -142,12 +126,6 @@ class RandomMotionBlur(ProbabilisticTransform):
         at 1 (-1) the line begins (ends) at the pixel.
     shift : bool
         Whether the line is also moved, by up to a quarter of its length along x and y.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -231,12 +209,6 @@ class RandomBilateral(ProbabilisticTransform):
         The range of the filter's sigma for differences in color, in levels of 255.
     sigma_space : float or (float, float)
         The range of the filter's sigma for distances, in pixels.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -30,10 +30,6 @@ class JPEG(RandomTransform, v2.JPEG):
     ----------
     quality : int or (int, int)
         The range of the encoder's quality, from 1 to 100.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _makes_planar = True
@@ -60,12 +56,6 @@ class RandomDownscale(ProbabilisticTransform):
         The interpolation to the smaller size.
     up : {"bilinear", "nearest", "bicubic"}
         The interpolation back.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -110,12 +100,6 @@ class RandomCompression(ProbabilisticTransform):
         The file format.
     quality : int or (int, int)
         The range of the encoder's quality, from 1 to 100.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -31,12 +31,6 @@ class RandomMorphology(ProbabilisticTransform):
         The range of the structuring element's side in pixels.
     shape : {"ellipse", "rectangle", "cross"}
         The shape of the element, as in ``cv2.getStructuringElement``.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -30,12 +30,6 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     ----------
     sharpness_factor : float
         The factor, from 0 on: 0 gives a blurred image, 1 changes nothing, 2 doubles the sharpness.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _names = "sharpness"
@@ -69,12 +63,6 @@ class RandomUnsharpMask(ProbabilisticTransform):
         The range of how much of the difference is added, in percent.
     threshold : float
         The difference, in levels of 255, up to which a value stays as it is.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -128,12 +116,6 @@ class RandomSharpen(ProbabilisticTransform):
         The range of the share of the sharpened image, in [0, 1].
     lightness : float or (float, float)
         The range of the lightness of the sharpened image; 1 keeps it as it is.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -173,12 +155,6 @@ class RandomEmboss(ProbabilisticTransform):
         The range of the share of the relief, in [0, 1].
     strength : float or (float, float)
         The range of its depth.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

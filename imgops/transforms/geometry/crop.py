@@ -140,15 +140,6 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     ratio : (float, float)
         The range of the part's width over its height. If 10 draws do not fit into the image, the middle of
         the image is taken.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
-    antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does; for
-        bilinear and bicubic. PIL images are always smoothed.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("size", "scale", "ratio")
@@ -222,10 +213,6 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     padding_mode : {"constant", "edge", "reflect", "symmetric"}
         The border mode of the padding.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
@@ -331,8 +318,6 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         The number of crops to try before another overlap is drawn.
     per_sample : bool
         This must be False for a batch, because samples of different sizes cannot form a batch.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "options", "trials")

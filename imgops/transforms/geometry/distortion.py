@@ -53,15 +53,9 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         A tensor of one number, or of one for x and one for y, can require a gradient.
     sigma : float or (float, float)
         The standard deviation of the smoothing along x and y, in pixels; 0 does not smooth.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _makes_planar = True
@@ -254,12 +248,6 @@ class RandomElastic(_Distortion):
         The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -319,12 +307,6 @@ class RandomGridDistortion(_Distortion):
         The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -387,12 +369,6 @@ class RandomOpticalDistortion(_Distortion):
         The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -441,12 +417,6 @@ class RandomThinPlateSpline(_Distortion):
         The border mode, which decides what lies outside of the image.
     fill : float or sequence of float
         The value of a constant border, for images; for masks it is 0.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -65,29 +65,6 @@ class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
     """Mirror the image from left to right with a probability, as torchvision's RandomHorizontalFlip does.
 
     Masks, boxes and keypoints follow the image.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    swap : sequence of (int, int) or "coco", optional
-        The pairs of left and right keypoints, which change places along the dimension before the last of
-        ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
-    swap_labels : sequence of (int, int), optional
-        The pairs of left and right classes of boxes or of instance masks, which change places in the labels.
-    swap_masks : sequence of (int, int), optional
-        The pairs of left and right values of masks, which change places.
-    labels_getter : callable, "default" or None
-        What finds the labels in the inputs, one for each box or mask: a function that returns them in the
-        order of the boxes, or "default", which takes the tensors under the key "labels", or under keys like
-        it, of all dicts.
-    visible_getter : callable, "default" or None
-        What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
-        which takes those under keys like "visible" of all dicts, if there are any.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
 
@@ -95,29 +72,6 @@ class RandomVerticalFlip(_Flip, v2.RandomVerticalFlip):
     """Mirror the image from top to bottom with a probability, as torchvision's RandomVerticalFlip does.
 
     Masks, boxes and keypoints follow the image.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    swap : sequence of (int, int) or "coco", optional
-        The pairs of left and right keypoints, which change places along the dimension before the last of
-        ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
-    swap_labels : sequence of (int, int), optional
-        The pairs of left and right classes of boxes or of instance masks, which change places in the labels.
-    swap_masks : sequence of (int, int), optional
-        The pairs of left and right values of masks, which change places.
-    labels_getter : callable, "default" or None
-        What finds the labels in the inputs, one for each box or mask: a function that returns them in the
-        order of the boxes, or "default", which takes the tensors under the key "labels", or under keys like
-        it, of all dicts.
-    visible_getter : callable, "default" or None
-        What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
-        which takes those under keys like "visible" of all dicts, if there are any.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _dim = -2
@@ -194,15 +148,6 @@ class RandomRotate90(_Turn):
 
     Whole pixels move; use :class:`RandomRotation` for any angle.
 
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
-
     Notes
     -----
     Reference: ``numpy.rot90``, as in albumentations' RandomRotate90, bit-exact, for every dtype:
@@ -247,29 +192,6 @@ class RandomRotate90(_Turn):
 
 class RandomTranspose(Mirror, _Turn):
     """Swap the axes of an image, with a probability.
-
-    Parameters
-    ----------
-    p : float
-        The probability that the transform is applied.
-    swap : sequence of (int, int) or "coco", optional
-        The pairs of left and right keypoints, which change places along the dimension before the last of
-        ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.
-    swap_labels : sequence of (int, int), optional
-        The pairs of left and right classes of boxes or of instance masks, which change places in the labels.
-    swap_masks : sequence of (int, int), optional
-        The pairs of left and right values of masks, which change places.
-    labels_getter : callable, "default" or None
-        What finds the labels in the inputs, one for each box or mask: a function that returns them in the
-        order of the boxes, or "default", which takes the tensors under the key "labels", or under keys like
-        it, of all dicts.
-    visible_getter : callable, "default" or None
-        What finds the flags of keypoints, one for each: a function that returns their tensors, or "default",
-        which takes those under keys like "visible" of all dicts, if there are any.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -56,12 +56,8 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     side_range : (float, float)
         The range of the factor by which both sides grow, at least 1.
-    p : float
-        The probability that the transform is applied.
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _makes_planar = True

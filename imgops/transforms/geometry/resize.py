@@ -27,14 +27,9 @@ class Resize(FixedTransform, v2.Resize):
     size : int, (int, int) or None
         The height and width in pixels; one number is the length of the shortest side, and the aspect ratio
         stays the same. With None, only ``max_size`` is used.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
     max_size : int, optional
         The greatest length of the longest side, if ``size`` is one number; with ``size=None``, the length of
         the longest side.
-    antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
-        bilinear and bicubic. PIL images are always smoothed.
     """
 
     _config = ("size", "max_size")
@@ -91,15 +86,8 @@ class RandomResize(_RandomResize, v2.RandomResize):
         The least length of the shortest side in pixels.
     max_size : int
         The upper end of the range of lengths, which is itself not drawn.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
-    antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
-        bilinear and bicubic. PIL images are always smoothed.
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("min_size", "max_size")
@@ -117,15 +105,8 @@ class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
         The length of the shortest side in pixels, or several, of which one is drawn.
     max_size : int, optional
         The greatest length of the longest side; by default it has no limit.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
-    antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
-        bilinear and bicubic. PIL images are always smoothed.
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("min_size", "max_size")
@@ -144,15 +125,8 @@ class ScaleJitter(_RandomResize, v2.ScaleJitter):
         first.
     scale_range : (float, float)
         The range of the factor of that size.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
-    antialias : bool or None
-        Whether to smooth while shrinking, as PIL does, or to resample as OpenCV does, which does not; for
-        bilinear and bicubic. PIL images are always smoothed.
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("target_size", "scale_range")

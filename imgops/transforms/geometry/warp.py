@@ -51,17 +51,11 @@ class RandomAffine(_Warp, v2.RandomAffine):
     shear : float or sequence of float, optional
         The range of the angle of shearing along x in degrees; one number is (-shear, shear), four are the
         ranges along x and y. By default the image is not sheared.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     center : (float, float), optional
         The point (x, y) in pixels around which the image is turned; by default its center.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("degrees", "translate", "scale", "shear", "center")
@@ -91,17 +85,9 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     ----------
     distortion_scale : float
         The farthest that corners move inwards, as a share of half the sides, in [0, 1].
-    p : float
-        The probability that the transform is applied.
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _config = ("distortion_scale", "p")
@@ -125,8 +111,6 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     ----------
     degrees : float or (float, float)
         The range of the angle in degrees, counterclockwise; one number is (-degrees, degrees).
-    interpolation : InterpolationMode, str or int
-        The interpolation of images; masks take the nearest pixel.
     expand : bool
         Whether the output is enlarged to hold the whole turned image.
     center : (float, float), optional
@@ -137,8 +121,6 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     per_sample : bool
         Whether each image of a batch has draws of its own, instead of one draw for all. ``expand`` must be
         False for such a batch.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     _makes_planar = True

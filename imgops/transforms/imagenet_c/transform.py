@@ -36,8 +36,6 @@ class Corruption(ProbabilisticTransform):
         four others.
     severity : int
         The strength, from 1 to 5.
-    p : float
-        The probability that the transform is applied.
     pictures : sequence of Tensor, optional
         For "frost": it adds a part of one of these pictures, RGB images ``(3, H, W)``, all uint8 or all
         floating point in [0, 1]. Without them drawn ones are used; the benchmark has photographs.
@@ -45,8 +43,6 @@ class Corruption(ProbabilisticTransform):
         Whether each image of a batch has draws of its own, as in the benchmark. Otherwise the images of a
         batch share the angle of "motion_blur" and "snow", and the part of the picture of "frost"; noise is
         always drawn for each pixel.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Raises
     ------

@@ -46,10 +46,6 @@ class CopyPaste(_Join):
         The share of the objects that are taken, in [0, 1]: the probability of each object.
     feather : float
         The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
-    p : float
-        The probability that the transform is applied.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

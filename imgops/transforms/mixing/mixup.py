@@ -116,10 +116,6 @@ class MixUp(_Mix, v2.MixUp):
     labels_getter : callable or "default"
         What finds the labels in the inputs: a function that returns them, or "default", which takes the
         second of two inputs, or the tensor under a key like "labels".
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     random_parameters = (Parameter("lam", neutral=1.0),)
@@ -146,10 +142,6 @@ class CutMix(_Mix, v2.CutMix):
     labels_getter : callable or "default"
         What finds the labels in the inputs: a function that returns them, or "default", which takes the
         second of two inputs, or the tensor under a key like "labels".
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
     """
 
     random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))

@@ -259,8 +259,6 @@ class Mosaic(_Join):
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
         Whether to resample as PIL does, or as OpenCV does, which does not smooth.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

@@ -43,12 +43,6 @@ class PixMix(_ReferenceTransform):
     all_ops : bool
         Whether copies may also change in color, contrast, brightness and sharpness, which are corruptions of
         ImageNet-C.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----

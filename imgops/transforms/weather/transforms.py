@@ -63,12 +63,6 @@ class RandomShadow(_Weather):
         The number of corners of each shadow.
     darkness : float or (float, float)
         The range of the share of light that each shadow takes away.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -144,12 +138,6 @@ class RandomFog(_Weather):
         The range of how much fog there is, in [0, 1].
     alpha : float
         The opacity of each patch at full intensity, in [0, 1].
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -219,12 +207,6 @@ class RandomRain(_Weather):
         The side of the window that drops are blurred with, in pixels; 1 leaves them sharp.
     brightness : float
         The factor by which the image is multiplied in the end.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -300,12 +282,6 @@ class RandomSnow(_Weather):
         ``snow_point / 2 + 1 / 3``.
     brightness : float
         The factor by which the lightness of these pixels is multiplied.
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
@@ -367,12 +343,6 @@ class RandomSunFlare(_Weather):
         The range of the number of mirror images.
     method : {"overlay", "physics_based"}
         "overlay" draws circles over the image; "physics_based" adds blurred light in the blend mode "screen".
-    p : float
-        The probability that the transform is applied.
-    per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
 
     Notes
     -----
