@@ -29,6 +29,8 @@ from typing import Any as _Any
 from imgops import ops
 from imgops._common.compare import SlowPathWarning
 from imgops._operator.record import decompositions
+
+# isort: split  (the operators come first in the tables)
 from imgops.batches.encoded import EncodedImage, EncodedImages
 from imgops.kernels.configuration import show_config
 from imgops.ops.blending import *

@@ -179,7 +179,7 @@ def _pixels(frame: Frame, t: Any, seed: float) -> Frame:
 
 
 def _cutout(frame: Frame, t: Any, **params: Any) -> Frame:
-    return _functional("dropout").cutout(frame, t.boxes_of(**params), t.fill, np.random.default_rng(0))
+    return _functional("dropout").cutout(frame, t._boxes_of(**params), t.fill, np.random.default_rng(0))
 
 
 def _hsv_scaled(frame: Frame, amounts: list[float]) -> Frame:
@@ -235,25 +235,25 @@ def _embossed(frame: Frame, t: Any, alpha: float, strength: float) -> Frame:
 
 
 def _shadow(frame: Frame, t: Any, count: float, darkness: list[float], places: list[float]) -> Frame:
-    polygons = t.polygons(*frame.shape[:2], count, places)
+    polygons = t._polygons(*frame.shape[:2], count, places)
     return _functional("pixel").add_shadow(frame, polygons, np.array(darkness))
 
 
 def _fog(frame: Frame, t: Any, intensity: float, seed: float) -> Frame:
-    centers, radii = t.patches(*frame.shape[:2], intensity, seed)
+    centers, radii = t._patches(*frame.shape[:2], intensity, seed)
     places = [tuple(c) for c in centers.tolist()]
     return _functional("pixel").add_fog(frame, intensity, t.alpha, places, radii.tolist())
 
 
 def _rain(frame: Frame, t: Any, slant: float, seed: float) -> Frame:
-    drops, length = t.drops(*frame.shape[:2], seed)
+    drops, length = t._drops(*frame.shape[:2], seed)
     return _functional("pixel").add_rain(
         frame, slant, length, t.width, t.color, t.kernel_size, t.brightness, drops
     )
 
 
 def _sun(frame: Frame, t: Any, seed: float) -> Frame:
-    center, circles = t.flare(*frame.shape[:2], seed)
+    center, circles = t._flare(*frame.shape[:2], seed)
     draw = getattr(_functional("pixel"), f"add_sun_flare_{t.method}")
     return draw(frame, center, t.radius, t.color, circles)
 

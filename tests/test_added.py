@@ -472,13 +472,13 @@ def test_angles_are_in_degrees() -> None:
     assert green[:, 0, 0].tolist() == [0, 255, 0]
     real = ours.RandomHSV(hue=120, saturation=0, value=0, p=1.0)(red / 255)
     torch.testing.assert_close(real[:, 0, 0], torch.tensor([0.0, 1.0, 0.0]))
-    (x, _), circles = ours.RandomSunFlare(angle=90).flare(100, 80, 3)
+    (x, _), circles = ours.RandomSunFlare(angle=90)._flare(100, 80, 3)
     assert {place[0] for _, place, *_ in circles} == {x}
 
 
 def test_pairs_are_x_and_y() -> None:
     """The numbers of cells and tiles are along x and y, as OpenCV has them; only sizes are height and width."""
-    boxes = ours.GridDropout(cells=(5, 2), random_offset=False).boxes_of(0, 20, 100)
+    boxes = ours.GridDropout(cells=(5, 2), random_offset=False)._boxes_of(0, 20, 100)
     assert (len(set(boxes[:, 0])), len(set(boxes[:, 1]))) == (5, 2)
     image = picture()[:1]
     wanted = cv2.createCLAHE(4.0, (5, 2)).apply(image[0].numpy())

@@ -194,13 +194,13 @@ def test_boxes_with_an_angle_stay(name: str) -> None:
 @pytest.mark.parametrize("name", BENT)
 def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[torch.dtype] = []
-    whole = getattr(ours, name).map_of
+    whole = getattr(ours, name)._map_of
 
     def counted(self: Any, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
         made.append(dtype)
         return whole(self, height, width, dtype, **params)
 
-    monkeypatch.setattr(getattr(ours, name), "map_of", counted)
+    monkeypatch.setattr(getattr(ours, name), "_map_of", counted)
     given = {
         "image": tv_tensors.Image(picture()),
         "masks": tv_tensors.Mask(torch.zeros(2, 40, 52, dtype=torch.uint8)),

@@ -458,9 +458,9 @@ def test_no_transform_of_chosen_samples_waits(row: Any) -> None:
     rule = DerivedGradient(operator.decomposition, operator.fake, operator.tensors)
     shape = (1, 3, *row.size)
     torch.manual_seed(0)
-    drawn = transform.draw_row(shape)
+    drawn = transform._draw_row(shape)
     while drawn is None:
-        drawn = transform.draw_row(shape)
+        drawn = transform._draw_row(shape)
     numbers = torch.as_tensor(drawn, dtype=torch.float64)
     image = torch.empty((3, *shape[1:]), device="meta")
     extra = transform._extra(image)

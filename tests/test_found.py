@@ -355,7 +355,7 @@ def test_a_large_parameter_in_a_graph() -> None:
 
 @pytest.mark.parametrize("name", sorted(ADDED))
 def test_repr_has_the_arguments(name: str) -> None:
-    """It also showed what a class computes from them: random_parameters, or PadIfNeeded's interpolation."""
+    """It also showed what a class computes from them: _random_parameters, or PadIfNeeded's interpolation."""
     shown = set(re.findall(r"(\w+)=", repr(ADDED[name](**REQUIRED.get(name, {})))))
     assert shown <= set(inspect.signature(ADDED[name]).parameters)
 

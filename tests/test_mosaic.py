@@ -103,7 +103,7 @@ def test_mosaic(grid: int) -> None:
     for seed in range(8):
         torch.manual_seed(seed)
         params = transform.sample(samples)
-        y, x = transform.sampled_sizes(params[()].numbers, 0, 0)
+        y, x = transform._sampled_sizes(params[()].numbers, 0, 0)
         out = transform.apply(samples, params)
         wanted, places = pasted(samples, grid, size, x, y, 114)
         assert np.array_equal(out["image"].permute(1, 2, 0).numpy(), wanted)

@@ -222,7 +222,7 @@ def test_the_transforms_that_take_packed_images_are_named() -> None:
     taking = {
         n
         for n in (*transforms.OURS, *transforms.ADDED)
-        if getattr(getattr(transforms, n), "takes_packed", False)
+        if getattr(getattr(transforms, n), "_takes_batches", False)
     }
     assert set(re.findall(r"``(\w+)``", said)) == taking
 

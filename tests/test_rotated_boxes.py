@@ -97,9 +97,9 @@ def test_four_right_angles_are_none(format: str) -> None:
     plain, canvas = boxes.as_subclass(Tensor), boxes.canvas_size
     turn, turned = ours.RandomRotate90(p=1.0), boxes
     for _ in range(4):
-        turned = turn.by_torchvision(turned, {"turns": 1.0})
+        turned = turn._by_torchvision(turned, {"turns": 1.0})
     torch.testing.assert_close(turned.as_subclass(Tensor), plain, rtol=0, atol=1e-9)
-    half = turn.by_torchvision(turn.by_torchvision(boxes, {"turns": 2.0}), {"turns": 2.0})
+    half = turn._by_torchvision(turn._by_torchvision(boxes, {"turns": 2.0}), {"turns": 2.0})
     torch.testing.assert_close(half.as_subclass(Tensor), plain, rtol=0, atol=1e-9)
     twice = ours.RandomTranspose(p=1.0)(ours.RandomTranspose(p=1.0)(boxes))
     torch.testing.assert_close(twice.as_subclass(Tensor), plain, rtol=0, atol=1e-9)
@@ -108,7 +108,7 @@ def test_four_right_angles_are_none(format: str) -> None:
 
 def test_a_transpose_is_a_turn_and_a_flip() -> None:
     boxes = scene(240, 330)["boxes"]
-    turned = ours.RandomRotate90(p=1.0).by_torchvision(boxes, {"turns": 3.0})
+    turned = ours.RandomRotate90(p=1.0)._by_torchvision(boxes, {"turns": 3.0})
     wanted = v2.functional.horizontal_flip(turned)
     found = ours.RandomTranspose(p=1.0)(boxes)
     angle = (wanted - found).as_subclass(Tensor)[:, 4].remainder(360)
@@ -369,7 +369,7 @@ def test_an_iou_crop_cuts_boxes_as_torchvision_does_and_loses_none(format: str) 
         "width": 60,
         "is_within_crop_area": torch.arange(count) % 7 > 0,
     }
-    mine = inner.by_torchvision(boxes, values)
+    mine = inner._by_torchvision(boxes, values)
     theirs = v2.RandomIoUCrop().transform(boxes, values)
     assert type(mine) is type(boxes) and mine.canvas_size == (55, 60) and mine.format == boxes.format
     out, wanted, before = polygons(mine), polygons(theirs), polygons(boxes) - (8, 10)
@@ -421,7 +421,7 @@ def test_mosaics_cut_a_box_once(format: str, grid: int) -> None:
     for seed in range(6):
         torch.manual_seed(seed)
         params = mosaic.sample([sample] * grid**2)
-        y, x = mosaic.sampled_sizes(params[()].numbers, 0, 0)
+        y, x = mosaic._sampled_sizes(params[()].numbers, 0, 0)
         found = polygons(mosaic.apply([sample] * grid**2, params)["boxes"]).reshape(grid**2, 40, 4, 2)
         for i in range(grid**2):
             (row, column), side = divmod(i, grid), 64 * grid
@@ -542,12 +542,12 @@ def test_a_class_that_moves_boxes_alone_refuses_angles() -> None:
     class Shift(ours.RandomTranspose.__mro__[3]):  # type: ignore[misc]  # ProbabilisticTransform
         _moves = True
 
-        def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
             return boxes + 1
 
     shift = Shift(1.0, False, None)
     with pytest.raises(NotImplementedError, match=r"^Shift: bounding boxes must have the format"):
-        shift.by_torchvision(scene()["boxes"], {})
+        shift._by_torchvision(scene()["boxes"], {})
 
 
 def test_boxes_that_are_not_finite_do_not_hide_the_others() -> None:

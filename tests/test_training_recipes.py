@@ -516,7 +516,7 @@ def test_mosaic_is_ultralytics(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_middle_of_the_mosaic() -> None:
     mosaic = recipes.yolo_mosaic(64)
-    places = [mosaic.sampled_sizes(mosaic._draw([torch.zeros(3, 4, 4)]), 4, 4) for _ in range(300)]
+    places = [mosaic._sampled_sizes(mosaic._draw([torch.zeros(3, 4, 4)]), 4, 4) for _ in range(300)]
     assert all(32 <= n <= 95 for place in places for n in place)
     assert min(map(min, places)) < 36 and max(map(max, places)) > 91
     with pytest.raises(ValueError, match=r"^yolo_mosaic: size must be an integer from 1 "):

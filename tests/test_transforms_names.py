@@ -598,3 +598,19 @@ def test_what_a_user_puts_on_one_transform_is_called() -> None:
 
     image = torch.rand(3, 4, 4)
     assert torch.equal(Probable()(image), image)
+
+
+#: Public members that a transform has in addition to torchvision's and to its arguments.
+PUBLIC_MEMBERS = {"apply", "forward", "generator", "per_sample", "sample"}
+
+
+@pytest.mark.parametrize("name", [*ours.OURS, *ours.ADDED])
+def test_public_members_are_those_of_the_page(name: str) -> None:
+    cls = getattr(ours, name)
+    theirs = {
+        *dir(getattr(v2, name, v2.Transform)),
+        *dir(torch.nn.Module),
+        *inspect.signature(cls).parameters,
+    }
+    more = {n for n in dir(cls) if not n.startswith("_")} - theirs - PUBLIC_MEMBERS
+    assert {n for n in more if f"``{name}.{n}``" not in str(cls.__doc__)} == set()

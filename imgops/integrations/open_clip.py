@@ -28,7 +28,7 @@ class _OpenClipResizeKeepRatio(ResizeKeepRatio):
 class _PythonChance(containers._Chance):
     """The sampling of what is applied with a probability, by Python's generator."""
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         with seeding.own_generators():
             return [1.0 if random.random() < self.p else 0.0]
 

@@ -62,16 +62,16 @@ class _Container(RandomTransform):
 
     transforms: Sequence[Any]
 
-    def draw(self, inputs: Any) -> Any:
+    def _draw_numbers(self, inputs: Any) -> Any:
         """Sample the numbers that say which transforms are applied; unlike other transforms, never None."""
-        return super().draw(inputs)
+        return super()._draw_numbers(inputs)
 
     @property
-    def joins_samples(self) -> bool:
-        return any(getattr(t, "joins_samples", False) for t in self.transforms)
+    def _joins_samples(self) -> bool:
+        return any(getattr(t, "_joins_samples", False) for t in self.transforms)
 
     def forward(self, *inputs: Any) -> Any:
-        if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self.decodes_regions:
+        if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = encoded.decoded(inputs)
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
@@ -164,7 +164,7 @@ class _Container(RandomTransform):
         """Apply the transforms from ``at`` on that give exactly PIL's pixels; return the next index too."""
         transforms, image = self.transforms, pil_images.to_tensor(given)
         while at < len(transforms) and _is_pils(transforms[at]):
-            image = transforms[at].pil_image(image, sampler)
+            image = transforms[at]._pil_image(image, sampler)
             at += 1
         after = transforms[at] if at < len(transforms) else None
         if type(after) is ToImage and not has_hooks(after):
@@ -193,7 +193,7 @@ def _sample_ahead(
     sampler.look_at(flat)
     inside = sampler.count is not None
     program = SamplingProgram(sampler.count if inside else batch_of(flat), inside)
-    shape: Shape = steps[0][1].shape_of(flat)
+    shape: Shape = steps[0][1]._shape_of(flat)
     planned = []
     for key, transform in steps:
         before = program.state()
@@ -211,17 +211,17 @@ def _sample_ahead(
 
 def _outweigh_pil(transforms: Sequence[Any]) -> bool:
     """Return whether a conversion from PIL pays off for the first transforms, whose pixels are PIL's."""
-    return any(t.outweighs_pil() for t in takewhile(_is_pils, transforms))
+    return any(t._outweighs_pil() for t in takewhile(_is_pils, transforms))
 
 
 def _is_own(transform: Any) -> bool:
     """Return whether a transform is imgops' own, with no method overridden by a user."""
-    is_ours = isinstance(transform, OperatorTransform) and transform.has_own_forward
+    is_ours = isinstance(transform, OperatorTransform) and transform._has_own_forward
     return is_ours and bool(transform._description)
 
 
 def _is_pils(transform: Any) -> bool:
-    return _is_own(transform) and not has_hooks(transform) and transform.is_pils()
+    return _is_own(transform) and not has_hooks(transform) and transform._has_pils_pixels()
 
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -246,7 +246,7 @@ def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
         return None
     if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None
-    return second.levels(image.shape[-3], image.device, type(first) is not ToDtype)
+    return second._levels_table(image.shape[-3], image.device, type(first) is not ToDtype)
 
 
 _TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255, _LevelsToFloat)
@@ -265,7 +265,7 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
         _require_shape(transform, inputs)
     usual = _is_own(transform) and not has_hooks(transform)
     knows_samplers = usual and isinstance(transform, RandomTransform)
-    if knows_samplers and (sampler.gate is None or not getattr(transform, "joins_samples", False)):
+    if knows_samplers and (sampler.gate is None or not getattr(transform, "_joins_samples", False)):
         return transform._run(inputs, sampler)
     if not knows_samplers:
         if sampler.count is not None and _draws_once(transform):
@@ -304,10 +304,10 @@ def _draws_once(transform: Any) -> bool:
 def _shapes_around(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
     """Return the shapes of images before and after a transform; None if they are not known."""
     images = [x for x in images_among(tree_flatten(inputs)[0]) if _dispatch.is_image(x)]
-    is_known = isinstance(transform, OperatorTransform) and not getattr(transform, "joins_samples", False)
+    is_known = isinstance(transform, OperatorTransform) and not getattr(transform, "_joins_samples", False)
     if not images or not is_known:
         return None
-    shape = RandomTransform.shape_of(transform, images)
+    shape = RandomTransform._shape_of(transform, images)
     after = _shape_after(transform, shape, SamplingProgram(None, False))
     return None if after is None else (shape, after)
 
@@ -511,9 +511,9 @@ class Compose(_Container, v2.Compose):
     """
 
     @property
-    def decodes_regions(self) -> bool:  # type: ignore[override]
+    def _decodes_regions(self) -> bool:  # type: ignore[override]
         """Whether the first transform decodes regions; no later one meets an encoded image."""
-        return bool(self.transforms) and getattr(self.transforms[0], "decodes_regions", False)
+        return bool(self.transforms) and getattr(self.transforms[0], "_decodes_regions", False)
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self._call_all(inputs)
@@ -670,16 +670,16 @@ class _Chance:
         made.__dict__.update(config)
         return made
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         return [0.0 if torch.rand(1, dtype=torch.float32, device="cpu") >= self.p else 1.0]
 
     def _draw(self, inputs: Any) -> list[float]:
-        return self.draw_row((1, len(self.transforms), 0, 0))  # type: ignore[attr-defined]
+        return self._draw_row((1, len(self.transforms), 0, 0))  # type: ignore[attr-defined]
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         return [0.0]
 
-    def count_numbers(self, shape: Shape) -> int:
+    def _count_numbers(self, shape: Shape) -> int:
         return 1
 
 
@@ -688,23 +688,23 @@ class _Choice(_Chance):
 
     p: Any
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         return [float(torch.multinomial(torch.tensor(self.p, dtype=torch.float32, device="cpu"), 1))]
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0]
 
 
 class _Order(_Chance):
     """The sampling of RandomOrder: a permutation of as many transforms as the shape has channels."""
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         return torch.randperm(shape[1], device="cpu").double().tolist()
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0] * shape[1]
 
-    def count_numbers(self, shape: Shape) -> int:
+    def _count_numbers(self, shape: Shape) -> int:
         return shape[1]
 
 
@@ -731,7 +731,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     _described = _Chance
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        if self.draw(())[0]:
+        if self._draw_numbers(())[0]:
             return self._call_all(inputs)
         return inputs if len(inputs) > 1 else inputs[0]
 
@@ -783,7 +783,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     _described = _Choice
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        return self.transforms[int(self.draw(())[0])](*inputs)
+        return self.transforms[int(self._draw_numbers(())[0])](*inputs)
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         return self._plan_one_of(shape, program, step, 0)
@@ -819,7 +819,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         out: Any = inputs if len(inputs) > 1 else inputs[0]
-        for index in self.draw(()):
+        for index in self._draw_numbers(()):
             if index < 0:
                 continue
             out = self.transforms[int(index)](*inputs)

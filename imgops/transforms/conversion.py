@@ -55,7 +55,7 @@ class ToDtype(OperatorTransform, v2.ToDtype):
         [0, 1].
     """
 
-    takes_packed = True
+    _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if isinstance(image, PackedImages):
@@ -154,7 +154,7 @@ class Normalize(OperatorTransform, v2.Normalize):
                 _levels_of(*given, divides) for divides in (False, True)
             )
 
-    def levels(self, channels: int, device: torch.device, divides: bool) -> Tensor | None:
+    def _levels_table(self, channels: int, device: torch.device, divides: bool) -> Tensor | None:
         """Return the lookup table ``(C, 256)`` of torchvision's arithmetic for the levels of each channel.
 
         ``divides`` is for levels that are divided by 255, and not multiplied by 1 / 255. Return None if there

@@ -61,7 +61,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     def _from_config(cls, value: Any, **config: Any) -> RandomErasing:
         return cls(value="random" if value is None else value, **config)
 
-    random_parameters = (
+    _random_parameters = (
         Parameter("box", 4),
         Parameter("pixels", lambda t, shape: 0 if t.value is not None else shape[1] * shape[2] * shape[3]),
     )
@@ -70,17 +70,17 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p):
             return None
         values = self.make_params(inputs)
-        return None if values["v"] is None else self.pack(values, 0, 0)
+        return None if values["v"] is None else self._numbers_from(values, 0, 0)
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         left, top = values["j"], values["i"]
         box = [left, top, left + values["w"], top + values["h"]]
         if self.value is not None:
             return box
         return torch.cat([torch.tensor(box, dtype=torch.float32, device="cpu"), values["v"].flatten()])
 
-    def draw_row(self, shape: Shape) -> Numbers | None:
-        numbers = super().draw_row(shape)
+    def _draw_row(self, shape: Shape) -> Numbers | None:
+        numbers = super()._draw_row(shape)
         if numbers is None or self.value is not None:
             return numbers
         left, top, right, bottom = (int(n) for n in numbers[:4])
@@ -90,7 +90,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         canvas[:, top:bottom, left:right] = numbers[4:].reshape(shape[1], bottom - top, right - left)
         return torch.cat([numbers[:4], canvas.flatten()])
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         left, top, right, bottom = map(int, numbers[:4])
         if right == left or bottom == top:
             return None
@@ -139,34 +139,34 @@ _MOST_HOLES = 10000
 
 
 class _Dropout(ProbabilisticTransform):
-    """A transform that replaces the pixels of a mask ``(H, W)``, which ``hole_mask`` returns."""
+    """A transform that replaces the pixels of a mask ``(H, W)``, which ``_hole_mask`` returns."""
 
     _moves = True
 
-    def hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
+    def _hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
+    def _change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         if self.mask_fill is None:
             return mask
         check_held(self, "mask_fill", self.mask_fill, mask.dtype)
-        is_hole = torch.from_numpy(self.hole_mask(*mask.shape[-2:], **params))
+        is_hole = torch.from_numpy(self._hole_mask(*mask.shape[-2:], **params))
         fill = torch.full((), self.mask_fill, dtype=mask.dtype, device=mask.device)
         return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format
             return inpt
-        return super().by_torchvision(inpt, values)
+        return super()._by_torchvision(inpt, values)
 
     def _changes_annotations(self) -> bool:
         return bool(self.min_visible)
 
-    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if not boxes.numel():
             return boxes
         sums = np.pad(
-            self.hole_mask(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0))
+            self._hole_mask(*canvas, **params).astype(np.int64).cumsum(0).cumsum(1), ((1, 0), (1, 0))
         )
         height, width = canvas
         left, right = (boxes[:, i].round().long().clamp(0, width).numpy() for i in (0, 2))
@@ -176,8 +176,8 @@ class _Dropout(ProbabilisticTransform):
         is_visible = torch.from_numpy(1 - is_hole / area >= self.min_visible)
         return torch.where(is_visible[:, None], boxes, 0.0)
 
-    def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        holes = self.hole_mask(*canvas, **params)
+    def _move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+        holes = self._hole_mask(*canvas, **params)
         hidden = torch.tensor(
             [rotated_boxes.share_inside(holes, p) for p in polygons.numpy()],
             dtype=torch.float32,
@@ -223,7 +223,7 @@ class PixelDropout(_Dropout):
     dtype. The gradient goes to the pixels that stay.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
@@ -252,32 +252,32 @@ class PixelDropout(_Dropout):
     def _draw_pixels(self, shape: Sequence[int], value: float) -> Tensor:
         return torch.rand(*shape, generator=from_seed(value), dtype=torch.float32, device="cpu") < self.amount
 
-    def hole_mask(self, height: int, width: int, seed: float) -> np.ndarray:
+    def _hole_mask(self, height: int, width: int, seed: float) -> np.ndarray:
         return self._draw_pixels((height, width), seed).numpy()
 
-    def change_image(self, image: Tensor, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, seed: float) -> Tensor:
         shape = image.shape[-3:] if self.per_channel else image.shape[-2:]
         is_hole = self._draw_pixels(shape, seed).to(image.device, non_blocking=True)
         return torch.where(is_hole, fill_tensor(self, "fill", self.fill, image), image)
 
 
 class _Holes(_Dropout):
-    """A dropout of boxes ``(n, 4)``, left, top, right and bottom in pixels, which ``boxes_of`` returns."""
+    """A dropout of boxes ``(n, 4)``, left, top, right and bottom in pixels, which ``_boxes_of`` returns."""
 
-    def hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
+    def _hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
         is_hole = np.zeros((height, width), dtype=bool)
-        for left, top, right, bottom in self.boxes_of(**params):
+        for left, top, right, bottom in self._boxes_of(**params):
             is_hole[top:bottom, left:right] = True
         return is_hole
 
-    def boxes_of(self, **params: Any) -> np.ndarray:
+    def _boxes_of(self, **params: Any) -> np.ndarray:
         raise NotImplementedError
 
-    def change_image(self, image: Tensor, **params: Any) -> Tensor:
+    def _change_image(self, image: Tensor, **params: Any) -> Tensor:
         out = image.clone()
         generator = from_seed(params["seed"]) if self.fill == "random" else None
         fill = None if generator else fill_tensor(self, "fill", self.fill, image)
-        for left, top, right, bottom in self.boxes_of(**params):
+        for left, top, right, bottom in self._boxes_of(**params):
             part = out[..., top:bottom, left:right]
             if fill is not None:
                 part.copy_(fill.expand_as(part))
@@ -335,7 +335,7 @@ class CoarseDropout(_Holes):
             bounds = in_range(self, name, value, 0)
             sides[name] = in_range(self, name, value, 0.0, 1.0) if isinstance(bounds[1], float) else bounds
         fills = _fills(self, _noise_or_values(self, fill), mask_fill, min_visible)
-        self.random_parameters = (
+        self._random_parameters = (
             IS_APPLIED,
             Parameter("seed"),
             Parameter("count"),
@@ -346,7 +346,7 @@ class CoarseDropout(_Holes):
     _known = ("seed", "count", "places")
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         count = integer(self.num_holes)
         boxes: list[float] = []
         for _ in range(count):
@@ -356,7 +356,7 @@ class CoarseDropout(_Holes):
         boxes += [0.0] * (4 * (self.num_holes[1] - count))
         return {"seed": seed() if self.fill == "random" else 0, "count": count, "places": boxes}
 
-    def boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
+    def _boxes_of(self, count: float, places: Sequence[float], seed: float) -> np.ndarray:
         return np.asarray(places[: 4 * int(count)], dtype=np.int64).reshape(-1, 4)
 
 
@@ -391,7 +391,7 @@ class GridDropout(_Holes):
     dtype. The gradient goes to the pixels that stay.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("seed"), Parameter("rows"), Parameter("columns"))
+    _random_parameters = (IS_APPLIED, Parameter("seed"), Parameter("rows"), Parameter("columns"))
     _known = ("seed", "rows", "columns")
 
     def __init__(
@@ -415,10 +415,10 @@ class GridDropout(_Holes):
         super().__init__(p, per_sample, generator, **how, **fills)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         return {"seed": seed(), "rows": height, "columns": width}
 
-    def boxes_of(self, seed: float, rows: float, columns: float) -> np.ndarray:
+    def _boxes_of(self, seed: float, rows: float, columns: float) -> np.ndarray:
         return _grid(seed, int(rows), int(columns), self.cells, self.ratio, self.random_offset)
 
 

@@ -57,7 +57,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
     _config = ("mean", "sigma", "clip")
     _dtypes = frozenset()  # noise is drawn where the transform is applied
-    random_parameters = (IS_APPLIED,)
+    _random_parameters = (IS_APPLIED,)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {}
@@ -94,7 +94,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             return super()._change(inpt, params, sampler)
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
-            return self.by_torchvision(image, {})  # torchvision raises its own error
+            return self._by_torchvision(image, {})  # torchvision raises its own error
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
@@ -133,7 +133,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     """
 
     _levels = True
-    random_parameters = (IS_APPLIED, Parameter("factors", lambda t, shape: t._rest(shape[1])))
+    _random_parameters = (IS_APPLIED, Parameter("factors", lambda t, shape: t._rest(shape[1])))
 
     def __init__(
         self,
@@ -152,10 +152,10 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         return channels if self.per_channel else 1
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        count = self._rest(self.shape_of(flat_inputs)[1])
+        count = self._rest(self._shape_of(flat_inputs)[1])
         return {"factors": [uniform(self.factor) for _ in range(count)]}
 
-    def change_image(self, image: Tensor, factors: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, factors: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS * factors.float()[..., None]))
         return (image * _of_channels(factors, image)).clamp(0, 1).to(image.dtype)
@@ -179,7 +179,7 @@ class RandomSaltAndPepper(ProbabilisticTransform):
     :func:`imgops.salt_and_pepper`. Each pixel is drawn by itself, so their number varies a little.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("salt"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("salt"), Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
@@ -197,7 +197,7 @@ class RandomSaltAndPepper(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amount": uniform(self.amount), "salt": uniform(self.salt), "seed": seed()}
 
-    def change_image(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
         return imgops.salt_and_pepper(image, _noise(torch.rand, image, 1, seed), amount, salt)
 
 
@@ -218,7 +218,7 @@ class RandomShotNoise(ProbabilisticTransform):
     2.2.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("scale"), Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
@@ -234,7 +234,7 @@ class RandomShotNoise(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"scale": uniform(self.scale), "seed": seed()}
 
-    def change_image(self, image: Tensor, scale: Tensor, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, scale: Tensor, seed: float) -> Tensor:
         return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), scale)
 
 
@@ -258,7 +258,7 @@ class RandomISONoise(ProbabilisticTransform):
     to 0.05, are seldom visible.) The gradient treats the noise as a constant.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
     _levels = True
     _known = ("intensity", "seed")
 
@@ -279,7 +279,7 @@ class RandomISONoise(ProbabilisticTransform):
         shift, strength = uniform(self.color_shift), uniform(self.intensity)
         return {"color_shift": shift, "intensity": strength, "seed": seed()}
 
-    def change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)
         light = _photons(_lightness_spread(image) * intensity, image, seed)
         return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
@@ -325,7 +325,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     """
 
     _levels = True
-    random_parameters = (IS_APPLIED, Parameter("sigma"), Parameter("mean"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("sigma"), Parameter("mean"), Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
@@ -345,7 +345,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"sigma": uniform(self.sigma), "mean": uniform(self.mean), "seed": seed()}
 
-    def change_image(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
         noise = _noise(torch.randn, image, image.shape[-3] if self.per_channel else 1, seed)
         offset = noise * on_pixels(sigma, image) + on_pixels(mean, image)
         if image.dtype == torch.uint8:

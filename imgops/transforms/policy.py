@@ -40,7 +40,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _dtypes = _dispatch.COMPUTED
     _channels = (1, 3)
     _needs_pixels = True
-    random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
+    _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
     _recorded_steps: list[Step] | None = None
 
@@ -48,13 +48,13 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         """Return the largest number of steps."""
         raise NotImplementedError
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         return _NO_STEP * self._steps()
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         """Run torchvision's own ``forward``, and record its steps instead of applying them."""
         recorder = self._recorder(_recorded_steps=[])
-        recorder.torchvision_forward(like(*self.shape_of(flat_inputs)))
+        recorder._torchvision_forward(like(*self._shape_of(flat_inputs)))
         return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
@@ -63,23 +63,23 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         recorder.__dict__ = {**self.__dict__, **state}
         return recorder
 
-    def torchvision_forward(self, *inputs: Any) -> Any:
+    def _torchvision_forward(self, *inputs: Any) -> Any:
         return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         steps = values["steps"]
         numbers = [n for kind, magnitude in steps for n in _numbers_of(kind, magnitude, height, width)]
         return numbers + _NO_STEP * (self._steps() - len(steps))
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         starts = range(0, _WIDTH * self._steps(), _WIDTH)
         return {"steps": [(_KINDS[int(numbers[at + 9])], numbers[at + 10]) for at in starts]}
 
-    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+    def _step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
         if self._recorded_steps is not None:
             self._recorded_steps.append((kind, float(magnitude)))
             return image
-        return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+        return self._torchvision_step(image, kind, magnitude, interpolation, fill)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = encoded.decoded(inputs)
@@ -95,10 +95,10 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         flat, _, place = torchvision_private.one_image(self, inputs)
         self._sample_params([flat[place]], sampler)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         for kind, magnitude in values["steps"]:
             how = (self.interpolation, torchvision_private.fills(self))  # type: ignore[attr-defined]
-            inpt = self.torchvision_step(inpt, kind, magnitude, *how)
+            inpt = self._torchvision_step(inpt, kind, magnitude, *how)
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -310,33 +310,33 @@ class AugMix(_Policy, v2.AugMix):
     def _steps(self) -> int:
         return self.mixture_width * self._depth()
 
-    random_parameters = (
+    _random_parameters = (
         Parameter(
             "steps_and_weights",
             lambda t, shape: _WIDTH * t._steps() + shape[0] * (1 + t.mixture_width),
         ),
     )
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         samples = shape[0]
         return [*_NO_STEP * self._steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
-        samples, *_ = self.shape_of(flat_inputs)
+        samples, *_ = self._shape_of(flat_inputs)
         recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
         # The stand-in has the sizes of the image, but no channels, and so no values to mix.
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         # torchvision's code cannot draw for a batch without images.
-        recorder.torchvision_forward(_stand_in(max(samples, 1), height, width))
+        recorder._torchvision_forward(_stand_in(max(samples, 1), height, width))
         first, second = recorder._weights
         weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)[:samples]
         return {"steps": recorder._chains(), "weights": weights.reshape(samples, 1 + self.mixture_width)}
 
     _chain: Any = None
 
-    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+    def _step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
         if self._recorded_steps is None:
-            return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+            return self._torchvision_step(image, kind, magnitude, interpolation, fill)
         # A chain begins with the image itself; each step returns a new tensor, so that chains differ.
         if self._chain is not image:
             self._recorded_steps.append(("|", 0.0))
@@ -344,11 +344,11 @@ class AugMix(_Policy, v2.AugMix):
         self._chain = torch.empty_like(image)
         return self._chain
 
-    def dirichlet(self, concentration: Any) -> Any:
+    def _dirichlet(self, concentration: Any) -> Any:
         if self._weights is None:
-            return super().dirichlet(concentration)
+            return super()._dirichlet(concentration)
         alphas = torch.full(concentration.shape, self.alpha, dtype=torch.float32, device="cpu")
-        self._weights.append(super().dirichlet(alphas))
+        self._weights.append(super()._dirichlet(alphas))
         return torch.empty_like(concentration)
 
     def _chains(self) -> list[Step]:
@@ -361,13 +361,13 @@ class AugMix(_Policy, v2.AugMix):
             out += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
         return out
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        return [*super().pack(values, height, width), *values["weights"].T.flatten().tolist()]
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        return [*super()._numbers_from(values, height, width), *values["weights"].T.flatten().tolist()]
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32, device="cpu")
         return {
-            **super().unpack(numbers, height, width),
+            **super()._values_from(numbers, height, width),
             "weights": weights.reshape(1 + self.mixture_width, len(weights) // (1 + self.mixture_width)).T,
         }
 
@@ -377,10 +377,10 @@ class AugMix(_Policy, v2.AugMix):
             return v2.functional.to_pil_image(super()._change(tensor, params, sampler))
         return super()._change(inpt, params, sampler)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         def walk(start: int) -> Any:
             chain = {"steps": values["steps"][start : start + self._depth()]}
-            return super(AugMix, self).by_torchvision(inpt, chain)
+            return super(AugMix, self)._by_torchvision(inpt, chain)
 
         return self._mix(inpt, values["weights"].T, walk)
 

@@ -132,7 +132,7 @@ def _normalize(owner: Any, mean: Any, std: Any) -> list[Any]:
 class _PILBlur(ProbabilisticTransform):
     """PIL's Gaussian blur, which is three box blurs, with a random radius."""
 
-    random_parameters = (IS_APPLIED, Parameter("radius"))
+    _random_parameters = (IS_APPLIED, Parameter("radius"))
     _known = ("radius",)
 
     def __init__(self, radius: Sequence[float], p: float = 1.0) -> None:
@@ -141,7 +141,7 @@ class _PILBlur(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"radius": uniform(self.radius)}
 
-    def change_image(self, image: Tensor, radius: float) -> Tensor:
+    def _change_image(self, image: Tensor, radius: float) -> Tensor:
         blur = PIL.ImageFilter.GaussianBlur(radius)
         return pil_images.each("three_augment", image, lambda given: given.filter(blur))
 
@@ -415,7 +415,7 @@ class _CropAtPatches(RandomCrop):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         places = max((self.whole - self.size[0]) // self.patch_size, 1)
         offset = torch.randint(places, (2,), device="cpu") * self.patch_size
-        return self.unpack(offset.tolist(), *self.shape_of(flat_inputs)[2:])
+        return self._values_from(offset.tolist(), *self._shape_of(flat_inputs)[2:])
 
     def crop_and_offset(self, image: Any, sampler: ParameterSampler) -> tuple[Any, Tensor]:
         """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` for samples with their own."""

@@ -63,7 +63,7 @@ class _Filter(RandomTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
-            out = self._annotations(inpt) if is_compiling() else self.by_torchvision(inpt, params)
+            out = self._annotations(inpt) if is_compiling() else self._by_torchvision(inpt, params)
             out.clamping_mode = None  # the visible share of a box is found before it is clipped
             return out
         if isinstance(inpt, tv_tensors.KeyPoints) and self.points:
@@ -72,7 +72,7 @@ class _Filter(RandomTransform, v2.Transform):
             return _dispatch.wrap_like(torch.where(is_inside, plain, OUTSIDE).to(plain.dtype), inpt)
         return inpt
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         return _with_corners("from_albumentations", inpt, lambda b: self._visible(b, inpt.canvas_size))
 
     def _visible(self, boxes: Tensor, canvas: tuple[int, int]) -> Tensor:

@@ -32,10 +32,10 @@ class _Some(containers._Chance):
 
     n: int
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0] * self.n
 
-    def count_numbers(self, shape: Shape) -> int:
+    def _count_numbers(self, shape: Shape) -> int:
         return self.n
 
 

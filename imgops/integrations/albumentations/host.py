@@ -223,13 +223,13 @@ class BesideAnnotations:
         if not found:
             must = f"{name}: inputs must have {' and '.join(sorted(reads))}"
             raise_error(ValueError, f"{must}, got none")
-        _, channels, height, width = self.shape_of(inputs)  # type: ignore[attr-defined]
-        count = self.count_numbers((1, channels, height, width))  # type: ignore[attr-defined]
+        _, channels, height, width = self._shape_of(inputs)  # type: ignore[attr-defined]
+        count = self._count_numbers((1, channels, height, width))  # type: ignore[attr-defined]
         numbers = sampler.beside(self, found[0], count, (height, width))
         return Params((height, width), numbers, self)
 
-    def neutral_beside(self, count: int, height: int, width: int) -> list[float]:
-        return self.neutral_numbers((1, 3, height, width))  # type: ignore[attr-defined]
+    def _neutral_beside(self, count: int, height: int, width: int) -> list[float]:
+        return self._neutral_numbers((1, 3, height, width))  # type: ignore[attr-defined]
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         if reads_annotations(self._source.given):  # these are not known beforehand
@@ -244,7 +244,7 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
     albumentations on the host. Masks, boxes and keypoints are always changed by albumentations.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("seed", lambda t, shape: t._source.length))
+    _random_parameters = (IS_APPLIED, Parameter("seed", lambda t, shape: t._source.length))
     _known = ("seed",)
 
     def __init__(self, p: float = 1.0) -> None:
@@ -271,7 +271,7 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
-    def change_image(self, image: Tensor, seed: Sequence[float]) -> Tensor:
+    def _change_image(self, image: Tensor, seed: Sequence[float]) -> Tensor:
         frames = image.reshape(-1, *image.shape[-3:])
         params = self._source.params(seed, {"image": _view(frames[0])}, (1, *image.shape[-3:]))
         needs_gradient = torch.is_grad_enabled() and image.requires_grad
@@ -319,7 +319,7 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         """Whether the result may have another size: other code than albumentations' own is asked for it."""
         return self._source.is_foreign and self._moves and not self._is_in_operator
 
-    def change_mask(self, mask: Tensor, seed: Sequence[float]) -> Tensor:
+    def _change_mask(self, mask: Tensor, seed: Sequence[float]) -> Tensor:
         shape = (1, 3, *mask.shape[-2:])
         params = self._source.params(seed, None, shape)
 
@@ -336,15 +336,15 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         moved = torch.from_numpy(np.stack(planes))
         return moved.to(mask.device, mask.dtype).reshape(*mask.shape[:-2], *moved.shape[1:])
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        out = super().by_torchvision(inpt, values)
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        out = super()._by_torchvision(inpt, values)
         if out is inpt or not self._may_resize or not hasattr(inpt, "canvas_size"):
             return out
         canvas = inpt.canvas_size
         size = self._size_after(self._source.params(values["seed"], None, (1, 3, *canvas)), canvas)
         return _dispatch.wrap_like(subclass.plain(out), inpt, size)
 
-    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
+    def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
         params = self._source.params(seed, None, (1, 3, *canvas))
         known = (boxes[:, 2:] > boxes[:, :2]).all(1)  # the others were dropped before
         moved = self._moved("bboxes", normalized(boxes, canvas)[known.numpy()], params)
@@ -355,7 +355,7 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         out[places] = torch.from_numpy(np.asarray(moved[:, :4], dtype=np.float64)) * sides
         return out
 
-    def move_points(self, points: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
+    def _move_points(self, points: Tensor, canvas: tuple[int, int], seed: Sequence[float]) -> Tensor:
         params = self._source.params(seed, None, (1, 3, *canvas))
         known = (points > OUTSIDE / 2).all(1)
         given = np.zeros((int(known.sum()), 6), dtype=np.float32)  # x, y, z, angle, scale, and the place
@@ -408,7 +408,7 @@ class _ResizedByAlbumentations(RandomSizeTransform, _ByAlbumentations):
 
     _may_resize = True
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         if not numbers[0]:
             return height, width
         return self._size_after(

@@ -95,7 +95,7 @@ class Drawn(Source):
         name = self.name
         _, channels, height, width = shape
         if name not in VALUES:
-            return transform.pack({}, height, width)
+            return transform._numbers_from({}, height, width)
         if not reads_annotations(self.given):
             data = {"image": stand_in(height, width, channels)}
         else:
@@ -108,7 +108,7 @@ class Drawn(Source):
                     raise
                 must = f"{name}: image must be at least {self.given.height} x {self.given.width}"
                 raise ValueError(f"{must}, got {height} x {width}") from None
-        return transform.pack(VALUES[name](params), height, width)
+        return transform._numbers_from(VALUES[name](params), height, width)
 
 
 def _crop_size_error() -> type[Exception]:
@@ -123,7 +123,7 @@ def _crop_size_error() -> type[Exception]:
 class _Dihedral(flip._Turn):
     """One of the eight symmetries of a square: quarter turns, then a mirror image."""
 
-    random_parameters = (IS_APPLIED, Parameter("turns"), Parameter("mirrors"))
+    _random_parameters = (IS_APPLIED, Parameter("turns"), Parameter("mirrors"))
     _known = ("turns", "mirrors")
 
     def __init__(self, p: float) -> None:
@@ -132,7 +132,7 @@ class _Dihedral(flip._Turn):
     def _swaps(self, turns: float, mirrors: float) -> bool:
         return int(turns) % 2 == 1
 
-    def change_image(self, image: Tensor, turns: float, mirrors: float) -> Tensor:
+    def _change_image(self, image: Tensor, turns: float, mirrors: float) -> Tensor:
         turned = imgops.rotate90(image, int(turns))
         return imgops.flip(turned) if mirrors else turned
 
@@ -147,7 +147,7 @@ class _Dihedral(flip._Turn):
 class _Rotate90Counterpart(flip.RandomRotate90):
     """Quarter turns of keypoints that count pixels, as albumentations' do: the first pixel is at 0."""
 
-    move_points = flip._Turn.move_points
+    _move_points = flip._Turn._move_points
 
 
 def _resized_boxes(boxes: Any, size: Any) -> Any:
@@ -197,9 +197,9 @@ class _ResizeCounterpart(_NearestOfOpenCV, fit._FitResize):
 class _ResizedCropCounterpart(crop.RandomResizedCrop):
     _nearest = "opencv"
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         if not isinstance(inpt, tv_tensors.BoundingBoxes):
-            return super().by_torchvision(inpt, values)
+            return super()._by_torchvision(inpt, values)
         place = (values[name] for name in ("top", "left", "height", "width"))
         return _resized_boxes(v2.functional.crop(inpt, *place), self.size)
 
@@ -228,7 +228,7 @@ class _PadCounterpart(fit._FitTransform):
         how: dict[str, Any] = {"padding_mode": "constant"}
         if not isinstance(inpt, ANNOTATIONS):
             how = {"padding_mode": self.padding_mode, "fill": torchvision_private.fill_of(self, type(inpt))}
-        return self.call_kernel(v2.functional.pad, inpt, padding=self.padding, **how)
+        return self._kernel(v2.functional.pad, inpt, padding=self.padding, **how)
 
 
 class _CenterCropCounterpart(fit._FitTransform):
@@ -246,7 +246,7 @@ class _CenterCropCounterpart(fit._FitTransform):
             must = f"image must be at least {high} x {wide}"
             raise ValueError(f"CenterCrop: {must}, got {height} x {width}")
         place = ((height - high) // 2, (width - wide) // 2)
-        return self.call_kernel(v2.functional.crop, inpt, *place, high, wide)
+        return self._kernel(v2.functional.crop, inpt, *place, high, wide)
 
 
 class _CropCounterpart(fit._FitTransform):
@@ -264,7 +264,7 @@ class _CropCounterpart(fit._FitTransform):
         if right > width or bottom > height:
             must = f"Crop: image must be at least {bottom} x {right}"
             raise ValueError(f"{must}, got {height} x {width}")
-        return self.call_kernel(v2.functional.crop, inpt, top, left, bottom - top, right - left)
+        return self._kernel(v2.functional.crop, inpt, top, left, bottom - top, right - left)
 
 
 # -- counterparts ------------------------------------------------------------------------------------
@@ -362,4 +362,4 @@ MOVES: dict[str, Maker] = {
 
 def draws_its_chance(transform: Any) -> bool:
     """Return whether a counterpart samples whether it is applied."""
-    return IS_APPLIED in getattr(transform, "random_parameters", ())
+    return IS_APPLIED in getattr(transform, "_random_parameters", ())

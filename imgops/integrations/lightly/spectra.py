@@ -84,7 +84,7 @@ class _OnSpectrum(RandomWithSettings):
         raise NotImplementedError
 
     def _draw(self, inputs: Any) -> Tensor:
-        _, _, height, width = self.shape_of(inputs)
+        _, _, height, width = self._shape_of(inputs)
         values = self.draw_values(height, width)
         return torch.cat([torch.ones(1, dtype=torch.float32, device="cpu"), values.flatten()]).double()
 
@@ -118,7 +118,7 @@ _OF_EACH = Parameter("values", lambda _, shape: shape[2] * shape[3])
 
 
 class _LightlyAmplitudeRescale(_OnSpectrum):
-    random_parameters = (IS_APPLIED, _OF_EACH)
+    _random_parameters = (IS_APPLIED, _OF_EACH)
     _config = ("low", "high")
 
     def _get_name(self) -> str:
@@ -133,7 +133,7 @@ class _LightlyAmplitudeRescale(_OnSpectrum):
 
 
 class _LightlyPhaseShift(_OnSpectrum):
-    random_parameters = (IS_APPLIED, Parameter("values"))
+    _random_parameters = (IS_APPLIED, Parameter("values"))
     _config = ("low", "high", "sign_probability")
 
     def _get_name(self) -> str:
@@ -152,7 +152,7 @@ class _LightlyPhaseShift(_OnSpectrum):
 
 
 class _LightlyFrequencyMask(_OnSpectrum):
-    random_parameters = (IS_APPLIED, _OF_EACH)
+    _random_parameters = (IS_APPLIED, _OF_EACH)
     _config = ("k",)
 
     def _get_name(self) -> str:
@@ -170,7 +170,7 @@ class _LightlyFrequencyMask(_OnSpectrum):
 
 
 class _LightlyGaussianMixture(_OnSpectrum):
-    random_parameters = (IS_APPLIED, Parameter("values", lambda t, _: 4 * t.num_gaussians))
+    _random_parameters = (IS_APPLIED, Parameter("values", lambda t, _: 4 * t.num_gaussians))
     _config = ("num_gaussians", "std_range")
 
     def _get_name(self) -> str:

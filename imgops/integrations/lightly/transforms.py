@@ -26,7 +26,7 @@ from imgops.transforms._core.sizes import FixedTransform
 class _NumpyChance(containers._Chance):
     """The sampling of what is applied with a probability, by NumPy's generator."""
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         with seeding.own_generators():
             return [1.0 if np.random.random_sample() < self.p else 0.0]
 
@@ -48,20 +48,20 @@ class _FixedRotation(FixedTransform, v2.Transform):
         self.angle = angle
         self._describe()
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return transforms.functional.rotate(image, self.angle)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return self.call_kernel(v2.functional.rotate, inpt, self.angle)
+        return self._kernel(v2.functional.rotate, inpt, self.angle)
 
 
 class _LightlyGaussianBlur(ProbabilisticTransform):
     """PIL's Gaussian blur with a standard deviation that lightly draws."""
 
-    random_parameters = (IS_APPLIED, Parameter("radius"))
+    _random_parameters = (IS_APPLIED, Parameter("radius"))
     _known = ("radius",)
 
     def __init__(self, prob: float, sigmas: Any, p: float = 1.0) -> None:
@@ -76,7 +76,7 @@ class _LightlyGaussianBlur(ProbabilisticTransform):
                 return None
             return [1.0, float(np.random.uniform(*self.sigmas))]
 
-    def change_image(self, image: Tensor, radius: float) -> Tensor:
+    def _change_image(self, image: Tensor, radius: float) -> Tensor:
         blur = PIL.ImageFilter.GaussianBlur(radius)
         name, channels = self._get_name(), image.shape[-3]
         if channels in (1, 3):
@@ -101,7 +101,7 @@ class _LightlySolarization(ProbabilisticTransform):
         with seeding.own_generators():
             return None if np.random.random_sample() >= self.prob else [1.0]
 
-    def change_image(self, image: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor) -> Tensor:
         return imgops.solarize(image, self.threshold)
 
     def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:

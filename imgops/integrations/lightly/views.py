@@ -148,7 +148,7 @@ class _LightlyCropAndFlip(RandomWithSettings):
     The grid ``(n, n, 2)`` is sampled with the crop: lightly's code makes it of the crop's numbers.
     """
 
-    random_parameters = (
+    _random_parameters = (
         *(Parameter(name, kind=int) for name in ("top", "left", "height", "width")),
         *(Parameter("horizontal"), Parameter("vertical")),
         Parameter("grid", lambda t, _: 2 * t.grid_size**2),
@@ -166,7 +166,7 @@ class _LightlyCropAndFlip(RandomWithSettings):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         from lightly.transforms import random_crop_and_flip_with_grid as lightly
 
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         get_params = lightly.RandomResizedCropWithLocation.get_params
         where = get_params(like(1, 1, height, width), self.scale, self.ratio)
         flips = (
@@ -176,9 +176,9 @@ class _LightlyCropAndFlip(RandomWithSettings):
         location = lightly.Location(*where, height, width, *flips)
         grid = lightly.RandomResizedCropAndFlip.location_to_NxN_grid(self, location)
         values = (*where, *map(float, flips), grid.flatten())
-        return {p.name: value for p, value in zip(self.random_parameters, values, strict=True)}
+        return {p.name: value for p, value in zip(self._random_parameters, values, strict=True)}
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         each = each_number(numbers)
         top, left, high, wide = each[:4]
         box = [left, top, left + wide, top + high, *each[4:6]]
@@ -204,7 +204,7 @@ class _LightlyCropAndFlip(RandomWithSettings):
                 view = operators.flip(view, dim)
         return view
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         where = (values[name] for name in ("top", "left", "height", "width"))
         mode = InterpolationMode(self.interpolation)
         view = v2.functional.resized_crop(inpt, *where, list(self.size), mode, antialias=True)
@@ -236,14 +236,14 @@ class _LightlyGridViews(_LightlyViews):
 class _LightlyPieces(RandomWithSettings):
     """Cut a piece out of each cell of a grid, at a place that is drawn: a list of crops of one size."""
 
-    random_parameters = (Parameter("corners", lambda t, _: 2 * len(t.rows), kind=int),)
+    _random_parameters = (Parameter("corners", lambda t, _: 2 * len(t.rows), kind=int),)
     _config = ("rows", "columns", "side", "crop_size")
 
     def _get_name(self) -> str:
         return "Jigsaw"
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         least = max(self.rows) + self.side + self.crop_size
         if height < least or width < least:
             raise_error(
@@ -277,7 +277,7 @@ class _LightlyPieces(RandomWithSettings):
 class _LightlyShuffle(RandomWithSettings):
     """Put the pieces of a jigsaw, ``(..., n, C, h, w)``, into an order that is drawn."""
 
-    random_parameters = (Parameter("order", lambda t, _: t.count, kind=int),)
+    _random_parameters = (Parameter("order", lambda t, _: t.count, kind=int),)
     _config = ("count",)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ _OF_LABELS = ("label_smoothing", "num_classes", "multi_label")
 
 
 class _TimmMixup(RandomTransform, v2.Transform):
-    random_parameters = (Parameter("mix", lambda t, shape: _WIDTH * shape[0]),)
-    joins_samples = True
+    _random_parameters = (Parameter("mix", lambda t, shape: _WIDTH * shape[0]),)
+    _joins_samples = True
     _config = (*_SETTINGS, *_OF_LABELS, "mixup_enabled")
 
     def __init__(self, **settings: Any) -> None:
@@ -37,14 +37,14 @@ class _TimmMixup(RandomTransform, v2.Transform):
     def _get_name(self) -> str:
         return "Mixup"
 
-    def neutral_numbers(self, shape: Any) -> list[float]:
+    def _neutral_numbers(self, shape: Any) -> list[float]:
         return [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0] * shape[0]
 
     def _draw(self, inputs: Any) -> Numbers:
         """Run timm's own method on a batch without channels, and note its boxes and weights."""
         from timm.data.mixup import Mixup
 
-        samples, _, height, width = self.shape_of(inputs)
+        samples, _, height, width = self._shape_of(inputs)
         given, boxes = Mixup.__new__(Mixup), []
         given.__dict__.update({name: getattr(self, name) for name in self._config})
         method = getattr(Mixup, f"_mix_{self.mode}" if self.mode in ("elem", "pair") else "_mix_batch")

@@ -112,8 +112,8 @@ class _TimmRandomResizeKeepRatioToSequence(RandomResizeTo):
 class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
     """A random crop, resized to a size that follows from that of the crop, and may be drawn."""
 
-    random_parameters: Any = (
-        *geometry.RandomResizedCrop.random_parameters,
+    _random_parameters: Any = (
+        *geometry.RandomResizedCrop._random_parameters,
         Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),
         Parameter("mode", kind=int),
     )
@@ -128,7 +128,7 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         from timm.data.naflex_transforms import RandomResizedCropToSequence
 
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         known = {name: getattr(self, name) for name in self._config[:-1]}
         known["crop_attempts"] = known.pop("attempts")  # timm passes no max_ratio, though it has one
         modes: Any = tuple(range(len(self.interpolations)))
@@ -141,16 +141,16 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
         names = ("top", "left", "height", "width")
         return {**dict(zip(names, where, strict=True)), "size": list(size), "mode": mode}
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[4]), int(numbers[5])
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         top, left, high, wide = each_number(numbers)[:4]
         box = [left, top, left + wide, top + high]
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
@@ -170,7 +170,7 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
         boxes = as_integers(params.beside(mask))
         return _geometry.crop_boxes(mask, boxes, self._canvas(params), InterpolationMode.NEAREST_EXACT, True)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         where = (values[name] for name in ("top", "left", "height", "width"))
         mode = InterpolationMode(self.interpolations[values["mode"]])
         return v2.functional.resized_crop(inpt, *where, values["size"], mode, antialias=True)

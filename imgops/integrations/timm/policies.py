@@ -63,7 +63,7 @@ class _TimmPolicy(ProbabilisticTransform):
     Its probability is a matter of timm's code, so that PyTorch draws nothing for it.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
+    _random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
     _known = ("steps",)
     #: The color that comes in from outside of an image.
     fill: Any
@@ -82,7 +82,7 @@ class _TimmPolicy(ProbabilisticTransform):
         return type(self).__name__.removeprefix("_Timm")
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        return self.pack(self.make_params(inputs), 0, 0)
+        return self._numbers_from(self.make_params(inputs), 0, 0)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if isinstance(inputs[0], PIL.Image.Image) and not pil_images.is_known(inputs[0]):
@@ -104,14 +104,14 @@ class _TimmPolicy(ProbabilisticTransform):
         raise NotImplementedError
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         rows: list[list[float]] = []
         with seeding.own_generators():
             self._policy(lambda op: _noting(op, rows.append))(_Canvas((width, height), rows.append))
         rows += [_row("nothing")] * (self._most_steps() - len(rows))
         return {"steps": [n for row in rows for n in row]}
 
-    def change_image(self, image: Tensor, steps: list[float]) -> Tensor:
+    def _change_image(self, image: Tensor, steps: list[float]) -> Tensor:
         if image.dtype != torch.uint8 or image.shape[-3] not in (1, 3):
             must = f"{self._get_name()}: image must be uint8 of 1 or 3 channels"
             raise_error(TypeError, f"{must}, got {image.dtype} of {image.shape[-3]}")
@@ -328,7 +328,7 @@ class _TimmRandomErasing(RandomWithSettings):
     The numbers of an image are the edges of its blocks, and their colors or the pixels of a whole image.
     """
 
-    random_parameters = (Parameter("blocks", lambda t, shape: shape[0] * t.count_for_image(shape)),)
+    _random_parameters = (Parameter("blocks", lambda t, shape: shape[0] * t.count_for_image(shape)),)
     _config = (
         *("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count", "mode"),
     )
@@ -358,7 +358,7 @@ class _TimmRandomErasing(RandomWithSettings):
         if not self._is_direct(inputs) or inputs[0].ndim > 4:
             return super().forward(*inputs)
         (image,) = inputs
-        found = self._draw_blocks(self.shape_of(inputs), image.dtype)
+        found = self._draw_blocks(self._shape_of(inputs), image.dtype)
         if not any(found):
             return image
         out = image.clone()
@@ -368,7 +368,7 @@ class _TimmRandomErasing(RandomWithSettings):
         return out
 
     def _draw(self, inputs: Any) -> Tensor:
-        shape = self.shape_of(inputs)
+        shape = self._shape_of(inputs)
         dtype = inputs[0].dtype if isinstance(inputs[0], Tensor) else torch.float32
         found = self._draw_blocks(shape, dtype)
         return torch.cat([self._numbers_of(blocks, shape) for blocks in found])
@@ -414,7 +414,7 @@ class _TimmRandomErasing(RandomWithSettings):
         """Return whether the numbers were drawn before the dtype of the image was known."""
         return params.each or is_compiling()
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         raise_error(TypeError, f"RandomErasing: image must be a Tensor, got {type(inpt).__name__}")
 
 

@@ -99,7 +99,7 @@ class FixedSize(FixedTransform, v2.Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS) and is_compiling():
             return self._annotations(inpt)
-        return self.by_torchvision(inpt, params)
+        return self._by_torchvision(inpt, params)
 
 
 class ResizeTo(FixedSize):
@@ -112,18 +112,18 @@ class ResizeTo(FixedSize):
         how = pil_images.interpolation_of(kind, InterpolationMode(self.interpolation), True)
         return _geometry.resize(image, size, how[0], None, how[1])
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         how = {"interpolation": InterpolationMode(self.interpolation), "antialias": True}
-        return self.call_kernel(v2.functional.resize, inpt, list(self._out_size(*size_of(inpt))), **how)
+        return self._kernel(v2.functional.resize, inpt, list(self._out_size(*size_of(inpt))), **how)
 
 
 class ResizeInAMode(RandomWithSettings):
     """A resize to a size that follows from the size of the image, in an interpolation that is drawn."""
 
-    random_parameters = (Parameter("mode", kind=int),)
+    _random_parameters = (Parameter("mode", kind=int),)
     _moves = True
     interpolations: list[str]
 
@@ -131,10 +131,10 @@ class ResizeInAMode(RandomWithSettings):
         with seeding.own_generators():
             return {"mode": draw_mode(self.interpolations)}
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -151,7 +151,7 @@ class ResizeInAMode(RandomWithSettings):
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         raise NotImplementedError
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         size = self._out_size(*size_of(inpt))
         mode = InterpolationMode(self.interpolations[values["mode"]])
         return v2.functional.resize(inpt, list(size), mode, antialias=True)
@@ -160,7 +160,7 @@ class ResizeInAMode(RandomWithSettings):
 class RandomResizeTo(_RandomResize, RandomWithSettings):
     """A resize to a size that is drawn, in one interpolation or in one that is drawn."""
 
-    random_parameters: Any = (*_RandomResize.random_parameters, Parameter("mode", kind=int))
+    _random_parameters: Any = (*_RandomResize._random_parameters, Parameter("mode", kind=int))
     antialias = True
     interpolation = InterpolationMode.NEAREST  # of masks
     interpolations: list[str]
@@ -170,14 +170,14 @@ class RandomResizeTo(_RandomResize, RandomWithSettings):
         raise NotImplementedError
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
             return {"size": self.draw_size(height, width), "mode": draw_mode(self.interpolations)}
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [*map(float, values["size"]), float(values["mode"])]
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         mode = InterpolationMode(self.interpolations[values["mode"]])
         return v2.functional.resize(inpt, values["size"], mode, antialias=True)
 
@@ -247,8 +247,8 @@ class CenterWindow(_Windowed, FixedSize):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return self._cut(image, *self._place(*image.shape[-2:]), self.fill)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        return self._cut_any(inpt, *self._place(*size_of(inpt)), self.call_kernel)
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        return self._cut_any(inpt, *self._place(*size_of(inpt)), self._kernel)
 
 
 class RandomWindow(_Windowed, RandomWithSettings):
@@ -257,7 +257,7 @@ class RandomWindow(_Windowed, RandomWithSettings):
     The place may be negative: the top and the left edge of the window, from those of the image.
     """
 
-    random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
+    _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
     _moves = True
 
     def draw_place(self, height: int, width: int) -> tuple[int, int]:
@@ -265,12 +265,12 @@ class RandomWindow(_Windowed, RandomWithSettings):
         raise NotImplementedError
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
             top, left = self.draw_place(height, width)
         return {"top": top, "left": left}
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -288,7 +288,7 @@ class RandomWindow(_Windowed, RandomWithSettings):
         boxes = torch.stack([edge.long() for edge in edges], -1)
         return _geometry.crop_boxes(image, boxes, (high, wide), InterpolationMode.NEAREST_EXACT, None)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         def call(functional: Any, *args: Any, **how: Any) -> Any:
             return functional(*args, **how)
 

@@ -148,14 +148,14 @@ class _TimmTrimBorder(FixedSize):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _geometry.crop(image, *self._box(*image.shape[-2:]))
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        return self.call_kernel(v2.functional.crop, inpt, *self._box(*size_of(inpt)))
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        return self._kernel(v2.functional.crop, inpt, *self._box(*size_of(inpt)))
 
 
 class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
     """A resized crop drawn by timm, in one of several interpolations."""
 
-    random_parameters: Any = (*geometry.RandomResizedCrop.random_parameters, Parameter("mode", kind=int))
+    _random_parameters: Any = (*geometry.RandomResizedCrop._random_parameters, Parameter("mode", kind=int))
     _config: Any = (*geometry.RandomResizedCrop._config, "interpolations")
 
     def __init__(self, size: Any, scale: Any, ratio: Any, interpolations: list[str]) -> None:
@@ -168,7 +168,7 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         from timm.data.transforms import RandomResizedCropAndInterpolation
 
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
             found = RandomResizedCropAndInterpolation.get_params(
                 like(1, 1, height, width), self.scale, self.ratio
@@ -176,21 +176,21 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
             mode = draw_mode(self.interpolations)
         return {**dict(zip(("top", "left", "height", "width"), found, strict=True)), "mode": mode}
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         where = (values[name] for name in ("top", "left", "height", "width"))
         mode = InterpolationMode(self.interpolations[values["mode"]])
         return v2.functional.resized_crop(inpt, *where, list(self.size), mode, antialias=True)
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         crop = numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4]
-        return super().operator_numbers(crop, height, width)
+        return super()._operator_numbers(crop, height, width)
 
     @property
-    def takes_packed(self) -> bool:  # type: ignore[override]
+    def _takes_batches(self) -> bool:  # type: ignore[override]
         return len(self.interpolations) == 1
 
     @property
-    def decodes_regions(self) -> bool:  # type: ignore[override]
+    def _decodes_regions(self) -> bool:  # type: ignore[override]
         return len(self.interpolations) == 1
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

@@ -30,15 +30,15 @@ class _FirstVersion:
         """Return the policy of the first version that draws."""
         raise NotImplementedError
 
-    def torchvision_forward(self, image: Tensor) -> Any:
+    def _torchvision_forward(self, image: Tensor) -> Any:
         this: Any = self
-        return torchvision_private.run_first_version(self._given(), image, self._note, this.dirichlet)
+        return torchvision_private.run_first_version(self._given(), image, self._note, this._dirichlet)
 
     def _note(self, image: Tensor, kind: str, magnitude: float) -> Tensor:
         this: Any = self
         if kind == "Solarize":  # the first version counts in levels, the second in shares of white
             magnitude = share_of_white(magnitude)
-        return this.step(image, kind, magnitude, None, None)
+        return this._step(image, kind, magnitude, None, None)
 
 
 def share_of_white(level: float) -> float:
@@ -123,7 +123,7 @@ class _RandomCrop(_OfPlanes, geometry.RandomCrop):
     """A crop that draws a row and a column wherever one of them is to be chosen."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        _, _, height, width = self.shape_of(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
         left, top, right, bottom = self._padding(height, width)
         padded = like(1, 1, height + top + bottom, width + left + right)
         top, left, _, _ = v1.RandomCrop.get_params(padded, self.size)
@@ -163,7 +163,7 @@ def _require_tensor(owner: Any, inpt: Any) -> None:
 class _FirstChance(containers._Chance):
     """The sampling of the first version's RandomApply, which applies where the draw is the probability."""
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         return [0.0 if self.p < torch.rand(1, dtype=torch.float32, device="cpu") else 1.0]
 
 
@@ -180,7 +180,7 @@ class _PythonChoice(containers._Choice):
     weights: list[float] | None
     count: int
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         with seeding.own_generators():
             return [float(random.choices(range(self.count), weights=self.weights)[0])]
 
@@ -188,7 +188,7 @@ class _PythonChoice(containers._Choice):
 class _PythonOrder(containers._Order):
     """The sampling of the first version's RandomOrder."""
 
-    def draw_row(self, shape: Shape) -> list[float]:
+    def _draw_row(self, shape: Shape) -> list[float]:
         order = list(range(shape[1]))
         with seeding.own_generators():
             random.shuffle(order)

@@ -4,7 +4,7 @@ A transform declares how it samples its parameters and what it does with them. I
 torchvision's class, it has these attributes:
 
 ======================  =========================================================================
-``random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
+``_random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
 ``_config``             the arguments that the parameters depend on
 ``_image``, ``_mask``   the change of an image and of a mask, by public operators
 ``_out_size``           the output height and width; None if they depend on the parameters
@@ -91,11 +91,11 @@ class OperatorTransform(torchvision_private.Hooks):
     #: Whether a converted transform refuses inputs of unknown classes, which torchvision's return unchanged.
     _only_images = False
     #: Whether the transform takes packed images in the place of an image.
-    takes_packed = False
+    _takes_batches = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
-    decodes_regions = False
+    _decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
-    has_own_forward = True
+    _has_own_forward = True
     #: Whether the class has an ``_image``, and no user overrides a method that torchvision's ``forward``
     #: calls.
     _is_pure = False
@@ -104,7 +104,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.has_own_forward = is_own(cls, "forward")
+        cls._has_own_forward = is_own(cls, "forward")
         own = all(is_own(cls, step) for step in _STEPS) and not cls._needs_annotations
         cls._has_own_types = is_own(cls, "_transformed_types")
         cls._is_pure = own and cls._has_own_types and cls._image is not OperatorTransform._image
@@ -132,7 +132,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name == "forward":
-            self.__dict__["has_own_forward"] = False
+            self.__dict__["_has_own_forward"] = False
         if name == "_transformed_types":
             self._is_pure = self._has_own_types = False
         if name in _STEPS:  # a user overrides the method on this object alone
@@ -149,7 +149,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
             return self._changed(inputs[0], NOTHING, Tensor)
-        if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self.decodes_regions:
+        if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self._decodes_regions:
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
             return self._of_packed(inputs)
@@ -177,12 +177,12 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _image_of_batch(self, images: Any, params: Params) -> Any:
         """Transform packed images, or a batch of encoded ones."""
-        if type(images) is EncodedImages and not self.decodes_regions:
+        if type(images) is EncodedImages and not self._decodes_regions:
             images = images.decode()
         return self._image(images, params, Tensor)
 
     def _require_packed(self) -> None:
-        if not self.takes_packed:
+        if not self._takes_batches:
             must = f"{type(self).__name__}: image must be a Tensor"
             raise_error(
                 TypeError, f"{must}, got images of different sizes, which this transform does not take"
@@ -197,7 +197,7 @@ class OperatorTransform(torchvision_private.Hooks):
             and not (self._needs_pixels and _dispatch.is_empty(image))
         )
 
-    def call_kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
+    def _kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if isinstance(inpt, ANNOTATIONS):
             if self._moves:
                 refuse_nested(self, inpt)
@@ -210,21 +210,21 @@ class OperatorTransform(torchvision_private.Hooks):
                 planar = self._in_torchvisions_format(subclass.plain(out), subclass.plain(inpt))
                 return _dispatch.wrap_like(planar, inpt)
             return out
-        return self.torchvision_kernel(functional, inpt, *args, **keywords)
+        return self._torchvision_kernel(functional, inpt, *args, **keywords)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         """Run torchvision's own code, for inputs that are not images or that no operator supports."""
         return super().transform(inpt, values)  # type: ignore[misc]
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         """Return whether ``_image`` gives exactly PIL's pixels, on uint8 with one or three channels."""
         return False
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         """Return whether the transform is so much faster than PIL that it pays for a conversion and back."""
         return False
 
-    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+    def _pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
         """Transform the pixels of a PIL image, which are given as a tensor."""
         return self._image(image, NOTHING, PIL.Image.Image)
 
@@ -283,7 +283,7 @@ class OperatorTransform(torchvision_private.Hooks):
             params = Params(own, params.numbers, params.transform)
         return _dispatch.wrap_like(out, inpt, self._canvas(params))
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None if the transform is not applied."""
         return {}
 
@@ -301,9 +301,9 @@ _DRAWING_NOTHING = (v2.Transform, v2.Compose, v1.Compose)
 class RandomTransform(OperatorTransform):
     """An :class:`OperatorTransform` that samples parameters."""
 
-    added_arguments: tuple[str, ...] = ("per_sample", "generator")
+    _added_arguments: tuple[str, ...] = ("per_sample", "generator")
     #: The parameters, in the order of their numbers.
-    random_parameters: tuple[Parameter, ...] = ()
+    _random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False
     _site = -1
     _generator_handle = 0
@@ -323,7 +323,7 @@ class RandomTransform(OperatorTransform):
     def forward(self, *inputs: Any) -> Any:
         if self._is_direct(inputs):
             image = inputs[0]
-            numbers = self.draw(inputs)
+            numbers = self._draw_numbers(inputs)
             if numbers is None:
                 return image
             return self._changed(image, Params(image.shape[-2:], numbers, self), Tensor)
@@ -393,7 +393,7 @@ class RandomTransform(OperatorTransform):
             return super().apply(inputs)  # type: ignore[misc]
         return self._run(_arguments(inputs), ParameterSampler(None, params))
 
-    def pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
+    def _pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
         self.check_inputs([image])  # type: ignore[attr-defined]
         params = self._sample_params([image], sampler)
         return image if params is None else self._image(image, params, PIL.Image.Image)
@@ -407,16 +407,16 @@ class RandomTransform(OperatorTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Transform one input with parameters from ``make_params``."""
-        _, _, height, width = self.shape_of([inpt])
-        numbers = self.pack(params, height, width)
+        _, _, height, width = self._shape_of([inpt])
+        numbers = self._numbers_from(params, height, width)
         return self._change(inpt, Params((height, width), numbers, self), ParameterSampler())
 
     # -- parameters ------------------------------------------------------------------------------
 
-    def draw(self, inputs: Any) -> Numbers | None:
+    def _draw_numbers(self, inputs: Any) -> Numbers | None:
         """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
         if self._source is not None:
-            return self._source.numbers(self, self.shape_of(inputs), inputs)
+            return self._source.numbers(self, self._shape_of(inputs), inputs)
         if self.generator is None:
             return self._draw(inputs)
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
@@ -430,17 +430,17 @@ class RandomTransform(OperatorTransform):
         if inputs and type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
         else:  # there is no size without inputs; torchvision's code raises if it needs one
-            _, _, height, width = self.shape_of(inputs)
-        return self.pack(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
+            _, _, height, width = self._shape_of(inputs)
+        return self._numbers_from(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
-    def draw_row(self, shape: Shape) -> Numbers | None:
-        """Sample the ``count_numbers`` numbers for an image of a shape; None means that nothing happens."""
+    def _draw_row(self, shape: Shape) -> Numbers | None:
+        """Sample the ``_count_numbers`` numbers for an image of a shape; None means that nothing happens."""
         return self._draw([like(*shape)])
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         """Return torchvision's parameters as numbers."""
         numbers: list[float] = []
-        for name, length, _, _ in self.random_parameters:
+        for name, length, _, _ in self._random_parameters:
             if name == "is_applied":
                 numbers.append(1.0)
             elif length == 0:
@@ -450,20 +450,20 @@ class RandomTransform(OperatorTransform):
                 numbers += value.tolist() if isinstance(value, Tensor) else value
         return numbers
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        if self.random_parameters and self.random_parameters[0] is IS_APPLIED and not numbers[0]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        if self._random_parameters and self._random_parameters[0] is IS_APPLIED and not numbers[0]:
             return None
         values: dict[str, Any] = {}
-        for (name, length, _, kind), value in zip(self.random_parameters, self.split(numbers), strict=True):
+        for (name, length, _, kind), value in zip(self._random_parameters, self._split(numbers), strict=True):
             values[name] = kind(value) if length == 0 else [kind(v) for v in value]
         values.pop("is_applied", None)
         return values
 
-    def split(self, numbers: Numbers) -> list[Any]:
+    def _split(self, numbers: Numbers) -> list[Any]:
         """Split the numbers by parameter: a list into numbers and lists, a tensor along its last dim."""
         found, at = [], 0
-        last = len(self.random_parameters) - 1
-        for i, (_, length, _, _) in enumerate(self.random_parameters):
+        last = len(self._random_parameters) - 1
+        for i, (_, length, _, _) in enumerate(self._random_parameters):
             if length == 0:
                 found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
                 at += 1
@@ -474,15 +474,15 @@ class RandomTransform(OperatorTransform):
             at = end or at
         return found
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         """Return the numbers with which the transform changes nothing."""
-        return [float(n) for p in self.random_parameters for n in p.neutral_numbers(self, shape)]
+        return [float(n) for p in self._random_parameters for n in p._neutral_numbers(self, shape)]
 
-    def count_numbers(self, shape: Shape) -> int:
+    def _count_numbers(self, shape: Shape) -> int:
         """Return the total length of the parameters in numbers."""
-        return sum(p.count(self, shape) for p in self.random_parameters)
+        return sum(p.count(self, shape) for p in self._random_parameters)
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         """Convert the numbers to what the operators take, for images of a height and width."""
         return numbers
 
@@ -501,7 +501,7 @@ class RandomTransform(OperatorTransform):
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         return self._out_shape(shape) if program.add(self, shape) else None
 
-    def shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
+    def _shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
         """Return the number of samples that share a draw, and the inputs' channels, height and width."""
         for inpt in inputs:
             if type(inpt) in BATCHES:
@@ -544,7 +544,7 @@ class RandomTransform(OperatorTransform):
         else:
             flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             if encoded.is_among(flat):
-                if not (self._description and self.decodes_regions):
+                if not (self._description and self._decodes_regions):
                     return self._run(encoded.decoded(inputs), sampler)
                 return tree_unflatten(self._run_encoded(flat, sampler), structure)
             self.check_inputs(flat)  # type: ignore[attr-defined]
@@ -659,8 +659,8 @@ class RandomTransform(OperatorTransform):
             return self._annotations_of_open(inpt, params, sampler.gate_of_result()) if self._moves else inpt
         if not params.is_known and not isinstance(inpt, PIL.Image.Image):
             return inpt
-        values = self.unpack(params.tensor().tolist(), *params.canvas)
-        return inpt if values is None else self.by_torchvision(inpt, values)
+        values = self._values_from(params.tensor().tolist(), *params.canvas)
+        return inpt if values is None else self._by_torchvision(inpt, values)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         return self._image(mask, params, tv_tensors.Mask)

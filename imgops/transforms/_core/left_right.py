@@ -36,8 +36,8 @@ class Mirror(RandomTransform):
     _swap_count: int | None = None
     _find_labels: Any = None
     _find_flags: Any = None
-    added_arguments: tuple[str, ...] = (
-        *RandomTransform.added_arguments,
+    _added_arguments: tuple[str, ...] = (
+        *RandomTransform._added_arguments,
         *(*SWAPS, "labels_getter", "visible_getter"),
     )
 
@@ -88,8 +88,8 @@ class Mirror(RandomTransform):
         self._labels(inputs, flat)
         self._flags(inputs, flat)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        out = super().by_torchvision(inpt, values)
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        out = super()._by_torchvision(inpt, values)
         if not self.swap or not isinstance(inpt, tv_tensors.KeyPoints):
             return out
         return _dispatch.wrap_like(_swap_rows(self, subclass.plain(out), -2), out)

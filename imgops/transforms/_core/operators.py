@@ -53,8 +53,8 @@ def _by_torchvision_kernel(
     rows = [numbers] if whole else list(numbers)
     for target, source, row in zip([out] if whole else out, [values] if whole else values, rows, strict=True):
         inpt = annotation_kinds.tv_tensor(source.detach(), kind, (own_height, own_width))
-        params = transform.unpack(row.tolist(), height, width)
-        target.copy_(inpt if params is None else transform.by_torchvision(inpt, params))
+        params = transform._values_from(row.tolist(), height, width)
+        target.copy_(inpt if params is None else transform._by_torchvision(inpt, params))
 
 
 @operator("imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake)
@@ -129,7 +129,7 @@ def _sizes_fake(
 
 def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
     return torch.empty(
-        (*programs.from_description(description).sampled_sizes(numbers.tolist(), height, width), 0),
+        (*programs.from_description(description)._sampled_sizes(numbers.tolist(), height, width), 0),
         dtype=torch.float32,
         device="cpu",
     )
@@ -365,7 +365,7 @@ def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, descriptio
 def _apply_formula(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    return programs.from_description(description).each(image, numbers, extra, kind, None)
+    return programs.from_description(description)._each(image, numbers, extra, kind, None)
 
 
 #: The host decides which samples change, so that the derived gradient leaves the parameters on the CPU.
@@ -377,7 +377,7 @@ def _apply_kernel(
 ) -> None:
     with torch_private.default_dispatch_state(), torch.no_grad():
         plain = None if extra is None else extra.detach()
-        programs.from_description(description).each(image.detach(), numbers.detach(), plain, kind, out)
+        programs.from_description(description)._each(image.detach(), numbers.detach(), plain, kind, out)
 
 
 @operator(
@@ -405,7 +405,7 @@ def _apply_to_size_kernel(
 ) -> None:
     with torch_private.default_dispatch_state(), torch.no_grad():
         transform, source = programs.from_description(description), image.detach()
-        values = transform.unpack(numbers.tolist(), height, width)
+        values = transform._values_from(numbers.tolist(), height, width)
         out.copy_(source if values is None else transform._compute(source, values, None, kind))
 
 

@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
         """Return the length of the parameter in numbers."""
         return self.length(transform, shape) if callable(self.length) else max(self.length, 1)
 
-    def neutral_numbers(self, transform: Any, shape: Shape) -> Sequence[float]:
+    def _neutral_numbers(self, transform: Any, shape: Shape) -> Sequence[float]:
         """Return the numbers with which the transform changes nothing."""
         if callable(self.neutral):
             return self.neutral(shape)
@@ -81,7 +81,7 @@ class Table:
         """Return the numbers of one transform on a device."""
         if self.device != device:
             known = zip(self.steps, self.each, strict=True)
-            ready = [t.operator_numbers(numbers, height, width) for (_, t, height, width), numbers in known]
+            ready = [t._operator_numbers(numbers, height, width) for (_, t, height, width), numbers in known]
             (moved,) = copy_to(device, [torch.cat(ready, -1)])
             parts = moved.split([r.shape[-1] for r in ready], -1)
             keys = [step[0] for step in self.steps]
@@ -148,12 +148,12 @@ class Params:
         own.
         """
         if type(image) in BATCHES:  # no transform that takes them needs their sizes here
-            return self.transform.operator_numbers(self.numbers, *self.canvas)
+            return self.transform._operator_numbers(self.numbers, *self.canvas)
         height, width = image.shape[-2:]
         if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:
             numbers = self.table.on(image.device, self.key)
         elif self.transform is not None:
-            numbers = self.transform.operator_numbers(self.numbers, height, width)
+            numbers = self.transform._operator_numbers(self.numbers, height, width)
         else:
             numbers = self.numbers
         if not isinstance(numbers, Tensor) or numbers.ndim == 1 or image.ndim == 4:

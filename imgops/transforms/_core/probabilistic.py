@@ -4,18 +4,18 @@ The ``__init__`` of each class names its arguments and passes them to :class:`Pr
 class body declares:
 
 ====================  ===========================================================================
-``random_parameters`` the parameters; the first says whether the transform is applied
-``_known``            those that ``change_image`` takes as Python numbers: they decide sizes, or are seeds;
+``_random_parameters`` the parameters; the first says whether the transform is applied
+``_known``            those that ``_change_image`` takes as Python numbers: they decide sizes, or are seeds;
                       samples with equal ones are changed at once, unless ``seed`` is one of them
 ``make_params``       how the parameters are sampled
-``change_image``      the change of an image, by public operators
-``change_mask``       the change of a mask, if pixels move (``_moves``)
-``move_boxes``,       the same for the edges of boxes, the corners of boxes with an angle, and keypoints
-``move_polygons``,
-``move_points``
+``_change_image``      the change of an image, by public operators
+``_change_mask``       the change of a mask, if pixels move (``_moves``)
+``_move_boxes``,       the same for the edges of boxes, the corners of boxes with an angle, and keypoints
+``_move_polygons``,
+``_move_points``
 ====================  ===========================================================================
 
-In eager mode ``change_image`` is called for an image. In a graph, and if samples have parameters of their
+In eager mode ``_change_image`` is called for an image. In a graph, and if samples have parameters of their
 own, the operator ``imgops_transforms::apply_transform`` calls it for the samples that were chosen.
 """
 
@@ -50,12 +50,12 @@ ADDED: dict[str, type[ProbabilisticTransform]] = {}
 class ProbabilisticTransform(RandomTransform, v2.Transform):
     """A transform that is applied with a probability, and whose parameters have names."""
 
-    random_parameters: tuple[Parameter, ...] = (IS_APPLIED,)
+    _random_parameters: tuple[Parameter, ...] = (IS_APPLIED,)
     _known: tuple[str, ...] = ()
     #: Whether the class checks the dtype of images itself, because no operator that it calls does so.
     _levels = False
     #: Public attributes that are no arguments, so that ``repr`` leaves them out.
-    _hidden: tuple[str, ...] = ("random_parameters",)
+    _hidden: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -78,7 +78,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         super()._start(per_sample, generator)
-        if not is_own(type(self), "change_image"):
+        if not is_own(type(self), "_change_image"):
             self._description = ""
 
     def extra_repr(self) -> str:
@@ -94,16 +94,16 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         return (
             None
             if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p)
-            else self.pack(self.make_params(inputs), 0, 0)
+            else self._numbers_from(self.make_params(inputs), 0, 0)
         )
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return self._numbers_by_name(numbers) if numbers[0] else None
 
     def _numbers_by_name(self, numbers: Sequence[Any]) -> dict[str, Any]:
         """Return the parameters after the first by name, each a number or a list."""
-        names = [parameter.name for parameter in self.random_parameters]
-        return dict(list(zip(names, self.split(numbers), strict=True))[1:])
+        names = [parameter.name for parameter in self._random_parameters]
+        return dict(list(zip(names, self._split(numbers), strict=True))[1:])
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         for inpt in inputs:
@@ -112,7 +112,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     # -- an image ----------------------------------------------------------------------------------
 
-    def change_image(self, image: Tensor, **params: Any) -> Tensor:
+    def _change_image(self, image: Tensor, **params: Any) -> Tensor:
         """Change an image ``(..., C, H, W)``, and return one of the same shape and dtype.
 
         Parameters are tensors ``()`` or ``(n,)``. For several samples, which are the first dimension of the
@@ -121,23 +121,23 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """
         raise NotImplementedError
 
-    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
+    def _change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         return mask
 
-    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         """Move keypoints ``(n, 2)``, float64: x and y as positions of pixels."""
         return points
 
-    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         """Move boxes ``(n, 4)``, float64: left, top, right and bottom edges."""
         return boxes
 
-    def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         """Move boxes with an angle, given as their corners ``(n, 4, 2)``, float64, to such boxes."""
         return polygons
 
     def _extra(self, image: Tensor) -> Tensor | None:
-        """Return further data that ``change_image`` takes, ``(n,)``, on the device of the image, or None."""
+        """Return further data that ``_change_image`` takes, ``(n,)``, on the device of the image, or None."""
         return None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -160,7 +160,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """Change one image, or several that share parameters."""
         self._check(image, kind)
         more = {} if extra is None else {"extra": extra}
-        work = self.change_image if kind == "image" else self.change_mask
+        work = self._change_image if kind == "image" else self._change_mask
         return work(image, **self._change_arguments(values), **more)
 
     def _check(self, image: Tensor, kind: str) -> None:
@@ -177,7 +177,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         known = self._known
         return {n: v if n in known else _real(v) for n, v in values.items()}
 
-    def each(
+    def _each(
         self, image: Tensor, numbers: Tensor, extra: Tensor | None, kind: str, out: Tensor | None
     ) -> Tensor:
         """Change the samples that were chosen; change samples with equal ``_known`` parameters at once.
@@ -186,7 +186,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         drawn for each alone. The result is written to ``out`` if it is given; it has the shape of the image.
         """
         if numbers.ndim == 1:
-            values = self.unpack(numbers.tolist(), 0, 0)
+            values = self._values_from(numbers.tolist(), 0, 0)
             batch = image if values is None else self._compute(image, values, extra, kind)
             return batch.clone() if out is None else out.copy_(batch)
         rows = numbers.reshape(image.shape[0], numbers.shape[-1])
@@ -228,7 +228,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         numbers = rows if every else rows.index_select(0, index.to(rows.device))
         params = self._batch_arguments(numbers, image.ndim - 4)
         more = {} if extra is None else {"extra": extra}
-        work = self.change_image if kind == "image" else self.change_mask
+        work = self._change_image if kind == "image" else self._change_mask
         result = work(part, **params, **more)
         if every:
             return batch.copy_(result) if writes else result
@@ -240,7 +240,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         samples, first = len(numbers), self._numbers_by_name(numbers[0].tolist())
         ends = self._numbers_by_name(range(numbers.shape[1]))
         found = {}
-        for name, length, *_ in self.random_parameters[1:]:
+        for name, length, *_ in self._random_parameters[1:]:
             if name in self._known:
                 found[name] = first[name]
             elif length:
@@ -252,7 +252,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     # -- other inputs ------------------------------------------------------------------------------
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         """Transform boxes, keypoints and PIL images."""
         if isinstance(inpt, PIL.Image.Image):
             return self._of_pil(inpt, values)
@@ -263,18 +263,18 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         plain = subclass.plain(inpt)
         if isinstance(inpt, tv_tensors.KeyPoints):
             points = plain.reshape(-1, 2).double()
-            moved = self.move_points(points, canvas, **arguments).reshape(plain.shape)
+            moved = self._move_points(points, canvas, **arguments).reshape(plain.shape)
             return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
         if tv_tensors.is_rotated_bounding_format(inpt.format) and self._takes_angles():
             moved = self._move_rotated(plain, inpt.format, canvas, arguments).reshape(plain.shape)
             return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
-        return _with_corners(type(self).__name__, inpt, lambda b: self.move_boxes(b, canvas, **arguments))
+        return _with_corners(type(self).__name__, inpt, lambda b: self._move_boxes(b, canvas, **arguments))
 
     def _takes_angles(self) -> bool:
         """Return whether the class says where boxes with an angle go, or leaves all boxes where they are."""
         own = type(self)
-        return own.move_boxes is ProbabilisticTransform.move_boxes or (
-            own.move_polygons is not ProbabilisticTransform.move_polygons
+        return own._move_boxes is ProbabilisticTransform._move_boxes or (
+            own._move_polygons is not ProbabilisticTransform._move_polygons
         )
 
     def _move_rotated(
@@ -282,7 +282,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     ) -> Tensor:
         """Move boxes of a format with an angle; those that do not move keep their bits."""
         before = rotated_boxes.polygons_of(boxes, format)
-        after = self.move_polygons(before, canvas, **arguments)
+        after = self._move_polygons(before, canvas, **arguments)
         moved = rotated_boxes.from_polygons(after, format)
         stays = (after == before).flatten(1).all(-1, keepdim=True)
         return torch.where(stays, boxes.reshape(moved.shape).double(), moved)

@@ -80,7 +80,7 @@ def _find(known: Any, handle: int) -> Any:
 def draws_of(transform: Any) -> Callable[[Shape], Any]:
     """Return what samples the numbers of a transform for images of a shape."""
     source = getattr(transform, "_source", None)
-    return transform.draw_row if source is None else lambda shape: source.numbers(transform, shape)
+    return transform._draw_row if source is None else lambda shape: source.numbers(transform, shape)
 
 
 # -- generators -----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class SamplingProgram:
         self.steps.append((self.path, transform, shape[2], shape[3]))
         self.descriptions.append(transform._description)
         shape = (1, *shape[1:]) if each else tuple(shape)
-        self.sizes.append(transform.count_numbers(shape))
+        self.sizes.append(transform._count_numbers(shape))
         self.shapes.extend(shape)
         self.generators.append(transform._generator_handle)
         self.conditions.extend((len(self.gate) // 3, *self.gate))
@@ -228,12 +228,12 @@ class _Step:
     ) -> None:
         transform = from_description(description)
         self.transform, self.start, self.conditions, self.generator = transform, start, conditions, generator
-        self.draw_row = draws_of(transform)
+        self._draw_row = draws_of(transform)
         self.set_shape(shape)
         self.has_own_sizes = tuple(shape[2:]) == OWN_SIZES
 
     def set_shape(self, shape: Shape) -> None:
-        self.shape, self.neutral = shape, self.transform.neutral_numbers(shape)
+        self.shape, self.neutral = shape, self.transform._neutral_numbers(shape)
 
     def is_open(self, row: list[float]) -> bool:
         """Return whether the numbers of earlier steps of a sample meet the conditions of this one."""
@@ -308,10 +308,10 @@ def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
         numbers: Any = None
         if is_open and (not step.conditions or step.is_open(row)):
             if not step.generator:
-                numbers = step.draw_row(step.shape)
+                numbers = step._draw_row(step.shape)
             else:
                 with seeding.exchange_generator(generator_of(step.generator)):
-                    numbers = step.draw_row(step.shape)
+                    numbers = step._draw_row(step.shape)
         if numbers is None:
             numbers = step.neutral
         if isinstance(numbers, Tensor):
@@ -425,9 +425,9 @@ def _beside_kernel(
     if gate.item():
         inputs = [image, annotation_kinds.tv_tensor(annotations.detach(), kind, (height, width))]
         with seeding.exchange_generator(generator_of(generator)):
-            numbers = transform.draw(inputs)
+            numbers = transform._draw_numbers(inputs)
     if numbers is None:
-        numbers = transform.neutral_beside(count, height, width)
+        numbers = transform._neutral_beside(count, height, width)
     out.copy_(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
 
 

@@ -96,10 +96,10 @@ class ParameterSampler:
         if self.replays is not None:
             return self._again(transform, inputs)
         numbers = self.ready.get(self.path) if self.ready else None
-        shape = transform.shape_of(inputs)
+        shape = transform._shape_of(inputs)
         canvas = (shape[2], shape[3])
         if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
-            drawn = transform.draw(inputs)
+            drawn = transform._draw_numbers(inputs)
             found = None if drawn is None else Params(canvas, drawn, transform)
         else:
             table = None if numbers is None else self.table
@@ -127,7 +127,7 @@ class ParameterSampler:
             return self.replays[self.path]
         numbers: Any = self.ready.get(self.path) if self.ready else None
         if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
-            numbers = container.draw([])
+            numbers = container._draw_numbers([])
         elif numbers is None:
             numbers = self._single(container, (1, len(container.transforms), 0, 0))
         if self.record is not None:
@@ -215,7 +215,7 @@ class ParameterSampler:
         before = self.replays[self.path]
         if before is None:
             return None
-        _, _, height, width = transform.shape_of(inputs)
+        _, _, height, width = transform._shape_of(inputs)
         again = Params((height, width), before.numbers, transform, before.table, before.key)
         again.noise = list(before.noise)
         return again

@@ -20,7 +20,7 @@ class FixedTransform(OperatorTransform):
 
     _moves = True
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
 
@@ -32,7 +32,7 @@ class RandomSizeTransform(RandomTransform):
     #: The lower bound of each size that depends on the parameters.
     _least: tuple[int, ...] = (1, 1)
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         """Return the sizes that the parameters imply: a height and a width."""
         raise NotImplementedError
 
@@ -55,12 +55,12 @@ class RandomSizeTransform(RandomTransform):
     def _sizes(self, params: Params) -> tuple[int, ...]:
         if params.sizes is None:
             if params.is_known:
-                params.sizes = self.sampled_sizes(params.numbers, *params.canvas)
+                params.sizes = self._sampled_sizes(params.numbers, *params.canvas)
             elif is_compiling():
                 how = (*params.canvas, self._least, self._description)
                 params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
             else:
-                params.sizes = self.sampled_sizes(params.numbers.tolist(), *params.canvas)
+                params.sizes = self._sampled_sizes(params.numbers.tolist(), *params.canvas)
         return params.sizes
 
     def _canvas(self, params: Params) -> tuple[int, int]:

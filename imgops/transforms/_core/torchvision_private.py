@@ -190,19 +190,19 @@ class Hooks:
     """
 
     #: Arguments that torchvision's class does not have.
-    added_arguments: tuple[str, ...] = ()
+    _added_arguments: tuple[str, ...] = ()
 
-    def call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
+    def _kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
         """Call the kernel of a functional for an input that the transform works on."""
-        return self.torchvision_kernel(functional, inpt, *args, **keywords)
+        return self._torchvision_kernel(functional, inpt, *args, **keywords)
 
-    def torchvision_kernel(
+    def _torchvision_kernel(
         self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any
     ) -> Any:
         return super()._call_kernel(functional, inpt, *args, **keywords)  # type: ignore[misc]
 
     def _call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
-        return self.call_kernel(functional, inpt, *args, **keywords)
+        return self._kernel(functional, inpt, *args, **keywords)
 
     def __prepare_scriptable__(self) -> Any:
         theirs = super().__prepare_scriptable__()  # type: ignore[misc]
@@ -211,26 +211,26 @@ class Hooks:
 
     def _extract_params_for_v1_transform(self) -> dict[str, Any]:
         known = super()._extract_params_for_v1_transform()  # type: ignore[misc]
-        ours = (*self.added_arguments, "forward")
+        ours = (*self._added_arguments, "forward")
         return {name: value for name, value in known.items() if name not in ours}
 
 
 class PolicyHooks(Hooks):
     """The same methods for the automatic policies, whose ``forward`` samples a step and applies it."""
 
-    def step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
-        return self.torchvision_step(image, kind, magnitude, interpolation, fill)
+    def _step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+        return self._torchvision_step(image, kind, magnitude, interpolation, fill)
 
-    def torchvision_step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
-        return super()._apply_image_or_video_transform(image, kind, magnitude, interpolation, fill)  # type: ignore[misc]
+    def _torchvision_step(self, *args: Any) -> Any:
+        return super()._apply_image_or_video_transform(*args)  # type: ignore[misc]
 
-    def dirichlet(self, concentration: Any) -> Any:
+    def _dirichlet(self, concentration: Any) -> Any:
         return super()._sample_dirichlet(concentration)  # type: ignore[misc]
 
     def _apply_image_or_video_transform(
         self, image: Any, transform_id: str, magnitude: float, interpolation: Any, fill: Any
     ) -> Any:
-        return self.step(image, transform_id, magnitude, interpolation, fill)
+        return self._step(image, transform_id, magnitude, interpolation, fill)
 
     def _sample_dirichlet(self, params: Any) -> Any:
-        return self.dirichlet(params)
+        return self._dirichlet(params)

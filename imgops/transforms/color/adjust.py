@@ -62,15 +62,15 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
     def _makes_planar(self) -> bool:  # type: ignore[override]
         return self.hue is not None
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         # For a hue PIL converts the image to HSV and back, which takes longer than a conversion to a tensor.
         others = (self.brightness, self.contrast, self.saturation)
         return self.hue is not None or sum(f is not None for f in others) > 1
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return self._pack_steps(values, values["fn_idx"].tolist())
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         steps = [int(i) for i in numbers[:4] if i >= 0]
         order = [*steps, *(i for i in range(4) if i not in steps)]
         return {
@@ -102,13 +102,13 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
     _channels = (1, 3)
-    random_parameters = (*ColorSteps.random_parameters, PERMUTATION)
-    takes_packed = False
+    _random_parameters = (*ColorSteps._random_parameters, PERMUTATION)
+    _takes_batches = False
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return False
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
         permutation = values["channel_permutation"]
         if permutation is None:
@@ -116,10 +116,10 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         return [*self._pack_steps(values, order), *permutation.tolist()]
 
     def _draw(self, inputs: Any) -> Numbers:
-        channels = self.shape_of(inputs)[1]
-        return self.pack({**self.make_params(inputs), "channels": channels}, 0, 0)
+        channels = self._shape_of(inputs)[1]
+        return self._numbers_from({**self.make_params(inputs), "channels": channels}, 0, 0)
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         permutation = torch.tensor([int(n) for n in numbers[8:]], dtype=torch.int64, device="cpu")
         return {
             **self._unpack_factors(numbers),
@@ -128,7 +128,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
         }
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        order, _, permutation = self.split(params.beside(image))
+        order, _, permutation = self._split(params.beside(image))
         if not params.is_known or max(order) >= 0:
             image = super()._image(image, params, kind)
         if params.is_known and permutation == sorted(permutation):
@@ -165,7 +165,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
     """
 
     _levels = True
-    random_parameters = (IS_APPLIED, Parameter("brightness"), Parameter("contrast"))
+    _random_parameters = (IS_APPLIED, Parameter("brightness"), Parameter("contrast"))
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"brightness": uniform(self.brightness), "contrast": uniform(self.contrast)}
 
-    def change_image(self, image: Tensor, brightness: Tensor, contrast: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, brightness: Tensor, contrast: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
             by, more = ((v.float())[..., None] for v in (1 + contrast, brightness * 255))
             return imgops.lut(image, _to_levels(_LEVELS * by + more)[..., None, :])
@@ -209,7 +209,7 @@ class RandomRGBShift(ProbabilisticTransform):
     """
 
     _levels = True
-    random_parameters = (IS_APPLIED, Parameter("shifts", 3))
+    _random_parameters = (IS_APPLIED, Parameter("shifts", 3))
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class RandomRGBShift(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"shifts": [uniform(bounds) for bounds in (self.red, self.green, self.blue)]}
 
-    def change_image(self, image: Tensor, shifts: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, shifts: Tensor) -> Tensor:
         require_rgb(self, image)
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS + shifts.float().trunc()[..., None]))
@@ -262,7 +262,7 @@ class RandomHSV(ProbabilisticTransform):
     computed in real numbers, with the gradient of this computation. The image must have 3 channels.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("amounts", 3))
+    _random_parameters = (IS_APPLIED, Parameter("amounts", 3))
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class RandomHSV(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amounts": [uniform(bounds) for bounds in (self.hue, self.saturation, self.value)]}
 
-    def change_image(self, image: Tensor, amounts: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, amounts: Tensor) -> Tensor:
         require_rgb(self, image)
         if image.dtype == torch.uint8:
             return _with_tables_of_hsv(image, _tables(amounts, self.method))
@@ -342,7 +342,7 @@ class RandomGamma(ProbabilisticTransform):
     times the power, not 255.999 times.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("gamma"))
+    _random_parameters = (IS_APPLIED, Parameter("gamma"))
 
     def __init__(
         self,
@@ -357,7 +357,7 @@ class RandomGamma(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"gamma": uniform(self.gamma)}
 
-    def change_image(self, image: Tensor, gamma: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, gamma: Tensor) -> Tensor:
         return imgops.adjust_gamma(image, gamma)
 
 
@@ -381,7 +381,7 @@ class RandomToneCurve(ProbabilisticTransform):
     """
 
     _levels = True
-    random_parameters = (IS_APPLIED, Parameter("curves", lambda t, shape: t._rest(shape[1])))
+    _random_parameters = (IS_APPLIED, Parameter("curves", lambda t, shape: t._rest(shape[1])))
 
     def __init__(
         self,
@@ -400,7 +400,7 @@ class RandomToneCurve(ProbabilisticTransform):
         return 2 * (channels if self.per_channel else 1)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        count = self._rest(self.shape_of(flat_inputs)[1])
+        count = self._rest(self._shape_of(flat_inputs)[1])
         means = torch.tensor([0.25, 0.75], dtype=torch.float32, device="cpu").repeat(count // 2)
         return {
             "curves": (means + self.scale * torch.randn(count, dtype=torch.float32, device="cpu"))
@@ -408,7 +408,7 @@ class RandomToneCurve(ProbabilisticTransform):
             .tolist()
         }
 
-    def change_image(self, image: Tensor, curves: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, curves: Tensor) -> Tensor:
         low, high = curves.unflatten(-1, (-1, 2)).unbind(-1)  # (..., 1 or C)
         if image.dtype == torch.uint8:
             levels = torch.linspace(0, 1, 256, dtype=torch.float64, device="cpu")
@@ -480,7 +480,7 @@ class RandomTemperature(ProbabilisticTransform):
     """
 
     _levels = True
-    random_parameters = (IS_APPLIED, Parameter("temperature"))
+    _random_parameters = (IS_APPLIED, Parameter("temperature"))
 
     def __init__(
         self,
@@ -502,7 +502,7 @@ class RandomTemperature(ProbabilisticTransform):
         cold = uniform((0.0, 1.0)) < 0.4
         return {"temperature": int(uniform((low, middle) if cold else (middle, high)))}
 
-    def change_image(self, image: Tensor, temperature: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, temperature: Tensor) -> Tensor:
         require_rgb(self, image)
         lights, coldest = _lights(self.method), _LIGHT[self.method][0]
         at = (temperature.double() - coldest) / 500

@@ -63,9 +63,9 @@ PERMUTATION = Parameter("permutation", lambda _, shape: shape[1], lambda shape: 
 class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     """Permute the channels of the image at random, as torchvision's RandomChannelPermutation does."""
 
-    random_parameters = (PERMUTATION,)
+    _random_parameters = (PERMUTATION,)
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         return {"permutation": torch.tensor([int(n) for n in numbers], dtype=torch.int64, device="cpu")}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -89,12 +89,12 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
-    random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
+    _random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
-    takes_packed = True
+    _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if issubclass(kind, _dispatch.Video):
@@ -125,7 +125,7 @@ class RandomChannelDropout(ProbabilisticTransform):
     that stay.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))
+    _random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class RandomChannelDropout(ProbabilisticTransform):
         return channels
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        count = self.shape_of(flat_inputs)[1]
+        count = self._shape_of(flat_inputs)[1]
         if count <= self.num_channels[1]:
             must = f"RandomChannelDropout: image must have more than {self.num_channels[1]} channels"
             raise ValueError(f"{must}, got {count}")
@@ -155,6 +155,6 @@ class RandomChannelDropout(ProbabilisticTransform):
             .tolist()
         }
 
-    def change_image(self, image: Tensor, dropped: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, dropped: Tensor) -> Tensor:
         is_dropped = (dropped > 0)[..., None, None].to(image.device, non_blocking=True)
         return torch.where(is_dropped, fill_tensor(self, "fill", self.fill, image), image)

@@ -28,7 +28,7 @@ class _ReferenceTransform(ProbabilisticTransform):
     """A transform that draws one of several reference images, whose pixels are kept in one flat tensor."""
 
     _levels = True
-    _hidden = ("random_parameters", "shapes")
+    _hidden = ("shapes",)
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class HistogramMatching(_ReferenceTransform):
     HistogramMatching: :func:`imgops.match_histograms`, :func:`imgops.add_weighted`.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("alpha"))
+    _random_parameters = (IS_APPLIED, Parameter("index"), Parameter("alpha"))
     _known = ("index",)
 
     def __init__(
@@ -125,7 +125,7 @@ class HistogramMatching(_ReferenceTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"index": integer((0, len(self.shapes) - 1)), "alpha": uniform(self.alpha)}
 
-    def change_image(self, image: Tensor, index: float, alpha: Tensor, extra: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, index: float, alpha: Tensor, extra: Tensor) -> Tensor:
         reference = self._reference(index, image, extra)
         result = imgops.match_histograms(image, reference.expand(image.shape))
         return imgops.add_weighted(result, alpha, image, 1 - alpha)
@@ -151,7 +151,7 @@ class FDA(_ReferenceTransform):
     that of the formula.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))
+    _random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))
     _known = ("index", "beta")
 
     def __init__(
@@ -168,7 +168,7 @@ class FDA(_ReferenceTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"index": integer((0, len(self.shapes) - 1)), "beta": uniform(self.beta)}
 
-    def change_image(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, index: float, beta: float, extra: Tensor) -> Tensor:
         if not image.numel():  # a Fourier transform of no images raises
             return image.clone()
         reference = self._reference(index, image, extra)

@@ -101,7 +101,7 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     def _require(self, image: PackedImages) -> None:
         functional_color.require_one_or_three("autocontrast", image)
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
 
@@ -136,7 +136,7 @@ class RandomCLAHE(ProbabilisticTransform):
     uint8: :func:`imgops.clahe`.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("clip_limit"))
+    _random_parameters = (IS_APPLIED, Parameter("clip_limit"))
 
     def __init__(
         self,
@@ -154,5 +154,5 @@ class RandomCLAHE(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"clip_limit": uniform(self.clip_limit)}
 
-    def change_image(self, image: Tensor, clip_limit: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, clip_limit: Tensor) -> Tensor:
         return imgops.clahe(image, clip_limit, self.tiles)

@@ -25,10 +25,10 @@ class ColorSteps(RandomTransform):
 
     _names = ""
     _dtypes = _dispatch.COMPUTED
-    takes_packed = True
-    random_parameters: tuple[Parameter, ...] = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
+    _takes_batches = True
+    _random_parameters: tuple[Parameter, ...] = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
     def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
@@ -42,7 +42,7 @@ class ColorSteps(RandomTransform):
         return {f"{name}_factor": numbers[4 + i] if i in places else None for i, name in enumerate(names)}
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        order, amounts, *_ = self.split(params.beside(image))
+        order, amounts, *_ = self._split(params.beside(image))
         if params.is_known:
             order = torch.tensor(as_integers(order), dtype=torch.int64, device="cpu")
             amounts = torch.tensor(amounts, dtype=torch.float64, device="cpu")
@@ -53,12 +53,12 @@ class ColorStep(ColorSteps):
     """A transform of one step, taken with a probability, whose amount is an argument."""
 
     _config: tuple[str, ...] = ("p",)
-    random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
+    _random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [0.0, self._amount()]
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {} if numbers[0] >= 0 else None
 
     def _amount(self) -> float:

@@ -40,12 +40,12 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
     _makes_planar = True
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
-    random_parameters = (Parameter("sigma", 2, neutral=_NO_BLUR),)
+    _random_parameters = (Parameter("sigma", 2, neutral=_NO_BLUR),)
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {"sigma": list(numbers)} if numbers[0] != _NO_BLUR else None
 
-    takes_packed = True
+    _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
@@ -54,7 +54,7 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
 class _OddWindow(ProbabilisticTransform):
     """A filter whose window has a random odd size."""
 
-    random_parameters = (IS_APPLIED, Parameter("kernel_size"))
+    _random_parameters = (IS_APPLIED, Parameter("kernel_size"))
     _known = ("kernel_size",)
 
     def __init__(
@@ -88,7 +88,7 @@ class RandomMedianBlur(_OddWindow):
     :func:`imgops.median_blur`.
     """
 
-    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
+    def _change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         return imgops.median_blur(image, int(kernel_size))
 
 
@@ -107,7 +107,7 @@ class RandomBoxBlur(_OddWindow):
     Reference: ``cv2.blur``, as in albumentations' Blur, bit-exact: :func:`imgops.box_blur`.
     """
 
-    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
+    def _change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         return imgops.box_blur(image, int(kernel_size))
 
 
@@ -134,7 +134,7 @@ class RandomMotionBlur(ProbabilisticTransform):
     with respect to the angle.)
     """
 
-    random_parameters = (
+    _random_parameters = (
         IS_APPLIED,
         Parameter("kernel_size"),
         Parameter("angle"),
@@ -142,7 +142,7 @@ class RandomMotionBlur(ProbabilisticTransform):
         Parameter("shift_x"),
         Parameter("shift_y"),
     )
-    _known = tuple(p.name for p in random_parameters[1:])
+    _known = tuple(p.name for p in _random_parameters[1:])
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class RandomMotionBlur(ProbabilisticTransform):
         shifts = {name: uniform((-quarter, quarter)) for name in ("shift_x", "shift_y")}
         return {"kernel_size": size, **numbers, **shifts}
 
-    def change_image(
+    def _change_image(
         self,
         image: Tensor,
         kernel_size: float,
@@ -216,7 +216,7 @@ class RandomBilateral(ProbabilisticTransform):
     are compared in the same levels.
     """
 
-    random_parameters = (
+    _random_parameters = (
         IS_APPLIED,
         Parameter("kernel_size"),
         Parameter("sigma_color"),
@@ -245,7 +245,7 @@ class RandomBilateral(ProbabilisticTransform):
         color, space = uniform(self.sigma_color), uniform(self.sigma_space)
         return {"kernel_size": odd(self.kernel_size), "sigma_color": color, "sigma_space": space}
 
-    def change_image(
+    def _change_image(
         self, image: Tensor, kernel_size: float, sigma_color: Tensor, sigma_space: Tensor
     ) -> Tensor:
         if image.dtype.is_floating_point:

@@ -36,13 +36,13 @@ class JPEG(RandomTransform, v2.JPEG):
     _config = ("quality",)
     _channels = (1, 3)
 
-    random_parameters = (Parameter("quality", kind=int),)
+    _random_parameters = (Parameter("quality", kind=int),)
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return super().unpack(numbers, height, width) if numbers[0] else None
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+        return super()._values_from(numbers, height, width) if numbers[0] else None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return imgops.jpeg(image, self.split(params.beside(image))[0])
+        return imgops.jpeg(image, self._split(params.beside(image))[0])
 
 
 class RandomDownscale(ProbabilisticTransform):
@@ -63,7 +63,7 @@ class RandomDownscale(ProbabilisticTransform):
     passes OpenCV the factor, which differs from the ratio of the rounded sizes.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("factor"))
+    _random_parameters = (IS_APPLIED, Parameter("factor"))
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class RandomDownscale(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"factor": uniform(self.factor)}
 
-    def change_image(self, image: Tensor, factor: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, factor: Tensor) -> Tensor:
         return imgops.downscale(image, factor, self.down, self.up)
 
 
@@ -107,7 +107,7 @@ class RandomCompression(ProbabilisticTransform):
     that of the identity. (albumentations' ImageCompression stores the channels in the opposite order.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("quality"))
+    _random_parameters = (IS_APPLIED, Parameter("quality"))
 
     def __init__(
         self,
@@ -125,6 +125,6 @@ class RandomCompression(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"quality": integer(self.quality)}
 
-    def change_image(self, image: Tensor, quality: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, quality: Tensor) -> Tensor:
         store = imgops.jpeg if self.format == "jpeg" else imgops.webp
         return store(image, quality)

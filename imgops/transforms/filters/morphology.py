@@ -38,7 +38,7 @@ class RandomMorphology(ProbabilisticTransform):
     filter: masks, boxes and keypoints stay as they are.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("kernel_size"))
+    _random_parameters = (IS_APPLIED, Parameter("kernel_size"))
     _known = ("kernel_size",)
 
     def __init__(
@@ -62,7 +62,7 @@ class RandomMorphology(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"kernel_size": integer(self.kernel_size)}
 
-    def change_image(self, image: Tensor, kernel_size: float) -> Tensor:
+    def _change_image(self, image: Tensor, kernel_size: float) -> Tensor:
         side = int(kernel_size)
         element = torch.from_numpy(cv2.getStructuringElement(SHAPES[self.shape], (side, side)))
         return imgops.morphology(image, self.operation, element)

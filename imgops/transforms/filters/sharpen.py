@@ -42,7 +42,7 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     def _step(self, image: Tensor) -> Tensor:
         return imgops.adjust_sharpness(image, self.sharpness_factor)
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
     def _computes(self, image: Tensor) -> bool:
@@ -70,7 +70,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
     (albumentations' UnsharpMask has another blur and mask.)
     """
 
-    random_parameters = (IS_APPLIED, Parameter("radius"), Parameter("percent"))
+    _random_parameters = (IS_APPLIED, Parameter("radius"), Parameter("percent"))
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"radius": uniform(self.radius), "percent": uniform(self.percent)}
 
-    def change_image(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
         return imgops.unsharp_mask(image, radius, percent, self.threshold)
 
 
@@ -123,7 +123,7 @@ class RandomSharpen(ProbabilisticTransform):
     :func:`imgops.filter2d`. Floats are not clamped.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("lightness"))
+    _random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("lightness"))
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class RandomSharpen(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"alpha": uniform(self.alpha), "lightness": uniform(self.lightness)}
 
-    def change_image(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
         effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64, device="cpu")
         effect[..., 1, 1] = 8 + lightness
         return imgops.filter2d(image, _blend_kernels(alpha, effect), "reflect")
@@ -162,7 +162,7 @@ class RandomEmboss(ProbabilisticTransform):
     Floats are not clamped.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("strength"))
+    _random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("strength"))
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class RandomEmboss(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"alpha": uniform(self.alpha), "strength": uniform(self.strength)}
 
-    def change_image(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
         s = strength
         rows = [[-1 - s, -s, 0 * s], [-s, 1 + 0 * s, s], [0 * s, s, 1 + s]]
         effect = torch.stack([torch.stack(row, -1) for row in rows], -2)

@@ -55,7 +55,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
     _config = ("size",)
     _makes_planar = True
-    takes_packed = True
+    _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if type(image) in BATCHES:
@@ -80,7 +80,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         boxes = torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
         return _crop_each(images, boxes, self.size, InterpolationMode.BILINEAR, True)
 
-    decodes_regions = True
+    _decodes_regions = True
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         high, wide = self.size
@@ -144,25 +144,25 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     _config = ("size", "scale", "ratio")
     _moves = True
-    random_parameters = (
+    _random_parameters = (
         Parameter("top", kind=int),
         Parameter("left", kind=int),
         Parameter("height", neutral=lambda shape: [shape[2]], kind=int),
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         top, left, high, wide = each_number(numbers)
         box = [left, top, left + wide, top + high]
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return True
 
-    takes_packed = True
+    _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes = as_integers(params.beside(image))
@@ -172,7 +172,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
         return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
 
-    decodes_regions = True
+    _decodes_regions = True
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         how = pil_images.interpolation_of(Tensor, self.interpolation, self.antialias)
@@ -217,7 +217,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
 
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
     _moves = True
-    random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
+    _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
 
     @classmethod
     def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:
@@ -226,21 +226,21 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
             padding = [left, top, right, bottom]
         return cls(padding=padding, **config)
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [values["top"], values["left"]]
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         top, left = map(int, numbers)
         padding, (high, wide) = self._padding(height, width), self.size
         crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
         return crop | {"needs_pad": any(padding), "padding": padding}
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         top, left = each_number(numbers)
         box = [left, top, left + self.size[1], top + self.size[0]]
         return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
         # The crop starts where the padding ends. A crop of another size must lie inside; its result is not
@@ -263,7 +263,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         return [left, top, right, bottom]
 
     @property
-    def takes_packed(self) -> bool:  # type: ignore[override]
+    def _takes_batches(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -288,7 +288,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
 
     @property
-    def decodes_regions(self) -> bool:  # type: ignore[override]
+    def _decodes_regions(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
@@ -333,26 +333,26 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
 
     def _draw(self, inputs: Any) -> Numbers | None:
         values = self.make_params(inputs)
-        return self.pack(values, 0, 0) if values else None
+        return self._numbers_from(values, 0, 0) if values else None
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         box = [values["left"], values["top"], values["width"], values["height"]]
         return [*box, *values["is_within_crop_area"].tolist()]
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         if numbers[4:5] == [_UNTOUCHED]:
             return None
         left, top, wide, high = map(int, numbers[:4])
         inside = torch.tensor(numbers[4:], dtype=torch.float64, device="cpu") > 0
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         """Crop boxes with an angle by our own clipping: torchvision's loses some near a right angle."""
         is_angled = isinstance(inpt, tv_tensors.BoundingBoxes) and tv_tensors.is_rotated_bounding_format(
             inpt.format
         )
         if not is_angled or not values or inpt.clamping_mode != "soft":
-            return super().by_torchvision(inpt, values)
+            return super()._by_torchvision(inpt, values)
         plain, size = subclass.plain(inpt), (values["height"], values["width"])
         moved = rotated_boxes.crop(plain, inpt.format, values["top"], values["left"], *size)
         kept = values["is_within_crop_area"].reshape(-1, 1)
@@ -366,16 +366,16 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         if sampler.draws_in_python():
             return super()._sample_params(inputs, sampler)
         self._refuse_a_batch(inputs, sampler)
-        _, _, height, width = self.shape_of(inputs)
+        _, _, height, width = self._shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
         count = 4 + subclass.plain(boxes).shape[0]
         return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
 
-    def neutral_beside(self, count: int, height: int, width: int) -> list[float]:
+    def _neutral_beside(self, count: int, height: int, width: int) -> list[float]:
         """Return the numbers of a crop that keeps all, and that leaves boxes as they are."""
         return [0.0, 0.0, width, height, *[_UNTOUCHED] * (count - 4)]
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         left, top, wide, high = (int(n) for n in numbers[:4])
         return left, top, wide, high
 

@@ -61,7 +61,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     _makes_planar = True
     _config = ("sigma",)
     _moves = True
-    random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
+    _random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     def _draw(self, inputs: Any) -> Tensor:
         return programs.from_description(self._description).make_params(inputs)["displacement"].flatten()
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return values["displacement"].flatten()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -100,7 +100,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         unit.alpha = [1.0, 1.0]
         return RandomTransform.transform(unit, inpt, params)
 
-    def unpack(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
+    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         unit = torch.tensor(numbers, dtype=torch.float32, device="cpu").reshape(1, height, width, 2)
         return {"displacement": unit * self._factor()}
 
@@ -133,7 +133,7 @@ _PADDING = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 class _Distortion(ProbabilisticTransform):
-    """A transform by a map for ``remap``, which ``map_of`` returns."""
+    """A transform by a map for ``remap``, which ``_map_of`` returns."""
 
     _moves = True
 
@@ -168,7 +168,7 @@ class _Distortion(ProbabilisticTransform):
             if not _maps.calls:
                 _maps.entries.clear()
 
-    def map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
+    def _map_of(self, height: int, width: int, dtype: torch.dtype, **params: Any) -> Tensor:
         """Return the position in the input that each pixel comes from, ``(2, height, width)``."""
         raise NotImplementedError
 
@@ -182,20 +182,20 @@ class _Distortion(ProbabilisticTransform):
         numbers = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in params.items())
         return _maps.of(self._description, height, width, dtype, numbers)
 
-    def change_image(self, image: Tensor, **params: Any) -> Tensor:
+    def _change_image(self, image: Tensor, **params: Any) -> Tensor:
         fill = self.fill if self.padding_mode == "constant" else 0
         return imgops.remap(image, self._map(image, params), self.interpolation, self.padding_mode, fill)
 
-    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
+    def _change_mask(self, mask: Tensor, **params: Any) -> Tensor:
         return imgops.remap(mask, self._map(mask, params), "nearest", self.padding_mode, 0)
 
-    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return inverse_map.points(self._on_canvas(*canvas, torch.float64, params), points)
 
-    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return inverse_map.boxes(self._on_canvas(*canvas, torch.float64, params), boxes)
 
-    def move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_polygons(self, polygons: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return inverse_map.polygons(self._on_canvas(*canvas, torch.float64, params), polygons)
 
 
@@ -218,7 +218,7 @@ class _Maps(threading.local):
             self.entries.move_to_end(key)
             return self.entries[key]
         with torch.inference_mode(False), torch.no_grad():
-            map = programs.from_description(description).map_of(height, width, dtype, **dict(numbers))
+            map = programs.from_description(description)._map_of(height, width, dtype, **dict(numbers))
         self.entries[key] = map
         limit = self.limit_of_call if self.calls else self.limit_of_graph
         size = sum(m.nbytes for m in self.entries.values())
@@ -256,7 +256,7 @@ class RandomElastic(_Distortion):
     image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
     _known = ("alpha", "sigma", "seed")
 
     def __init__(
@@ -281,7 +281,7 @@ class RandomElastic(_Distortion):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"alpha": uniform(self.alpha), "sigma": uniform(self.sigma), "seed": seed()}
 
-    def map_of(
+    def _map_of(
         self, height: int, width: int, dtype: torch.dtype, alpha: float, sigma: float, seed: float
     ) -> Tensor:
         noise = (
@@ -330,7 +330,7 @@ class RandomGridDistortion(_Distortion):
         generator: torch.Generator | None = None,
     ) -> None:
         count = one_number(self, "num_steps", num_steps, 1, WIDEST, whole=True)
-        self.random_parameters = (IS_APPLIED, *(Parameter(name, count + 1) for name in self._known))
+        self._random_parameters = (IS_APPLIED, *(Parameter(name, count + 1) for name in self._known))
         how = {"num_steps": count, "distort": in_range(self, "distort", distort, -1.0, 1.0)}
         if how["distort"][1] == -1:
             must = "RandomGridDistortion: distort must have a highest number above -1"
@@ -343,7 +343,7 @@ class RandomGridDistortion(_Distortion):
         count = self.num_steps + 1
         return {n: [1 + uniform(self.distort) for _ in range(count)] for n in self._known}
 
-    def map_of(self, height: int, width: int, dtype: torch.dtype, steps_x: Any, steps_y: Any) -> Tensor:
+    def _map_of(self, height: int, width: int, dtype: torch.dtype, steps_x: Any, steps_y: Any) -> Tensor:
         if min(height, width) < self.num_steps:
             must = f"image must have at least num_steps ({self.num_steps}) rows and columns"
             raise_error(
@@ -376,7 +376,7 @@ class RandomOpticalDistortion(_Distortion):
     OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("k"))
+    _random_parameters = (IS_APPLIED, Parameter("k"))
     _known = ("k",)
 
     def __init__(
@@ -398,7 +398,7 @@ class RandomOpticalDistortion(_Distortion):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"k": uniform(self.distort)}
 
-    def map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
+    def _map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
         return imgops.optical_distortion_map(k, (height, width), self.method, dtype=dtype)
 
 
@@ -440,7 +440,7 @@ class RandomThinPlateSpline(_Distortion):
         generator: torch.Generator | None = None,
     ) -> None:
         count = one_number(self, "num_control_points", num_control_points, 2, 64, whole=True)
-        self.random_parameters = (IS_APPLIED, Parameter("moves", 2 * count**2))
+        self._random_parameters = (IS_APPLIED, Parameter("moves", 2 * count**2))
         how = {"scale": in_range(self, "scale", scale, 0.0, 1e6), "num_control_points": count}
         super().__init__(p, per_sample, generator, interpolation, padding_mode, fill, **how)
 
@@ -452,7 +452,7 @@ class RandomThinPlateSpline(_Distortion):
             ).tolist()
         }
 
-    def map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
+    def _map_of(self, height: int, width: int, dtype: torch.dtype, moves: Sequence[float]) -> Tensor:
         places = torch.linspace(0, 1, self.num_control_points, dtype=torch.float64, device="cpu")
         sides = torch.tensor([width, height], dtype=torch.float64, device="cpu")
         targets = torch.cartesian_prod(places, places)

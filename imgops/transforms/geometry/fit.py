@@ -107,7 +107,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
         is_image = isinstance(inpt, torch.Tensor) and not isinstance(inpt, ANNOTATIONS)
         image = subclass.plain(inpt) if is_image else inpt  # dynamo cannot read the shape of a tv_tensor
         if not is_image or image.ndim < 3:
-            return self.call_kernel(v2.functional.pad, inpt, padding=padding, fill=fill, padding_mode=mode)
+            return self._kernel(v2.functional.pad, inpt, padding=padding, fill=fill, padding_mode=mode)
         out = imgops.pad(image, tuple(padding), mode, _geometry.color_of(fill))
         return _dispatch.wrap_like(out, inpt)
 
@@ -123,7 +123,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
             height, width = v2.functional.get_size(inpt)
         return self._fit(inpt, height, width)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         return self.transform(inpt, values)
 
 
@@ -152,9 +152,9 @@ class _FitResize(_FitTransform):
         how = {"interpolation": self.interpolation, "antialias": self.antialias}
         if not self.antialias and isinstance(inpt, PIL.Image.Image) and inpt.mode in ("L", "RGB", "RGBA"):
             # Pillow always smooths.
-            pixels = self.call_kernel(v2.functional.resize, pil_images.to_tensor(inpt), size, **how)
+            pixels = self._kernel(v2.functional.resize, pil_images.to_tensor(inpt), size, **how)
             return pil_images.to_pil(pixels)
-        return self.call_kernel(v2.functional.resize, inpt, size, **how)
+        return self._kernel(v2.functional.resize, inpt, size, **how)
 
 
 class LongestMaxSize(_FitResize):

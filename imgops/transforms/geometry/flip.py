@@ -26,8 +26,8 @@ class _Flip(Mirror):
     _config = ("p", *SWAPS)
     _moves = True
     _dim = -1
-    random_parameters = (IS_APPLIED,)
-    takes_packed = True
+    _random_parameters = (IS_APPLIED,)
+    _takes_batches = True
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class _Flip(Mirror):
         self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
         self._start(per_sample, generator)
 
-    def is_pils(self) -> bool:
+    def _has_pils_pixels(self) -> bool:
         return not self.swap_labels  # labels that are missing raise
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -109,13 +109,13 @@ class _Turn(ProbabilisticTransform):
     #: Whether the transform is a mirror.
     _mirrors = False
 
-    def change_mask(self, mask: Tensor, **params: Any) -> Tensor:
-        return self.change_image(mask, **params)
+    def _change_mask(self, mask: Tensor, **params: Any) -> Tensor:
+        return self._change_image(mask, **params)
 
-    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return self._points(points, (canvas[0] - 1, canvas[1] - 1), **params)
 
-    def move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         ends = self._points(boxes.reshape(-1, 2), canvas, **params).reshape(-1, 2, 2)
         return torch.cat(ends.aminmax(dim=1), -1)
 
@@ -135,11 +135,11 @@ class _Turn(ProbabilisticTransform):
         angles = self._angles(flat[:, 4:], **arguments)
         return torch.cat([self._points(place, canvas, **arguments), flat[:, 2:4], angles], -1)
 
-    def by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        out = super().by_torchvision(inpt, values)
+    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
+        out = super()._by_torchvision(inpt, values)
         if out is inpt or not hasattr(inpt, "canvas_size"):
             return out
-        canvas = self._canvas(Params(inpt.canvas_size, self.pack(values, 0, 0), self))
+        canvas = self._canvas(Params(inpt.canvas_size, self._numbers_from(values, 0, 0), self))
         return _dispatch.wrap_like(subclass.plain(out), inpt, canvas)
 
 
@@ -155,7 +155,7 @@ class RandomRotate90(_Turn):
     out with height and width swapped; in a graph and with ``per_sample=True`` it raises.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("turns"))
+    _random_parameters = (IS_APPLIED, Parameter("turns"))
     _known = ("turns",)
 
     def __init__(
@@ -173,7 +173,7 @@ class RandomRotate90(_Turn):
     def _swaps(self, turns: float) -> bool:
         return int(turns) % 2 == 1
 
-    def change_image(self, image: Tensor, turns: float) -> Tensor:
+    def _change_image(self, image: Tensor, turns: float) -> Tensor:
         return imgops.rotate90(image, int(turns))
 
     def _points(self, points: Tensor, size: tuple[float, float], turns: float) -> Tensor:
@@ -182,7 +182,7 @@ class RandomRotate90(_Turn):
         positions = ((x, y), (y, width - x), (width - x, height - y), (height - y, x))
         return torch.stack(positions[int(turns) % 4], -1)
 
-    def move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
+    def _move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         return self._points(points, canvas, **params)  # continuous, as those of RandomRotation are
 
     def _angles(self, angles: Tensor, turns: float) -> Tensor:
@@ -221,11 +221,11 @@ class RandomTranspose(Mirror, _Turn):
     def _swaps(self) -> bool:
         return True
 
-    def change_image(self, image: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor) -> Tensor:
         return imgops.flip(imgops.rotate90(image, 3))
 
-    def change_mask(self, mask: Tensor) -> Tensor:
-        return self._swap_values(self.change_image(mask))
+    def _change_mask(self, mask: Tensor) -> Tensor:
+        return self._swap_values(self._change_image(mask))
 
     _mirrors = True
 

@@ -63,9 +63,9 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     _makes_planar = True
     _config = ("side_range", "p")
     _least = (0, 0, 0, 0)
-    random_parameters = (Parameter("padding", 4, kind=int),)
+    _random_parameters = (Parameter("padding", 4, kind=int),)
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return tuple(int(n) for n in numbers)
 
     def _canvas(self, params: Params) -> tuple[int, int]:

@@ -35,11 +35,11 @@ class Resize(FixedTransform, v2.Resize):
     _config = ("size", "max_size")
     _needs_pixels = True
 
-    def outweighs_pil(self) -> bool:
+    def _outweighs_pil(self) -> bool:
         return True
 
     @property
-    def takes_packed(self) -> bool:  # type: ignore[override]
+    def _takes_batches(self) -> bool:  # type: ignore[override]
         return isinstance(self.size, (tuple, list)) and len(self.size) == 2
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -56,12 +56,12 @@ class Resize(FixedTransform, v2.Resize):
 
 class _RandomResize(RandomSizeTransform):
     _needs_pixels = True
-    random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
+    _random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
 
-    def pack(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return torchvision_private.size_after_resize((height, width), values["size"], None)
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[0]), int(numbers[1])
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:

@@ -59,15 +59,15 @@ class RandomAffine(_Warp, v2.RandomAffine):
     """
 
     _config = ("degrees", "translate", "scale", "shear", "center")
-    random_parameters = (
+    _random_parameters = (
         Parameter("angle"),
         Parameter("translate", 2, kind=int),
         Parameter("scale", neutral=1.0),
         Parameter("shear", 2),
     )
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
-        angle, translate, scale, shear = self.split(numbers)
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        angle, translate, scale, shear = self._split(numbers)
         how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
         return _matrices.affine(*how).flatten(-2)
 
@@ -91,9 +91,9 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     """
 
     _config = ("distortion_scale", "p")
-    random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
+    _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
         return _matrices.of_coefficients(numbers).flatten(-2)
 
     def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
@@ -126,9 +126,9 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     _makes_planar = True
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
-    random_parameters = (Parameter("angle"),)
+    _random_parameters = (Parameter("angle"),)
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return _matrices.size_after_rotation(numbers[0], self.center, height, width)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
@@ -154,7 +154,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         angle = torch.as_tensor(numbers, dtype=torch.float64, device=place)[..., 0]
         return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params))
 
-    def operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
+    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         if self.expand:  # the matrix depends on the sampled size
             return numbers
         (angle,) = each_number(numbers)

@@ -123,7 +123,7 @@ class Corruption(ProbabilisticTransform):
         return () if FORMULAS[self.name].draw is None else ("seed",)
 
     @property
-    def random_parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+    def _random_parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
         """Return the parameters: a seed, if the corruption draws."""
         return (IS_APPLIED, *map(Parameter, self._known))
 
@@ -133,7 +133,7 @@ class Corruption(ProbabilisticTransform):
     def _extra(self, image: Tensor) -> Tensor | None:
         return self._pixels.to(image.device, non_blocking=True) if self.shapes else None
 
-    def change_image(self, image: Tensor, seed: float = 0, extra: Tensor | None = None) -> Tensor:
+    def _change_image(self, image: Tensor, seed: float = 0, extra: Tensor | None = None) -> Tensor:
         require_rgb(self, image)
         formula = FORMULAS[self.name]
         numbers: tuple[Any, ...] = ()

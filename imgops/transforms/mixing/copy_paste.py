@@ -61,7 +61,7 @@ class CopyPaste(_Join):
     copy-paste of Ghiasi et al. The gradient goes to both images. For graphs see :class:`Mosaic`.
     """
 
-    random_parameters = (IS_APPLIED,)
+    _random_parameters = (IS_APPLIED,)
 
     def __init__(
         self,

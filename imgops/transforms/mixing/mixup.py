@@ -27,7 +27,7 @@ class _Mix(RandomTransform):
 
     _config = ("alpha",)
     #: Whether samples are joined: the output of one depends on others, and labels change their form.
-    joins_samples = True
+    _joins_samples = True
 
     def forward(self, *inputs: Any) -> Any:
         return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]
@@ -59,12 +59,12 @@ class _Mix(RandomTransform):
         params = sampler.params(self, flat_inputs)
         sampler.count = before
         assert params is not None
-        names = [parameter.name for parameter in self.random_parameters]
-        return dict(zip(names, self.split(params.numbers), strict=True))
+        names = [parameter.name for parameter in self._random_parameters]
+        return dict(zip(names, self._split(params.numbers), strict=True))
 
     def _draw(self, inputs: Any) -> Numbers:
-        _, _, height, width = self.shape_of(inputs)
-        return self.pack(super(RandomTransform, self).make_params(inputs), height, width)  # type: ignore[misc]
+        _, _, height, width = self._shape_of(inputs)
+        return self._numbers_from(super(RandomTransform, self).make_params(inputs), height, width)  # type: ignore[misc]
 
     def _label(self, label: Tensor, weight: Any) -> Tensor:
         if label.ndim == 1:
@@ -90,7 +90,7 @@ class _Mix(RandomTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if inpt is params["labels"]:
-            return self._label(inpt, params[self.random_parameters[-1].name])
+            return self._label(inpt, params[self._random_parameters[-1].name])
         if not _dispatch.is_image(inpt):
             return inpt
         torchvision_private.check_batch(self, inpt, params["batch_size"])
@@ -118,7 +118,7 @@ class MixUp(_Mix, v2.MixUp):
         second of two inputs, or the tensor under a key like "labels".
     """
 
-    random_parameters = (Parameter("lam", neutral=1.0),)
+    _random_parameters = (Parameter("lam", neutral=1.0),)
 
     def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         weight = params["lam"]
@@ -144,7 +144,7 @@ class CutMix(_Mix, v2.CutMix):
         second of two inputs, or the tensor under a key like "labels".
     """
 
-    random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
+    _random_parameters = (Parameter("box", 4), Parameter("lam_adjusted", neutral=1.0))
 
     def _mix_images(self, images: Tensor, params: dict[str, Any]) -> Tensor:
         box = torch.as_tensor(as_integers(params["box"]), dtype=torch.int64, device="cpu")

@@ -45,7 +45,7 @@ class _Join(ProbabilisticTransform):
     """A transform of a list of samples of the same structure."""
 
     _moves = True
-    joins_samples = True
+    _joins_samples = True
     #: The number of samples.
     _samples = 2
 
@@ -284,8 +284,8 @@ class Mosaic(_Join):
     gradients.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
-    _hidden = ("random_parameters", "p")
+    _random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
+    _hidden = ("p",)
 
     def __init__(
         self,
@@ -318,10 +318,10 @@ class Mosaic(_Join):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"x": uniform(self.center), "y": uniform(self.center)}
 
-    def neutral_numbers(self, shape: Shape) -> list[float]:
+    def _neutral_numbers(self, shape: Shape) -> list[float]:
         return [1.0, 0.5, 0.5]  # the container decides whether the transform is applied
 
-    def sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         """Return the point in the middle, y and x, in pixels."""
         _, x, y = numbers
         return int(y * self.size[0]), int(x * self.size[1])
@@ -330,7 +330,7 @@ class Mosaic(_Join):
         if is_compiling():
             shape = operators.sizes(params.numbers, *params.canvas, (0, 0), self._description).shape
             return shape[0], shape[1]
-        y, x = self.sampled_sizes(params.tensor().tolist(), *params.canvas)
+        y, x = self._sampled_sizes(params.tensor().tolist(), *params.canvas)
         return y, x
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:

@@ -52,7 +52,7 @@ class PixMix(_ReferenceTransform):
     gradient is that of the formula.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("index"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("index"), Parameter("seed"))
     _known = ("index", "seed")
 
     def __init__(
@@ -76,7 +76,7 @@ class PixMix(_ReferenceTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"index": integer((0, len(self.shapes) - 1)), "seed": seed()}
 
-    def change_image(self, image: Tensor, index: float, seed: float, extra: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, index: float, seed: float, extra: Tensor) -> Tensor:
         first, mixtures = self._recipe(from_seed(seed), *image.shape[-2:])
         picture = self._reference(index, image, extra)
         mixed = as_reals(image if first is None else _change(image, *first))

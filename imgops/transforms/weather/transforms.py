@@ -90,7 +90,7 @@ class RandomShadow(_Weather):
             "num_corners": one_number(self, "num_corners", num_corners, 3, _MANY, whole=True),
             "darkness": in_range(self, "darkness", darkness, 0.0, 1.0),
         }
-        self.random_parameters = (
+        self._random_parameters = (
             IS_APPLIED,
             Parameter("count"),
             Parameter("darkness", counts[1]),
@@ -111,14 +111,14 @@ class RandomShadow(_Weather):
         count = int(torch.randint(low, high + 1, (), device="cpu"))
         return {"count": count, "darkness": depths, "places": shares.flatten().tolist()}
 
-    def polygons(self, height: int, width: int, count: float, places: Sequence[float]) -> np.ndarray:
+    def _polygons(self, height: int, width: int, count: float, places: Sequence[float]) -> np.ndarray:
         """Return the corners (x, y) of each shadow in pixels, ``(n, corners, 2)``, int32."""
         shares = np.asarray(places).reshape(-1, self.num_corners, 2)[: int(count)]
         return (shares * [width, height]).astype(np.int32)
 
-    def change_image(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
+    def _change_image(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
         height, width = image.shape[-2:]
-        for polygon, depth in zip(self.polygons(height, width, count, places), darkness, strict=False):
+        for polygon, depth in zip(self._polygons(height, width, count, places), darkness, strict=False):
             inside = _beside(cv2.fillPoly(np.zeros((height, width), np.uint8), [polygon], 1), image) > 0
             if image.dtype == torch.uint8:
                 table = (torch.arange(256, dtype=torch.float64, device="cpu") * (1 - depth)).to(torch.uint8)
@@ -148,7 +148,7 @@ class RandomFog(_Weather):
     formula in real numbers, with its gradient.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("intensity"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("intensity"), Parameter("seed"))
     _known = ("intensity", "seed")
 
     def __init__(
@@ -167,16 +167,16 @@ class RandomFog(_Weather):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"intensity": uniform(self.intensity), "seed": seed()}
 
-    def patches(
+    def _patches(
         self, height: int, width: int, intensity: float, seed: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the centers (x, y) of the patches, ``(n, 2)``, and their radii, ``(n,)``, in pixels."""
         return drawing.fog_patches(height, width, intensity, seed)
 
-    def change_image(self, image: Tensor, intensity: float, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, intensity: float, seed: float) -> Tensor:
         height, width = image.shape[-2:]
         layers = _beside(
-            drawing.count_discs(height, width, *self.patches(height, width, intensity, seed)), image
+            drawing.count_discs(height, width, *self._patches(height, width, intensity, seed)), image
         )
         alpha = self.alpha * intensity
         if image.dtype == torch.uint8:
@@ -215,7 +215,7 @@ class RandomRain(_Weather):
     numbers, with its gradient. The image must have 3 channels.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("slant"), Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("slant"), Parameter("seed"))
     _known = ("slant", "seed")
 
     def __init__(
@@ -246,15 +246,15 @@ class RandomRain(_Weather):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"slant": uniform(self.slant), "seed": seed()}
 
-    def drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
+    def _drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
         """Return where the drops begin, (x, y) ``(n, 2)``, int32, and how long they are, in pixels."""
         length = max(1, height // 8) if self.length is None else min(self.length, height)
         return drawing.drops(height, width, self.method, length, seed), length
 
-    def change_image(self, image: Tensor, slant: float, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, slant: float, seed: float) -> Tensor:
         require_rgb(self, image)
         height, width = image.shape[-2:]
-        starts, length = self.drops(height, width, seed)
+        starts, length = self._drops(height, width, seed)
         if not len(starts):
             return image
         layer: Any = np.zeros((height, width, 3), np.uint8)
@@ -290,7 +290,7 @@ class RandomSnow(_Weather):
     must have 3 channels.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("snow_point"))
+    _random_parameters = (IS_APPLIED, Parameter("snow_point"))
 
     def __init__(
         self,
@@ -308,7 +308,7 @@ class RandomSnow(_Weather):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"snow_point": uniform(self.snow_point)}
 
-    def change_image(self, image: Tensor, snow_point: Tensor) -> Tensor:
+    def _change_image(self, image: Tensor, snow_point: Tensor) -> Tensor:
         require_rgb(self, image)
         hls = imgops.cvt_color(image, "rgb2hls")
         hue, light, saturation = hls.split(1, -3)
@@ -352,7 +352,7 @@ class RandomSunFlare(_Weather):
     image must have 3 channels.
     """
 
-    random_parameters = (IS_APPLIED, Parameter("seed"))
+    _random_parameters = (IS_APPLIED, Parameter("seed"))
     _known = ("seed",)
 
     def __init__(
@@ -381,15 +381,15 @@ class RandomSunFlare(_Weather):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"seed": seed()}
 
-    def flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
+    def _flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
         """Return the sun's place (x, y), and the opacity, place, size and color of each circle."""
         how = (self.region, self.angle, self.num_circles, self.color)
         return drawing.flare(height, width, *how, seed)
 
-    def change_image(self, image: Tensor, seed: float) -> Tensor:
+    def _change_image(self, image: Tensor, seed: float) -> Tensor:
         require_rgb(self, image)
         height, width = image.shape[-2:]
-        center, circles = self.flare(height, width, seed)
+        center, circles = self._flare(height, width, seed)
         draw = drawing.overlay_light if self.method == "overlay" else drawing.screen_light
         keep, light = draw(height, width, center, self.radius, self.color, circles)
         share, glow = _beside(keep, image), _beside(light, image)
