@@ -380,3 +380,15 @@ def test_import_says_nothing() -> None:
         [sys.executable, "-W", "error::UserWarning", "-c", "import imgops"], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_nothing_is_asserted() -> None:
+    """Errors are raised; ``python -O`` leaves assertions out. Generic checks are tests."""
+    found = {
+        f"{name}:{node.lineno}"
+        for name, path in MODULES.items()
+        if not name.startswith("imgops.extend.testing")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Assert)
+    }
+    assert not found

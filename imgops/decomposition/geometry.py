@@ -112,7 +112,7 @@ def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, p
     source = image if interpolation == "nearest" else image.to(working_dtype(image))
     pixels = source.reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])
     outside = _outside(fill, image, source.dtype)
-    out = None
+    out: Any = None
     for at, inside, weight, _ in _taps(map, image.shape[-2:], interpolation, padding_mode):
         value = pixels.gather(-1, at.expand(*pixels.shape[:-1], at.shape[-1]))
         if inside is not None:
@@ -120,7 +120,6 @@ def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, p
         if weight is not None:
             value = value * weight.to(source.dtype)
         out = value if out is None else out + value
-    assert out is not None
     if image.dtype == torch.uint8 and interpolation != "nearest":
         out = out.round().clamp(0, 255)
     return finish(out.reshape(*image.shape[:-2], height, width), image)

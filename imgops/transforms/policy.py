@@ -85,8 +85,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         inputs = encoded.decoded(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         before = sampler.count
-        params = self._sample_params([flat[place]], sampler)
-        assert params is not None
+        params: Any = self._sample_params([flat[place]], sampler)
         flat[place] = self._change(flat[place], params, sampler)
         sampler.count = before
         return tree_unflatten(flat, structure)
@@ -353,11 +352,11 @@ class AugMix(_Policy, v2.AugMix):
 
     def _chains(self) -> list[Step]:
         """Return the recorded steps, with each chain filled up to the same length."""
-        assert self._recorded_steps is not None
-        starts = [i for i, (kind, _) in enumerate(self._recorded_steps) if kind == "|"]
+        recorded: Any = self._recorded_steps
+        starts = [i for i, (kind, _) in enumerate(recorded) if kind == "|"]
         out: list[Step] = []
-        for start, stop in zip(starts, [*starts[1:], len(self._recorded_steps)], strict=True):
-            chain = self._recorded_steps[start + 1 : stop]
+        for start, stop in zip(starts, [*starts[1:], len(recorded)], strict=True):
+            chain = recorded[start + 1 : stop]
             out += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
         return out
 

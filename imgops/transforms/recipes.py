@@ -419,8 +419,7 @@ class _CropAtPatches(RandomCrop):
 
     def crop_and_offset(self, image: Any, sampler: ParameterSampler) -> tuple[Any, Tensor]:
         """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` for samples with their own."""
-        params = self._sample_params([image], sampler)
-        assert params is not None
+        params: Any = self._sample_params([image], sampler)
         return self._change(image, params, sampler), params.tensor().long()
 
 

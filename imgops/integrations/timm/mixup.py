@@ -115,8 +115,7 @@ class _TimmMixup(RandomTransform, v2.Transform):
         batch = subclass.plain(images)
         if batch.ndim != 4:  # where every value of a sample has the same weights, its shape does not count
             batch = batch.reshape(len(batch), 1, -1, 1)
-        params = self._sample_params([batch], sampler)
-        assert params is not None
+        params: Any = self._sample_params([batch], sampler)
         numbers = params.tensor().reshape(len(batch), _WIDTH)
         mixed = self._mixed(batch, numbers).reshape(images.shape)
         return subclass.like(mixed, images), self._labels(labels, numbers, images.dtype)

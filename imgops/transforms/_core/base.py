@@ -264,8 +264,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _canvas(self, params: Params) -> tuple[int, int]:
         """Return the output height and width for these parameters."""
-        size = self._out_size(*params.canvas)
-        assert size is not None
+        size: Any = self._out_size(*params.canvas)
         return size
 
     def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
@@ -462,14 +461,12 @@ class RandomTransform(OperatorTransform):
     def _split(self, numbers: Numbers) -> list[Any]:
         """Split the numbers by parameter: a list into numbers and lists, a tensor along its last dim."""
         found, at = [], 0
-        last = len(self._random_parameters) - 1
-        for i, (_, length, _, _) in enumerate(self._random_parameters):
+        for _, length, _, _ in self._random_parameters:
             if length == 0:
                 found.append(numbers[..., at] if isinstance(numbers, Tensor) else numbers[at])
                 at += 1
                 continue
             end = at + length if isinstance(length, int) else None  # a length from the shape comes last
-            assert end is not None or i == last
             found.append(numbers[..., at:end] if isinstance(numbers, Tensor) else numbers[at:end])
             at = end or at
         return found

@@ -209,10 +209,10 @@ class ParameterSampler:
         return torch.zeros((), dtype=torch.float64, device="cpu") if self.last is None else self.last
 
     def _again(self, transform: Any, inputs: list[Any]) -> Params | None:
-        assert self.replays is not None
-        if self.path not in self.replays:
+        replays: Any = self.replays
+        if self.path not in replays:
             raise KeyError(f"apply: params must be those of this transform, got none for step {self.path}")
-        before = self.replays[self.path]
+        before = replays[self.path]
         if before is None:
             return None
         _, _, height, width = transform._shape_of(inputs)

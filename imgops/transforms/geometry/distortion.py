@@ -105,9 +105,9 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         return {"displacement": unit * self._factor()}
 
     def _annotations(self, inpt: Any, params: Params | None = None) -> Any:
-        assert params is not None
-        scaled = (params.numbers.unflatten(-1, (-1, 2)) * self._factor()).flatten(-2)
-        return super()._annotations(inpt, Params(params.canvas, scaled))
+        given: Any = params
+        scaled = (given.numbers.unflatten(-1, (-1, 2)) * self._factor()).flatten(-2)
+        return super()._annotations(inpt, Params(given.canvas, scaled))
 
     def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32

@@ -86,8 +86,8 @@ class CopyPaste(_Join):
 
     def _choose_objects(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
         """Sample which objects are put into the other image, as a boolean tensor."""
-        assert source.boxes is not None
-        count, device = source.boxes.shape[0], source.boxes.device
+        boxes: Any = source.boxes
+        count, device = boxes.shape[0], boxes.device
         if params is not None and params.noise:
             noise = params.noise.pop(0)
         elif sampler.replays is not None:

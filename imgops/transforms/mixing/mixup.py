@@ -56,9 +56,8 @@ class _Mix(RandomTransform):
         before = sampler.count
         if self.per_sample and before is None:
             sampler.count = batch_of(flat_inputs)
-        params = sampler.params(self, flat_inputs)
+        params: Any = sampler.params(self, flat_inputs)
         sampler.count = before
-        assert params is not None
         names = [parameter.name for parameter in self._random_parameters]
         return dict(zip(names, self._split(params.numbers), strict=True))
 

@@ -336,8 +336,7 @@ class Mosaic(_Join):
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         for sample in samples[1:]:
             self._check_alike(samples[0].pixels, sample.pixels)
-        params = self._sample_params([s.flat[s.image] for s in samples], sampler)
-        assert params is not None
+        params: Any = self._sample_params([s.flat[s.image] for s in samples], sampler)
         y, x = self._middle(params)
         places = []
         for i, sample in enumerate(samples):
