@@ -22,7 +22,7 @@ help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## Show the operators on a photograph; PHOTO=path takes yours
-	$(PY) -m imgops demo $(if $(PHOTO),"$(PHOTO)")
+	$(PY) -m examples.demo $(if $(PHOTO),"$(PHOTO)")
 
 test: $(VENV)/.test ## Run the tests, on all cores
 	$(PY) -m pytest -n auto --dist worksteal

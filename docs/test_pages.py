@@ -25,13 +25,14 @@ from urllib.parse import unquote
 import pytest
 
 import imgops
-from imgops import show, transforms
+from imgops import transforms
 from imgops.transforms import functional
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS), str(DOCS.parent)]
 
 import publish
+import show
 from imgops_docs import FAMILIES, MADE_OF, MODULES, NOT_MADE, public_of
 from pictures import full_name
 

@@ -8,8 +8,8 @@ most parameters may be a tensor with one value for each sample.
 ``imgops.crop``, ``imgops.resize`` and the other functions run eagerly, under ``torch.compile``, autograd and
 ``torch.func``, on the CPU and on CUDA. ``from imgops import transforms as v2`` replaces
 ``torchvision.transforms.v2``; there ``per_sample=True`` gives each image of a batch a draw of its own.
-``imgops.extend`` has what authors of operators need. ``python -m imgops demo`` shows the operators on a
-photograph; ``imgops.show_config()`` prints what is installed.
+``imgops.extend`` has what authors of operators need. ``imgops.show_config()`` prints what is
+installed.
 """
 
 try:

@@ -56,7 +56,6 @@ KNOWN: dict[str, str] = {
     "imgops.kernels.cpu._threads": _THREADS,
     "imgops.kernels.cuda._packed.Packed": "addresses beyond 32 bits, without the memory that they would take",
     "imgops.kernels.cuda._resampling_tables": "empties the tables that are kept, so that a count is exact",
-    "imgops.show._examples.NOT_PICTURED": "the list of operators without a picture, which a test compares",
     "imgops.transforms._core.base.RandomTransform": _BASE,
     "imgops.transforms._core.left_right.Mirror": _BASE,
     "imgops.transforms._core.operators": _TABLE,

@@ -12,8 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from imgops import demo
-from imgops.__main__ import run
+from examples import demo
 from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +38,7 @@ def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
 def test_command_with_inductor(tmp_path: Path) -> None:
     """The command of the README, compiled as far as this machine can."""
     out = tmp_path / "demo.png"
-    command = [sys.executable, "-m", "imgops", "demo", "--out", str(out), "--steps", "3"]
+    command = [sys.executable, "-m", "examples.demo", "--out", str(out), "--steps", "3"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "loss" in done.stderr and out.exists()
@@ -69,16 +68,16 @@ def bad_files(folder: Path) -> dict[str, Path]:
 def test_bad_photograph(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = bad_files(tmp_path)[name]
     out = tmp_path / "out.png"
-    assert run(["demo", str(path), "--out", str(out)]) == 2
-    streams = capsys.readouterr()
-    assert streams.out == "" and not out.exists()
-    (line,) = streams.err.splitlines()
+    with pytest.raises(SystemExit) as error:
+        demo.main(str(path), str(out))
+    assert capsys.readouterr().out == "" and not out.exists()
+    (line,) = str(error.value).splitlines()
     assert line.startswith(f"demo: PHOTO must be a complete image file, got {str(path)!r}")
 
 
-def test_unwritable_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run(["demo", "--out", str(tmp_path / "no" / "demo.png")]) == 2
-    assert capsys.readouterr().err.startswith("demo: --out must be a file in a folder that can be written")
+def test_unwritable_out(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^demo: --out must be a file in a folder that can be written"):
+        demo.main(None, str(tmp_path / "no" / "demo.png"))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 400), (900, 7), (2000, 1500)])
@@ -101,4 +100,4 @@ def test_orientation_is_honored(tmp_path: Path) -> None:
 
 def test_without_arguments_the_command_helps() -> None:
     done = subprocess.run([sys.executable, "-m", "imgops"], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2 and "demo" in done.stderr
+    assert done.returncode == 2 and "info" in done.stderr

@@ -47,8 +47,7 @@ def test_dependencies_are_those_of_every_user() -> None:
     names = {re.split(r"[<>=]", d)[0] for d in PROJECT["project"]["dependencies"]}
     assert names == {"torch", "torchvision", "pillow", "opencv-python", "numpy"}
     for path in (ROOT / "imgops").rglob("*.py"):
-        if not {"demo", "show"} & set(path.relative_to(ROOT).parts):
-            assert not re.search(r"^\s*(import|from) (matplotlib|tqdm)", path.read_text(), re.M), path
+        assert not re.search(r"^\s*(import|from) (matplotlib|tqdm)", path.read_text(), re.M), path
 
 
 def test_lower_bounds_are_those_that_are_tested() -> None:

@@ -153,14 +153,3 @@ def test_every_test_of_the_module_says_so() -> None:
         assert path in allowed or "native.module" not in path.read_text(), path
     text = (package / "kernels/cpu/native.py").read_text()
     assert text.count("module is None") == 1 and text.count("module is not None") == 1
-
-
-@pytest.mark.parametrize(("command", "missing"), [("demo", "matplotlib"), ("demo", "tqdm"), ("show", "tqdm")])
-def test_what_the_extra_brings(command: str, missing: str, tmp_path: Path) -> None:
-    (tmp_path / missing).with_suffix(".py").write_text(f"raise ModuleNotFoundError('none', name={missing!r})")
-    arguments = [command, *(["photo.png"] if command == "show" else [])]
-    text = f"import sys; from imgops.__main__ import run; sys.exit(run({arguments!r}))"
-    path = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=path)
-    line = f"{command}: {missing} must be installed, got none: pip install 'imgops[demo]'"
-    assert done.returncode == 2 and done.stderr.strip() == line

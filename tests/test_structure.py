@@ -27,7 +27,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 #: The parts of the package from below: a module imports from its own part and from those before it.
 LAYERS = (
     *("_common", "_operator.record", "rules", "decomposition", "fake", "kernels", "autograd"),
-    *("_operator", "ops", "batches", "", "extend", "transforms", "integrations", "demo", "show", "__main__"),
+    *("_operator", "ops", "batches", "", "extend", "transforms", "integrations", "__main__"),
 )
 #: The modules that import what a variable names, and nothing above them.
 BY_NAME = {

@@ -28,11 +28,11 @@ from more_docs import (
 )
 from parsed import DOCS, ROOT, Parsed, box, double, table
 from pictures import draw_all, full_name, moves
+from show import _transforms
 from sphinx.application import Sphinx
 
 from imgops import extend, show, transforms
 from imgops._operator.record import Contract, operators
-from imgops.show import _transforms
 from imgops.transforms import functional
 from tests.specs import SPECS
 from tests.specs import __main__ as operator_table

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import show
 from benchmark_plots import newest
 from migration import table as migration_table
 from parsed import ROOT, Parsed, box, double, table
 from pictures import CHOSEN, full_name, moves
+from show import _transforms
 
 from benchmarks import contributed
-from imgops import show, transforms
-from imgops.show import _transforms
+from imgops import transforms
 from tests.added_cases import JOINING, ROWS
 
 

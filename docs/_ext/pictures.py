@@ -15,10 +15,10 @@ from PIL import Image, ImageDraw, ImageFont
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
 
+import show
 from skimage import data
 
-from imgops import show, transforms
-from imgops.show import _scene
+from imgops import transforms
 
 FOLDER = ROOT / "docs" / "_build" / "pictures"
 STRIP = ROOT / "docs" / "strip.jpg"
@@ -33,7 +33,7 @@ _BOXES = [(0.22, 0.2, 0.78, 0.95), (0.7, 0.02, 0.86, 0.35)]
 
 def scene() -> dict[str, Any]:
     photo = torch.from_numpy(data.chelsea()).permute(2, 0, 1)
-    return show.sample(_scene.fit_photo(photo), _BOXES)
+    return show.sample(show.fit_photo(photo), _BOXES)
 
 
 def full_name(name: str) -> str:
@@ -52,8 +52,8 @@ def draw_all() -> None:
     """Draw every example, and the photograph itself, with and without its masks, boxes and keypoints."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     before = scene()
-    _save(_scene.picture(before["image"]), "before")
-    _save(_scene.draw_annotated(before), "before-with")
+    _save(show.picture(before["image"]), "before")
+    _save(show.draw_annotated(before), "before-with")
     for name in show.EXAMPLES:
         _save(show.draw(name, before), full_name(name))
 

@@ -24,10 +24,6 @@ MAX_PIXELS = 2**31 - 1
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
-class CommandError(Exception):
-    """An error in the arguments of ``python -m imgops``; its text is one line."""
-
-
 def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     """Raise ``error`` with a message in the common grammar."""
     if isinstance(got, tuple):

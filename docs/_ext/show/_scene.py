@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image, ImageDraw
 from torch import Tensor
 from torchvision import tv_tensors
 
 import imgops
 from imgops import transforms
-from imgops._common.check import CommandError
 
 #: The largest height and width of the photograph in a picture.
 HEIGHT, WIDTH = 240, 360
 _COLORS = [(255, 196, 0), (0, 220, 255), (255, 80, 160)]
-
-
-def load(path: str | Path) -> Tensor:
-    """Load a photograph that PIL opens as ``(3, h, w)`` uint8, no larger than a picture."""
-    try:
-        with Image.open(path) as file:
-            picture = ImageOps.exif_transpose(file).convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        must = "show: PHOTO must be a complete image file"
-        raise CommandError(f"{must}, got {str(path)!r} ({reason})") from error
-    return fit_photo(torch.from_numpy(np.array(picture)).permute(2, 0, 1))
 
 
 def fit_photo(photo: Tensor) -> Tensor:

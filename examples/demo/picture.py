@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from imgops.demo import Story
-
 _INK, _QUIET, _ACCENT = "#1d2733", "#6b7785", "#c8553d"
+
+
+@dataclass
+class Story:
+    """The results of the demonstration, for its picture."""
+
+    photo: Tensor
+    crop: Tensor
+    resize: Tensor
+    pad: Tensor
+    paste: Tensor
+    gradient: Tensor
+    target: Tensor
+    before: Tensor
+    after: Tensor
+    patch_before: Tensor
+    patch_after: Tensor
+    losses: list[float] = field(default_factory=list)
 
 
 def draw(story: Story, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
@@ -12,9 +13,9 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import transforms
-from imgops.show import _scene
-from imgops.show._operators import PICTURES
-from imgops.show._transforms import ARGUMENTS
+from show import _scene
+from show._operators import PICTURES
+from show._transforms import ARGUMENTS
 
 Draw = Callable[[dict[str, Any]], Image.Image]
 
@@ -138,7 +139,7 @@ def _all() -> dict[str, Draw]:
     found |= {name: _of_batch(name) for name in ("CutMix", "MixUp")}
     for name in transforms.ADDED:
         cls = getattr(transforms, name)
-        several, draws = hasattr(cls, "_join"), hasattr(cls, "random_parameters")
+        several, draws = hasattr(cls, "_join"), "p" in signature(cls).parameters
         options = {**({"p": 1.0} if draws and not several else {}), **ARGUMENTS.get(name, {})}
         found[name] = _of_samples(name, options) if several else _of_transform(name, options)
     return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))

@@ -7,7 +7,6 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +18,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 import imgops
+from examples.demo.picture import Story, draw
 from imgops._common import torch_private
-from imgops._common.check import CommandError
 
 HEIGHT, WIDTH = 360, 320
-
-
-@dataclass
-class Story:
-    """The results of the demonstration, for its picture."""
-
-    photo: Tensor
-    crop: Tensor
-    resize: Tensor
-    pad: Tensor
-    paste: Tensor
-    gradient: Tensor
-    target: Tensor
-    before: Tensor
-    after: Tensor
-    patch_before: Tensor
-    patch_after: Tensor
-    losses: list[float] = field(default_factory=list)
 
 
 def main(photo: str | None = None, out: str = "demo.png", steps: int = 150) -> Story:
@@ -51,8 +32,6 @@ def main(photo: str | None = None, out: str = "demo.png", steps: int = 150) -> S
     same_pixels(image)
     one_graph(image, backend)
     story = train(image, backend, steps)
-    from imgops.demo.picture import draw  # matplotlib takes a second to import
-
     draw(story, out)
     print(f"\nPicture: {out}")
     return story
@@ -69,7 +48,7 @@ def load(path: str | None) -> Tensor:
             picture = ImageOps.exif_transpose(file).convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise CommandError(f"demo: PHOTO must be a complete image file, got {path!r} ({reason})") from error
+        raise SystemExit(f"demo: PHOTO must be a complete image file, got {path!r} ({reason})") from error
     whole = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
     height, width = whole.shape[-2:]
     scale = min(height / HEIGHT, width / WIDTH)
@@ -81,7 +60,7 @@ def load(path: str | None) -> Tensor:
 def _check_writable(out: str) -> None:
     folder = Path(out).absolute().parent
     if not folder.is_dir() or Path(out).is_dir() or not os.access(folder, os.W_OK):
-        raise CommandError(f"demo: --out must be a file in a folder that can be written, got {out!r}")
+        raise SystemExit(f"demo: --out must be a file in a folder that can be written, got {out!r}")
 
 
 def _has_compiler() -> bool:
