@@ -298,10 +298,6 @@ def recipe(random: Random) -> Made:
         "PixMix": lambda: v2.PixMix(
             _pictures(), k=size, beta=number, severity=number, p=1.0, all_ops=key % 2 == 0
         ),
-        "block_masks": lambda: (
-            lambda _: recipes.block_masks(key % 4, size, probability=share, complete=key % 3 == 0)
-        ),
-        "random_masks": lambda: lambda _: recipes.random_masks(key % 4, size, share),
     }
     name = random.choice(tuple(makes))
 

@@ -60,9 +60,6 @@ CALLS: tuple[Callable[[Random, Tensor], Any], ...] = (
     lambda r, x: v2.seeded(PIXMIX, r.getrandbits(40))(x),
     lambda r, x: _annotated(ELASTIC, r, x),
     lambda r, x: _annotated(FLIP, r, x),
-    lambda r, x: v2.recipes.block_masks(
-        4, (9, 8), generator=torch.Generator().manual_seed(r.getrandbits(40))
-    ),
     lambda r, x: torch.autograd.grad(
         imgops.resize(_real(x), (7, 9)).square().sum(), [_LAST[threading.get_ident()]]
     )[0],

@@ -46,65 +46,6 @@ class Numbers:
         values[:] = [values[i] for i in order]
 
 
-# -- masks -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [(14, 14), (16, 10), (5, 5), (2, 3)])
-def test_block_masks_are_lightlys(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    lightly = pytest.importorskip("lightly.models.utils")
-    for seed in range(30):
-        monkeypatch.setattr(lightly, "random", Numbers(seed))
-        most = max(size[0] * size[1] // 2, 4)
-        wanted = lightly.random_block_mask((7, *size), max_num_masks_per_block=most)
-        found = recipes.block_masks(7, size, most=most, generator=torch.Generator().manual_seed(seed))
-        assert bits_equal(found, wanted), seed
-
-
-def test_block_masks_are_dinov2s(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = pytest.importorskip("dinov2.data")
-    masking = __import__("dinov2.data.masking", fromlist=["x"])
-    collate = __import__("dinov2.data.collate", fromlist=["x"])
-    side, crop = 16, torch.zeros(3, 2, 2)
-    samples = [({"global_crops": [crop, crop], "local_crops": [crop]}, None) for _ in range(5)]
-    for seed in range(30):
-        numbers = Numbers(seed)
-        monkeypatch.setattr(masking, "random", numbers)
-        monkeypatch.setattr(collate, "random", numbers)
-        generator = data.MaskingGenerator(input_size=(side, side), max_num_patches=side * side // 2)
-        how = {"n_tokens": side * side, "mask_generator": generator, "dtype": torch.float32}
-        wanted = data.collate_data_and_cast(samples, (0.1, 0.5), 0.5, **how)["collated_masks"]
-        found = recipes.block_masks(10, side, generator=torch.Generator().manual_seed(seed))
-        assert bits_equal(found.flatten(1), wanted), seed
-
-
-def test_complete_masks_have_the_wanted_number() -> None:
-    for seed in range(20):
-        generator = torch.Generator().manual_seed(seed)
-        masks = recipes.block_masks(8, 14, ratio=(0.3, 0.3), complete=True, generator=generator)
-        assert Counter(masks.sum((1, 2)).tolist()) == {0: 4, int(196 * 0.3): 4}
-    assert recipes.block_masks(0, 4).shape == (0, 4, 4)
-    assert not recipes.block_masks(3, 4, probability=0.0).any()
-    assert recipes.block_masks(2, (1, 1), probability=1.0, complete=True).shape == (2, 1, 1)
-
-
-def test_random_masks_are_lightlys_and_maes() -> None:
-    lightly = pytest.importorskip("lightly.models.utils")
-    for tokens, ratio in ((196, 0.75), (50, 0.6), (7, 0.0), (7, 1.0), (1, 0.5)):
-        torch.manual_seed(3)
-        keep, removed = lightly.random_token_mask((4, tokens), ratio, mask_class_token=True)
-        torch.manual_seed(3)
-        found = recipes.random_masks(4, tokens, ratio)
-        assert bits_equal(found.keep, keep)
-        assert bits_equal(found.mask.bool(), torch.zeros(4, tokens).scatter(1, removed, 1).bool())
-        both = torch.cat([keep, removed], 1)
-        assert bits_equal(both.gather(1, found.restore), torch.arange(tokens).expand(4, -1).contiguous())
-    compiled = torch.compile(recipes.random_masks, fullgraph=True, backend="aot_eager")
-    for a, b in zip(seeded(1, compiled, 3, 20), seeded(1, recipes.random_masks, 3, 20), strict=True):
-        assert bits_equal(a, b)
-    with pytest.raises(ValueError, match=r"^random_masks: ratio must be a number from 0 to 1, got 2"):
-        recipes.random_masks(1, 4, 2)
-
-
 # -- DINO --------------------------------------------------------------------------------------------------
 
 
@@ -249,31 +190,6 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         "three_augment: image must have the shape",
     ),
     (
-        lambda: recipes.block_masks(1, 4, generator=3),
-        TypeError,
-        "block_masks: generator must be a torch.Generator",
-    ),  # type: ignore[arg-type]
-    (
-        lambda: recipes.block_masks(1, 4, complete="a"),
-        TypeError,
-        "block_masks: complete must be a bool, got 'a'",
-    ),  # type: ignore[arg-type]
-    (
-        lambda: recipes.block_masks(1, 9, least=8, most=4),
-        ValueError,
-        "block_masks: most must be an integer from 8 on, got 4",
-    ),
-    (
-        lambda: recipes.random_masks(1, 4, device="moon"),
-        ValueError,
-        "random_masks: device must be a device of PyTorch, got 'moon'",
-    ),
-    (
-        lambda: recipes.random_masks(1, 4, generator=3),
-        TypeError,
-        "random_masks: generator must be a torch.Generator",
-    ),  # type: ignore[arg-type]
-    (
         lambda: recipes.yolo_letterbox(stride=0),
         ValueError,
         "yolo_letterbox: stride must be an integer from 1",
@@ -310,13 +226,6 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 def test_errors_name_the_argument(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=f"^{re.escape(text)}"):
         call()
-
-
-def test_masks_of_patches_are_drawn_on_the_host() -> None:
-    wanted = recipes.block_masks(4, 6, complete=True, generator=torch.Generator().manual_seed(1))
-    with torch.device("meta"):
-        found = recipes.block_masks(4, 6, complete=True, generator=torch.Generator("cpu").manual_seed(1))
-    assert torch.equal(found, wanted)
 
 
 def test_the_gray_of_yolo_suits_the_dtype() -> None:

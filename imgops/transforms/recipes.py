@@ -3,8 +3,6 @@
 ===========================  =========================================================================
 :func:`three_augment`        DeiT III's 3-Augment
 :class:`DINOCrops`           the multi-crop of DINOv2 and DINOv3
-:func:`block_masks`          the masks of DINOv2's, DINOv3's and BEiT's patches
-:func:`random_masks`         MAE's random masking
 :func:`yolo_letterbox`       the images of the YOLO family
 :func:`yolo_mosaic`          and their mosaic
 :func:`pixmix_cifar`,        PixMix with the numbers of its paper
@@ -14,11 +12,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import PIL.Image
 import PIL.ImageFilter
@@ -62,11 +59,8 @@ from imgops.transforms.mixing import Mosaic, PixMix
 
 __all__ = [
     "DINOCrops",
-    "RandomMasks",
-    "block_masks",
     "pixmix_cifar",
     "pixmix_imagenet",
-    "random_masks",
     "three_augment",
     "yolo_letterbox",
     "yolo_mosaic",
@@ -421,188 +415,6 @@ class _CropAtPatches(RandomCrop):
         """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` for samples with their own."""
         params: Any = self._sample_params([image], sampler)
         return self._change(image, params, sampler), params.tensor().long()
-
-
-class RandomMasks(NamedTuple):
-    """Hold the result of :func:`random_masks`.
-
-    ``keep`` ``(N, K)`` are the indices of the tokens that stay, ``mask`` ``(N, L)`` is 1 where a token is
-    removed, and ``restore`` ``(N, L)`` the indices that bring back the order of kept and removed tokens.
-    """
-
-    keep: Tensor
-    mask: Tensor
-    restore: Tensor
-
-
-def random_masks(
-    samples: int,
-    tokens: int,
-    ratio: float = 0.75,
-    *,
-    generator: torch.Generator | None = None,
-    device: torch.device | str | None = None,
-) -> RandomMasks:
-    """Draw which tokens of each sample are removed, as masked autoencoders (MAE) do.
-
-    Parameters
-    ----------
-    samples, tokens : int
-        The numbers of samples and of tokens of each.
-    ratio : float
-        The share of the tokens that are removed, in [0, 1].
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
-    device : torch.device or str, optional
-        The device of the result and of the draws.
-
-    Returns
-    -------
-    RandomMasks
-        ``keep``, ``mask`` and ``restore``: ``tokens.gather(1, keep[..., None].expand(-1, -1, D))`` are the
-        tokens that stay.
-
-    Notes
-    -----
-    Reference: ``random_masking`` of He et al., "Masked Autoencoders Are Scalable Vision Learners", with its
-    draws. It compiles.
-    """
-    owner = "random_masks"
-    samples = one_number(owner, "samples", samples, 0, whole=True)
-    tokens = one_number(owner, "tokens", tokens, 0, whole=True)
-    ratio = one_number(owner, "ratio", ratio, 0.0, 1.0)
-    _check_generator(owner, generator)
-    try:
-        device = None if device is None else torch.device(device)
-    except (RuntimeError, TypeError):
-        must = f"{owner}: device must be a device of PyTorch, got {check.shown(device)}"
-        raise_error(ValueError, must)
-    noise = torch.rand(samples, tokens, generator=generator, device=device, dtype=torch.float32)
-    order = noise.argsort(1)
-    restore = order.argsort(1)
-    count = int(tokens * (1 - ratio))
-    mask = torch.ones(samples, tokens, device=noise.device, dtype=torch.float32)
-    mask[:, :count] = 0
-    return RandomMasks(order[:, :count], mask.gather(1, restore), restore)
-
-
-def block_masks(
-    samples: int,
-    size: int | Sequence[int],
-    *,
-    probability: float = 0.5,
-    ratio: Sequence[float] = (0.1, 0.5),
-    least: int = 4,
-    most: int | None = None,
-    aspect: Sequence[float] = (0.3, 1 / 0.3),
-    complete: bool = False,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """Draw masks of patches that consist of blocks, as DINOv2, DINOv3, iBOT and BEiT do.
-
-    Parameters
-    ----------
-    samples : int
-        The number of samples.
-    size : int or (int, int)
-        The height and width of the image in patches.
-    probability : float
-        The share of the samples that have a mask; the others have an empty one.
-    ratio : (float, float)
-        The range of the share of the patches that are masked, which the masked samples divide evenly.
-    least : int
-        The least area of a block in patches.
-    most : int, optional
-        The largest area of a block, at least ``least``; by default half of the patches.
-    aspect : (float, float)
-        The range of a block's height over its width.
-    complete : bool
-        Whether single patches complete the wanted number, as in DINOv3. Otherwise a mask may have fewer.
-    generator : torch.Generator, optional
-        Draw from this generator instead of PyTorch's global one.
-
-    Returns
-    -------
-    Tensor
-        ``(samples, height, width)``, bool, on the CPU: True where a patch is masked. The samples with a mask
-        are in a random order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is not a number of its range.
-
-    Notes
-    -----
-    Reference: ``MaskingGenerator`` and ``collate_data_and_cast`` of DINOv2, equal to the bit for the same
-    random numbers. Blocks are drawn one after the other, so that this belongs into the collate function, not
-    into a graph.
-    """
-    owner = "block_masks"
-    samples = one_number(owner, "samples", samples, 0, whole=True)
-    height, width = size_of(owner, "size", size)
-    patches = height * width
-    masked = int(samples * one_number(owner, "probability", probability, 0.0, 1.0))
-    least_share, most_share = in_range(owner, "ratio", ratio, 0.0, 1.0)
-    least = one_number(owner, "least", least, 1, whole=True)
-    most = patches // 2 if most is None else one_number(owner, "most", most, least, whole=True)
-    complete = switch(owner, "complete", complete)
-    _check_generator(owner, generator)
-    aspect = in_range(owner, "aspect", aspect, 1e-6, 1e6)
-    shares = torch.linspace(least_share, most_share, masked + 1, device="cpu", dtype=torch.float32).tolist()
-    masks = torch.zeros(samples, height, width, dtype=torch.bool, device="cpu")
-    for mask, (low, high) in zip(masks, itertools.pairwise(shares), strict=False):  # the others stay empty
-        count = int(patches * _uniform(low, high, generator))
-        _mask_blocks(mask, count, least, most, aspect, generator)
-        if complete:
-            free = (~mask).flatten().nonzero()[:, 0]
-            chosen = torch.randperm(len(free), generator=generator, device="cpu")[: count - int(mask.sum())]
-            mask.view(-1)[free[chosen]] = True
-    return masks[torch.randperm(samples, generator=generator, device="cpu")]
-
-
-def _check_generator(owner: str, generator: Any) -> None:
-    if generator is not None and not isinstance(generator, torch.Generator):
-        must = f"{owner}: generator must be a torch.Generator or None"
-        raise_error(TypeError, f"{must}, got {check.shown(generator)}")
-
-
-def _uniform(low: float, high: float, generator: torch.Generator | None) -> float:
-    return low + (high - low) * float(torch.rand((), dtype=torch.float64, generator=generator, device="cpu"))
-
-
-def _mask_blocks(
-    mask: Tensor,
-    count: int,
-    least: int,
-    most: int,
-    aspect: Sequence[float],
-    generator: torch.Generator | None,
-) -> None:
-    """Mask blocks until ``count`` patches are masked, or until ten blocks in a row do not fit."""
-    height, width = mask.shape
-    done, misses = 0, 0
-    flattest, tallest = (math.log(a) for a in aspect)
-    while done < count and misses < 10:
-        room = min(count - done, most)
-        area = _uniform(least, room, generator)
-        shape = math.exp(_uniform(flattest, tallest, generator))
-        high, wide = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
-        misses += 1
-        if not (wide < width and high < height):
-            continue
-        top, left = (
-            int(torch.randint(n + 1, (), generator=generator, device="cpu"))
-            for n in (height - high, width - wide)
-        )
-        block = mask[top : top + high, left : left + wide]
-        added = high * wide - int(block.sum())
-        if 0 < added <= room:
-            block.fill_(True)
-            done, misses = done + added, 0
-
-
-# -- detection ---------------------------------------------------------------------------------------
 
 
 def _gray(fill: Any, image: Any) -> Any:

@@ -45,7 +45,7 @@ def description_of(transform: Any) -> str:
     source = getattr(transform, "_source", None)
     found = [] if source is None else [source.handle]
     described = type(transform)._described
-    return json.dumps([described.__module__, described.__name__, config, *found])
+    return json.dumps([described.__module__, described.__qualname__, config, *found])
 
 
 def _plain(value: Any) -> Any:
