@@ -456,22 +456,6 @@ def padding_mode(name: str) -> str:
     return _PADDING_MODES.get(name, name) if isinstance(name, str) else name
 
 
-def region(op: str, box: Sequence[float], height: int, width: int) -> None:
-    """Check a box of real numbers by PIL's rules; a box with a NaN breaks them."""
-    left, top, right, bottom = box
-    if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
-        must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
-        fail(ValueError, op, must, tuple(float(v) for v in box))
-
-
-def boxes(op: str, boxes: Sequence[Sequence[int]], height: int, width: int) -> None:
-    """Check that each box has at least one pixel and lies inside the image."""
-    for left, top, right, bottom in boxes:
-        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
-            must = f"box must satisfy 0 <= left < right <= {width} and 0 <= top < bottom <= {height}"
-            fail(ValueError, op, must, (left, top, right, bottom))
-
-
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
     """Convert a sequence or an integer tensor to as many ints as ``names`` has."""
     if type(value) is tuple and len(value) == len(names) and all_int(value):

@@ -70,11 +70,14 @@ def remap_adjoint_backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor | None, 
     return back, slope, None, None, None, None
 
 
-def warp_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def warp_affine_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     image, matrix, fill, height, width, interpolation, padding_mode = inputs
     ctx.size = height, width
     ctx.how = interpolation, padding_mode
     _save(ctx, image, matrix, fill)
+
+
+warp_perspective_setup_context = warp_affine_setup_context
 
 
 def _map(ctx: Any, map_of: Any, image: Tensor, matrix: Tensor) -> Tensor:

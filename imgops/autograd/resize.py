@@ -10,7 +10,7 @@ from torch import Tensor
 ops = torch.ops.imgops
 
 
-def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def resize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Save what the backwards of resize and of its adjoint need; both have the same arguments."""
     image, box, _, _, ctx.interpolation, ctx.antialias = inputs
     if box is not None and box.requires_grad:
@@ -23,6 +23,9 @@ def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     if ctx.has_box:
         ctx.save_for_backward(box)
         ctx.save_for_forward(box)
+
+
+resize_adjoint_setup_context = resize_setup_context
 
 
 def _box(ctx: Any) -> Tensor | None:
@@ -47,12 +50,15 @@ def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
     return ops.resize_adjoint(grad, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)
 
 
-def crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def resized_crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Save what the backwards of resized_crop and of its adjoint need."""
     image, boxes, _, _, ctx.interpolation, ctx.antialias = inputs
     ctx.source, ctx.size = image.shape[-2:], output.shape[-2:]
     ctx.save_for_backward(boxes)
     ctx.save_for_forward(boxes)
+
+
+resized_crop_adjoint_setup_context = resized_crop_setup_context
 
 
 def resized_crop_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops._common import check
-from imgops._operator.declare import operator
+from imgops._common import check, values
+from imgops._operator.family import Family
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
 from imgops.fake.movement import check_mask
-from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blending as cpu
 from imgops.ops.movement import broadcast, paste
-from imgops.rules import autocast, sharding, vmap
+from imgops.rules import autocast
 
 __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
 
+operator = Family(cpu, fake, decomposition).operator
 
-@operator(
-    "imgops::alpha_composite",
-    kernel=cpu.alpha_composite,
-    cuda=cuda.Kernel("blending.alpha_composite"),
-    fake=fake.alpha_composite,
-    vmap=vmap.leading(3, 3),
-    sharding=sharding.leading(3, 3),
-    decomposition=decomposition.alpha_composite,
-)
+
+@operator(3, 3, cuda=True)
 def _alpha_composite(image: Tensor, other: Tensor) -> Tensor: ...
 
 
 @operator(
-    "imgops::add_weighted",
-    kernel=cpu.add_weighted,
-    cuda=cuda.Kernel("blending.add_weighted"),
-    fake=fake.add_weighted,
-    vmap=vmap.leading(3, 3, 0, 0, 0),
-    sharding=sharding.leading(3, 3, 0, 0, 0),
-    decomposition=decomposition.add_weighted,
-    values=value_checks.numbers(
-        "add_weighted", 2, alpha=value_checks.no_nan, beta=value_checks.no_nan, gamma=value_checks.no_nan
-    ),
+    3, 3, 0, 0, 0, cuda=True, values={"alpha": values.no_nan, "beta": values.no_nan, "gamma": values.no_nan}
 )
 def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
 
@@ -193,15 +177,7 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     return paste(under, over, (0, 0), weights)
 
 
-@operator(
-    "imgops::blend",
-    kernel=cpu.blend,
-    cuda=cuda.Kernel("blending.blend"),
-    fake=fake.blend,
-    vmap=vmap.leading(3, 3, 0),
-    sharding=sharding.leading(3, 3, 0),
-    decomposition=decomposition.blend,
-)
+@operator(3, 3, 0, cuda=True)
 def _blend(image: Tensor, other: Tensor, alpha: Tensor) -> Tensor: ...
 
 

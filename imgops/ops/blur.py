@@ -8,44 +8,27 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops._common import check
-from imgops._operator.declare import operator
+from imgops._common import check, values
+from imgops._operator.family import Family
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.fake._images import BORDERS, check_image
-from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
-from imgops.rules import packed, sharding, vmap
+from imgops.rules import packed
 
 __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "motion_blur"]
 
+operator = Family(cpu, fake, decomposition).operator
 
-@operator(
-    "imgops::box_blur",
-    kernel=cpu.box_blur,
-    cuda=cuda.Kernel("blur.box_blur", takes_packed=True),
-    fake=fake.box_blur,
-    vmap=vmap.leading(3),
-    sharding=sharding.leading(3),
-    decomposition=decomposition.box_blur,
-    packed=packed.keeps_size,
-)
+
+@operator(3, cuda="packed", packed=packed.keeps_size)
 def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
-    "imgops::bilateral_filter",
-    kernel=cpu.bilateral_filter,
-    fake=fake.bilateral_filter,
-    vmap=vmap.leading(3, 0, 0),
-    sharding=sharding.leading(3, 0, 0),
-    decomposition=decomposition.bilateral_filter,
-    values=value_checks.numbers(
-        "bilateral_filter", sigma_color=value_checks.positive, sigma_space=value_checks.positive
-    ),
-    packed=packed.keeps_size,
+    3, 0, 0, values={"sigma_color": values.positive, "sigma_space": values.positive}, packed=packed.keeps_size
 )
 def _bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
@@ -217,8 +200,8 @@ def motion_blur(
     check_image("motion_blur", image)
     padding_mode = check.padding_mode(padding_mode)
     check.choice("motion_blur", "padding_mode", padding_mode, BORDERS)
-    turn = value_checks.parameter("motion_blur", "angle", angle)
-    lean = value_checks.parameter("motion_blur", "balance", balance, value_checks.no_nan)
+    turn = values.parameter("motion_blur", "angle", angle)
+    lean = values.parameter("motion_blur", "balance", balance, values.no_nan)
     for name, value in (("angle", turn), ("balance", lean)):
         check.per_sample_parameter("motion_blur", name, value, image)
     return filter2d(image, _line(size, turn.double(), lean.double()), padding_mode)
@@ -239,29 +222,11 @@ def _line(size: int, angle: Tensor, balance: Tensor) -> Tensor:
     return turned / turned.sum((-2, -1), keepdim=True)
 
 
-@operator(
-    "imgops::gaussian_blur",
-    kernel=cpu.gaussian_blur,
-    cuda=cuda.Kernel("blur.gaussian_blur", takes_packed=True),
-    fake=fake.gaussian_blur,
-    vmap=vmap.leading(3, 1),
-    sharding=sharding.leading(3, 1),
-    decomposition=decomposition.gaussian_blur,
-    values=value_checks.sigma,
-    packed=packed.keeps_size,
-)
+@operator(3, 1, cuda="packed", values={"sigma": values.sigmas}, packed=packed.keeps_size)
 def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
 
 
-@operator(
-    "imgops::median_blur",
-    kernel=cpu.median_blur,
-    fake=fake.median_blur,
-    vmap=vmap.leading(3),
-    sharding=sharding.leading(3),
-    decomposition=decomposition.median_blur,
-    packed=packed.keeps_size,
-)
+@operator(3, packed=packed.keeps_size)
 def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...
 
 

@@ -9,32 +9,24 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from imgops._common import check
+from imgops._common import check, values
 from imgops._common.torch_private import raise_error
-from imgops._operator.declare import operator
+from imgops._operator.family import Family
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
 from imgops.fake.resize import check_resize
-from imgops.kernels import value_checks
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
-from imgops.rules import packed, sharding, vmap
+from imgops.rules import packed
 
 __all__ = ["contain", "cover", "downscale", "fit"]
+
+operator = Family(cpu, fake, decomposition).operator
 
 _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
 
 
-@operator(
-    "imgops::downscale",
-    kernel=cpu.downscale,
-    fake=fake.downscale,
-    vmap=vmap.leading(3, 0),
-    sharding=sharding.leading(3, 0),
-    decomposition=decomposition.downscale,
-    values=value_checks.numbers("downscale", factor=value_checks.share),
-    packed=packed.keeps_size,
-)
+@operator(3, 0, values={"factor": values.share}, packed=packed.keeps_size)
 def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
 
 

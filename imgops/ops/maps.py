@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from imgops._common import check, torch_private
+from imgops._common import check, torch_private, values
 from imgops.decomposition.blur import NO_BLUR
-from imgops.kernels import value_checks
 from imgops.kernels.cpu import _splines
 from imgops.ops.blur import gaussian_blur
 
@@ -129,8 +128,8 @@ def elastic_map(
     tensor([[0., 1., 2.]])
     """
     _check_displacement("elastic_map", "noise", noise)
-    strength = value_checks.parameter("elastic_map", "alpha", alpha)
-    deviation = value_checks.parameter("elastic_map", "sigma", sigma, value_checks.finite_not_negative)
+    strength = values.parameter("elastic_map", "alpha", alpha)
+    deviation = values.parameter("elastic_map", "sigma", sigma, values.finite_not_negative)
     for name, value in (("alpha", strength), ("sigma", deviation)):
         check.per_sample_parameter("elastic_map", name, value, noise)
     if kernel_size is not None:
@@ -223,13 +222,11 @@ def polar_map(
     height, width = _map_size(op, size)
     log, inverse = check.switch(op, "log", log), check.switch(op, "inverse", inverse)
     _check_map_dtype(op, dtype)
-    middle = value_checks.parameter(op, "center", center).to(device).double()
+    middle = values.parameter(op, "center", center).to(device).double()
     if middle.ndim < 1 or check.violates(middle.shape[-1] == 2):
         got = f"shape {check.written(check.shape(middle))}"
         check.fail(ValueError, op, "center must have 2 values (x, y)", got)
-    radii = value_checks.parameter(
-        op, "max_radius", max_radius, _above_1 if log else value_checks.finite_positive
-    )
+    radii = values.parameter(op, "max_radius", max_radius, values.above_1 if log else values.finite_positive)
     check.parameter(op, "max_radius", radii, middle)
     _check_leading(op, "max_radius", radii.shape, "center", middle.shape[:-1])
     most = radii.to(middle.device).double()[..., None, None]
@@ -249,15 +246,6 @@ def polar_map(
     angle = torch.atan2(torch.where(there, y, 0), torch.where(there, x, 1))
     angle = torch.where(angle < 0, angle + turn, angle)
     return _mesh(across, angle * (rows / turn), height, width, dtype)
-
-
-def _above_1(op: str, name: str, value: Tensor | float) -> None:
-    """Check that a largest radius is finite and more than 1, so that its logarithm is positive."""
-    value_checks.finite(op, name, value)
-    if isinstance(value, Tensor):
-        value = value.detach().min().item() if value.numel() else 2
-    if not value > 1:
-        check.fail(ValueError, op, f"{name} must be more than 1 with log=True", value)
 
 
 def grid_distortion_map(
@@ -314,19 +302,19 @@ def grid_distortion_map(
     height, width = _map_size(op, size)
     normalize = check.switch(op, "normalize", normalize)
     _check_map_dtype(op, dtype)
-    across = value_checks.parameter(op, "steps_x", steps_x)
-    down = value_checks.parameter(op, "steps_y", steps_y)
+    across = values.parameter(op, "steps_x", steps_x)
+    down = values.parameter(op, "steps_y", steps_y)
     if device is None:
         check.same_device(op, "steps_y", down, "steps_x", across)
     axes = []
-    for name, values, extent in (("steps_x", across, width), ("steps_y", down, height)):
-        count = values.shape[-1] - 1 if values.ndim else 0
+    for name, steps, extent in (("steps_x", across, width), ("steps_y", down, height)):
+        count = steps.shape[-1] - 1 if steps.ndim else 0
         if check.violates(count >= 1) or check.violates(count <= extent):
             must = f"{name} must have from 2 to {check.number(extent) + 1} values"
             check.fail(ValueError, op, must, check.number(count + 1))
-        axes.append(_stretch_axis(values.to(device).double(), extent, count, normalize))
+        axes.append(_stretch_axis(steps.to(device).double(), extent, count, normalize))
         if normalize and torch_private.is_readable(axes[-1]) and not axes[-1].isfinite().all():
-            check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", values.tolist())
+            check.fail(ValueError, op, f"{name} must not add up to 0 with normalize=True", steps.tolist())
     _check_leading(op, "steps_y", down.shape[:-1], "steps_x", across.shape[:-1])
     return _mesh(axes[0][..., None, :], axes[1][..., :, None], height, width, dtype)
 
@@ -419,23 +407,23 @@ def optical_distortion_map(
     height, width = _map_size(op, size)
     check.choice(op, "method", method, ("camera", "fisheye"))
     _check_map_dtype(op, dtype)
-    values = value_checks.parameter(op, "coefficients", coefficients).to(device).double()
-    values = values[..., None] if values.ndim == 0 else values
-    count = values.shape[-1]
+    bends = values.parameter(op, "coefficients", coefficients).to(device).double()
+    bends = bends[..., None] if bends.ndim == 0 else bends
+    count = bends.shape[-1]
     if method == "fisheye":
         if check.violates(count == 1):
             check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", check.number(count))
-        x, y = _pixel_grid(height, width, values).unbind(-3)
+        x, y = _pixel_grid(height, width, bends).unbind(-3)
         x, y = x - width / 2, y - height / 2
         square = (x * x + y * y) / (width * width / 4 + height * height / 4)
-        factor = 1 + values[..., None] * square
+        factor = 1 + bends[..., None] * square
         return _mesh(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
     if check.violates(count == 1) and check.violates(count == 5):
         check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", check.number(count))
-    k1, k2, p1, p2, k3 = (v[..., None, None] for v in values.expand(*values.shape[:-1], 5).unbind(-1))
+    k1, k2, p1, p2, k3 = (v[..., None, None] for v in bends.expand(*bends.shape[:-1], 5).unbind(-1))
     # Keep rows and columns separate for as long as possible, because a map has many pixels.
-    x = (torch.arange(width, dtype=torch.float64, device=values.device) - (width - 1) / 2) / width
-    y = (torch.arange(height, dtype=torch.float64, device=values.device)[:, None] - (height - 1) / 2) / height
+    x = (torch.arange(width, dtype=torch.float64, device=bends.device) - (width - 1) / 2) / width
+    y = (torch.arange(height, dtype=torch.float64, device=bends.device)[:, None] - (height - 1) / 2) / height
     r = x * x + y * y
     if count == 1:
         radial = (k1 * r + k1) * r + 1
@@ -504,7 +492,7 @@ def thin_plate_spline_map(
         if value.ndim < 2 or check.violates(value.shape[-1] == 2) or check.violates(value.shape[-2] >= 3):
             must = f"{name} must be (..., n, 2) with n of at least 3"
             check.fail(ValueError, op, must, f"shape {check.written(check.shape(value))}")
-        value_checks.parameter(op, name, value)
+        values.parameter(op, name, value)
     check.same_device(op, "targets", targets, "points", points)
     if check.violates(targets.shape[-2] == points.shape[-2]):
         must = f"targets must be as many as points ({check.number(points.shape[-2])})"

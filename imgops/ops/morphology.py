@@ -7,56 +7,33 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from imgops._common import check, torch_private
-from imgops._operator.declare import operator
+from imgops._common import check, torch_private, values
+from imgops._operator.family import Family
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
 from imgops.fake._images import BORDERS, check_image, check_window
-from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import morphology as cpu
-from imgops.rules import packed, sharding, vmap
+from imgops.rules import packed
 
 __all__ = ["dilate", "erode", "morphology"]
 
+operator = Family(cpu, fake, decomposition).operator
 
-@operator(
-    "imgops::erode",
-    kernel=cpu.erode,
-    cuda=cuda.Kernel("morphology.erode", takes_packed=True),
-    fake=fake.erode,
-    vmap=vmap.leading(3, 2),
-    sharding=sharding.leading(3, 2),
-    decomposition=decomposition.erode,
-    values=value_checks.element("erode"),
-    packed=packed.keeps_size,
-)
+
+@operator(3, 2, cuda="packed", values={"kernel": values.element}, packed=packed.keeps_size)
 def _erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
-@operator(
-    "imgops::dilate",
-    kernel=cpu.dilate,
-    cuda=cuda.Kernel("morphology.dilate", takes_packed=True),
-    fake=fake.dilate,
-    vmap=vmap.leading(3, 2),
-    sharding=sharding.leading(3, 2),
-    decomposition=decomposition.dilate,
-    values=value_checks.element("dilate"),
-    packed=packed.keeps_size,
-)
+@operator(3, 2, cuda="packed", values={"kernel": values.element}, packed=packed.keeps_size)
 def _dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
 @operator(
-    "imgops::hit_or_miss",
-    kernel=cpu.hit_or_miss,
-    cuda=cuda.Kernel("morphology.hit_or_miss", takes_packed=True),
-    fake=fake.hit_or_miss,
-    vmap=vmap.leading(3, 2),
-    sharding=sharding.leading(3, 2),
-    decomposition=decomposition.hit_or_miss,
+    3,
+    2,
+    cuda="packed",
+    values=values.by_name("morphology", ("image", "kernel"), {"kernel": values.element}),
     no_gradient="a pixel is 255 where the pattern fits, else 0",
-    values=value_checks.element("morphology"),
     packed=packed.keeps_size,
 )
 def _hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
@@ -210,7 +187,7 @@ def morphology(
     if isinstance(kernel, Tensor):
         check_window("morphology", element, image)
         if torch_private.is_readable(element):
-            value_checks.element("morphology")(image, element, padding_mode)
+            values.element("morphology", "kernel", element)
     if operation == "hitmiss":
         return _hit_or_miss(image, element, padding_mode)
     if operation in ("open", "tophat"):

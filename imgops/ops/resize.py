@@ -9,32 +9,27 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from imgops._common import check
+from imgops._common import check, values
 from imgops._common.config import Resize
-from imgops._operator.declare import operator
-from imgops._operator.record import Gradient
+from imgops._operator.family import Family
 from imgops.autograd import resize as autograd
 from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
-from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import resize as cpu
-from imgops.rules import autocast, packed, sharding, vmap
+from imgops.rules import autocast, packed
 
 __all__ = ["resize", "resize_out", "resized_crop"]
 
+operator = Family(cpu, fake, decomposition, autograd).operator
+
 
 @operator(
-    "imgops::resize",
-    kernel=cpu.resize,
-    cuda=cuda.Kernel("resize.resize", takes_packed=True),
-    fake=fake.resize,
-    autograd=Gradient(autograd.setup_context, autograd.resize_backward, autograd.resize_jvp),
-    vmap=vmap.leading(3, 1),
-    sharding=sharding.leading(3, 1),
+    3,
+    1,
+    cuda="packed",
+    values=values.regions("resize", values.region),
     autocast=autocast.float32,
-    decomposition=decomposition.resize,
     adjoint="resize_adjoint",
-    values=value_checks.region("resize"),
     packed=packed.Packed(keeps_size=False, has_box=True),
 )
 def _resize(
@@ -43,17 +38,12 @@ def _resize(
 
 
 @operator(
-    "imgops::resize_adjoint",
-    kernel=cpu.resize_adjoint,
-    cuda=cuda.Kernel("resize.resize_adjoint"),
-    fake=fake.resize_adjoint,
-    autograd=Gradient(autograd.setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp),
-    vmap=vmap.leading(3, 1),
-    sharding=sharding.leading(3, 1),
+    3,
+    1,
+    cuda=True,
+    values=values.regions("resize_adjoint", values.region),
     autocast=autocast.float32,
-    decomposition=decomposition.resize_adjoint,
     adjoint="resize",
-    values=value_checks.region("resize_adjoint"),
 )
 def _resize_adjoint(
     grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
@@ -61,17 +51,12 @@ def _resize_adjoint(
 
 
 @operator(
-    "imgops::resized_crop",
-    kernel=cpu.resized_crop,
-    cuda=cuda.Kernel("resize.resized_crop", takes_packed=True),
-    fake=fake.resized_crop,
-    autograd=Gradient(autograd.crop_setup_context, autograd.resized_crop_backward, autograd.resized_crop_jvp),
-    vmap=vmap.leading(3, 1),
-    sharding=sharding.leading(3, 1),
+    3,
+    1,
+    cuda="packed",
+    values=values.regions("resized_crop", values.pixel_box),
     autocast=autocast.float32,
-    decomposition=decomposition.resized_crop,
     adjoint="resized_crop_adjoint",
-    values=value_checks.boxes("resized_crop"),
     packed=packed.Packed(keeps_size=False, has_box=True),
 )
 def _resized_crop(
@@ -80,34 +65,19 @@ def _resized_crop(
 
 
 @operator(
-    "imgops::resized_crop_adjoint",
-    kernel=cpu.resized_crop_adjoint,
-    cuda=cuda.Kernel("resize.resized_crop_adjoint"),
-    fake=fake.resized_crop_adjoint,
-    autograd=Gradient(
-        autograd.crop_setup_context, autograd.resized_crop_adjoint_backward, autograd.resized_crop_adjoint_jvp
-    ),
-    vmap=vmap.leading(3, 1),
-    sharding=sharding.leading(3, 1),
+    3,
+    1,
+    cuda=True,
+    values=values.regions("resized_crop_adjoint", values.pixel_box),
     autocast=autocast.float32,
-    decomposition=decomposition.resized_crop_adjoint,
     adjoint="resized_crop",
-    values=value_checks.boxes("resized_crop_adjoint"),
 )
 def _resized_crop_adjoint(
     grad: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor: ...
 
 
-@operator(
-    "imgops::resize_out",
-    kernel=cpu.resize_out,
-    cuda=cuda.Kernel("resize.resize_out"),
-    fake=fake.resize_out,
-    mutates=["out"],
-    autograd=autograd.resize_out,
-    values=value_checks.region("resize_out"),
-)
+@operator(cuda=True, values=values.regions("resize_out", values.region), mutates=["out"])
 def _resize_out(
     image: Tensor,
     box: Tensor | None,
@@ -256,7 +226,7 @@ def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
     region = _box_tensor("resized_crop", image, box)
     whole = all(isinstance(check.plain(v), (int, torch.SymInt)) for v in box)
     if whole and isinstance(image, Tensor):
-        check.boxes("resized_crop", [box], *image.shape[-2:])  # type: ignore[list-item]
+        values.pixel_box("resized_crop", box, *image.shape[-2:])  # type: ignore[arg-type]
     return region.long() if whole else region
 
 
@@ -342,5 +312,5 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
     if isinstance(image, Tensor):  # for them, too, the kernel checks
         check.image(op, "image", image)
-        check.region(op, box, *image.shape[-2:])
+        values.region(op, box, *image.shape[-2:])
     return torch.tensor(box, dtype=torch.float64, device="cpu")

@@ -4,40 +4,35 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from imgops._common import check
-from imgops._operator.declare import operator
+from imgops._common import check, values
+from imgops._operator.family import Family
 from imgops.decomposition import thresholds as decomposition
 from imgops.fake import thresholds as fake
-from imgops.kernels import cuda, value_checks
 from imgops.kernels.cpu import thresholds as cpu
-from imgops.rules import packed, sharding, vmap
+from imgops.rules import packed
 
 __all__ = ["adaptive_threshold", "threshold"]
 
+operator = Family(cpu, fake, decomposition).operator
+
 
 @operator(
-    "imgops::threshold",
-    kernel=cpu.threshold,
-    fake=fake.threshold,
-    vmap=vmap.leading(3, 0, 0),
-    sharding=sharding.leading(3, 0, 0),
-    decomposition=decomposition.threshold,
-    cuda=cuda.Kernel("thresholds.threshold"),
-    values=value_checks.numbers("threshold", threshold=value_checks.no_nan, max_value=value_checks.no_nan),
+    3,
+    0,
+    0,
+    cuda=True,
+    values={"threshold": values.no_nan, "max_value": values.no_nan},
     packed=packed.keeps_size,
 )
 def _threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor: ...
 
 
 @operator(
-    "imgops::adaptive_threshold",
-    kernel=cpu.adaptive_threshold,
-    fake=fake.adaptive_threshold,
-    vmap=vmap.leading(3, 0, 0),
-    sharding=sharding.leading(3, 0, 0),
-    decomposition=decomposition.adaptive_threshold,
+    3,
+    0,
+    0,
+    values={"max_value": values.no_nan, "c": values.no_nan},
     no_gradient="a pixel is the maximum or 0",
-    values=value_checks.numbers("adaptive_threshold", max_value=value_checks.no_nan, c=value_checks.no_nan),
     packed=packed.keeps_size,
 )
 def _adaptive_threshold(

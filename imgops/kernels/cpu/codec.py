@@ -22,7 +22,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
-from imgops._common import check, compare, layout
+from imgops._common import check, compare, layout, values
 from imgops.fake import codec as fake
 from imgops.kernels.cpu import _jpeg, _libjpeg, _png, _threads
 from imgops.kernels.cpu._arguments import number_per_image
@@ -400,19 +400,11 @@ def webp(out: Tensor, image: Tensor, quality: Tensor) -> None:
 
 
 def _through_files(op: str, out: Tensor, image: Tensor, quality: Tensor) -> None:
-    values = quality.flatten().tolist()
-    for value in values:
-        if not 0 <= value <= 100 or value != int(value):
-            must = "quality must be a whole number from 1 to 100, or 0 for none"
-            check.fail(ValueError, op, must, value)
+    values.quality(op, "quality", quality)
     if image.numel() == 0:
         return
-    image = image.detach()
-    if image.ndim == 3 and values[0]:
-        _compress(op, out, image, int(values[0]))
-        return
+    image, qualities = image.detach(), [int(q) for q in number_per_image(quality, image)]
     sources, targets = (x.flatten(0, -4) if x.ndim > 3 else x[None] for x in (image, out))
-    qualities = [int(q) for q in number_per_image(quality, image)]
 
     def work(start: int, stop: int) -> None:
         for source, target, value in zip(

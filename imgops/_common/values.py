@@ -1,0 +1,150 @@
+"""Checks of values of parameters, which are read.
+
+A parameter on the CPU is read before any kernel runs, whatever the device of the image. A parameter on an
+accelerator is never read here; kernels clamp it instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops._common import check, torch_private
+
+#: ``check(op, name, value)`` raises if a parameter has an invalid value.
+Check = Callable[[str, str, Any], None]
+
+
+def _numbers_of(value: Tensor | float) -> Sequence[float]:
+    if isinstance(value, (int, float)):
+        return (value,)
+    return (value.item(),) if value.ndim == 0 else value.detach().flatten().tolist()
+
+
+def _all(*rules: tuple[str, Callable[[float], bool]]) -> Check:
+    """Return a check that all numbers of a parameter obey rules, each with its text for an error."""
+
+    def require(op: str, name: str, value: Tensor | float) -> None:
+        numbers = _numbers_of(value)
+        for must, holds in rules:
+            for number in numbers:
+                if not holds(number):
+                    check.fail(ValueError, op, f"{name} must {must}", number)
+
+    return require
+
+
+# The rules compare numbers, because functions such as math.isfinite do not take a graph's symbolic numbers.
+_A_NUMBER = "be a number", lambda n: n == n
+_FINITE = "be finite", lambda n: -math.inf < n < math.inf
+_NOT_NEGATIVE = "not be negative", lambda n: n >= 0
+_POSITIVE = "be positive", lambda n: n > 0
+#: PIL cannot count larger numbers, and a larger radius exceeds every image.
+_MOST = 2**20
+
+no_nan, finite = _all(_A_NUMBER), _all(_FINITE)
+not_negative, positive = _all(_NOT_NEGATIVE), _all(_POSITIVE)
+finite_not_negative, finite_positive = _all(_NOT_NEGATIVE, _FINITE), _all(_POSITIVE, _FINITE)
+above_1 = _all(_FINITE, ("be more than 1 with log=True", lambda n: n > 1))
+unit = _all(("be in [0, 1]", lambda n: 0 <= n <= 1))
+share = _all(("be in (0, 1]", lambda n: 0 < n <= 1))
+radius = _all(_NOT_NEGATIVE, (f"be at most {_MOST}", lambda n: n <= _MOST))
+levels = _all(_A_NUMBER, (f"be at most {_MOST} either way", lambda n: abs(n) <= _MOST))
+quality = _all(
+    ("be a whole number from 1 to 100, or 0 for none", lambda n: 0 <= n <= 100 and n == int(n)),
+)
+
+
+def finite_for(dtype: torch.dtype, op: str, name: str, value: Tensor | float) -> None:
+    """Check that a fill for integers is finite, because OpenCV has no integer for other values."""
+    if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool):
+        _all((f"be finite for {dtype}", _FINITE[1]))(op, name, value)
+
+
+def sigmas(op: str, name: str, value: Tensor) -> None:
+    """Check that pairs of numbers have no NaN."""
+    for pair in value.detach().reshape(-1, 2).tolist():
+        if any(map(math.isnan, pair)):
+            check.fail(ValueError, op, f"{name} must not be NaN", tuple(pair))
+
+
+def element(op: str, name: str, value: Tensor) -> None:
+    """Check that each structuring element has a value that is not 0."""
+    array = (value.detach() != 0).numpy()
+    if not (array.any() if array.ndim == 2 else array.any((-2, -1)).all()):
+        check.fail(ValueError, op, f"{name} must have a value that is not 0", "zeros")
+
+
+def parameter(op: str, name: str, value: Any, require: Check = finite) -> Tensor:
+    """Return a parameter as a tensor of real numbers, for functions that are made of operators.
+
+    ``require`` checks its values if they can be read; a number can be read everywhere.
+    """
+    numbers = check.real(op, name, value)
+    if numbers.dtype == torch.bool or numbers.dtype.is_complex:
+        check.fail(TypeError, op, f"{name} must be real numbers", numbers.dtype)
+    if isinstance(value, (int, float)):
+        require(op, name, value)
+    elif torch_private.is_readable(numbers):
+        require(op, name, numbers)
+    return numbers
+
+
+# The functions below return checks of all arguments of an operator, for its facet ``values``.
+
+
+def by_name(op: str, names: Sequence[str], checks: Mapping[str, Check]) -> Callable[..., None]:
+    """Return a function that checks each parameter by the check of its name."""
+    each = [(names.index(name), name, require) for name, require in checks.items()]
+
+    def validate(*args: Any) -> None:
+        for i, name, require in each:
+            value = args[i]
+            if value is not None and value.is_cpu:
+                require(op, name, value)
+
+    return validate
+
+
+def regions(op: str, require: Callable[[str, Any, int, int], None]) -> Callable[..., None]:
+    """Return a check of boxes in the image that is read or, for an adjoint, in the image that is made."""
+
+    def validate(image: Tensor, box: Tensor | None, height: int, width: int, *others: Any) -> None:
+        if box is not None and box.is_cpu:
+            size = (height, width) if op.endswith("adjoint") else image.shape[-2:]
+            for one in box.detach().reshape(-1, 4).tolist():
+                require(op, one, *size)
+
+    return validate
+
+
+def region(op: str, box: Sequence[float], height: int, width: int) -> None:
+    """Check a box of real numbers by PIL's rules; a box with a NaN breaks them."""
+    left, top, right, bottom = box
+    if not (0 <= left <= right <= width and 0 <= top <= bottom <= height):
+        must = f"box must satisfy 0 <= left <= right <= {width} and 0 <= top <= bottom <= {height}"
+        check.fail(ValueError, op, must, tuple(float(v) for v in box))
+
+
+def pixel_box(op: str, box: Sequence[int], height: int, width: int) -> None:
+    """Check that a box of whole pixels has at least one pixel and lies inside the image."""
+    left, top, right, bottom = box
+    if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+        must = f"box must satisfy 0 <= left < right <= {width} and 0 <= top < bottom <= {height}"
+        check.fail(ValueError, op, must, (left, top, right, bottom))
+
+
+def fill(op: str, at: int) -> Callable[..., None]:
+    """Return a check that integers can hold a fill; ``at`` is its place after the image."""
+
+    def validate(image: Tensor, *args: Any) -> None:
+        value, mode = args[at], args[-1]
+        is_seen = mode == "constant" or op != "pad"
+        if value is not None and value.is_cpu and value.is_floating_point() and is_seen:
+            finite_for(image.dtype, op, "fill", value)
+
+    return validate
