@@ -31,12 +31,30 @@ def fail(error: type[Exception], op: str, must: str, got: object) -> NoReturn:
     torch_private.raise_error(error, f"{op}: {must}, got {got}")
 
 
-def violates(condition: Any) -> bool:
-    """Return whether a condition, perhaps symbolic, does not hold.
+def fail_shape(op: str, must: str, value: Tensor) -> NoReturn:
+    """Raise a ValueError because of the shape of ``value``."""
+    fail(ValueError, op, must, f"shape {written(value.shape)}")
+
+
+def refuse_in_graph(error: type[Exception], op: str, must: str, got: object) -> None:
+    """Raise ``error`` if a compiler traces the call."""
+    if is_compiling():
+        fail(error, op, must, got)
+
+
+def violates(*conditions: Any) -> bool:
+    """Return whether one of several conditions, perhaps symbolic, does not hold.
 
     A condition on backed sizes becomes a guard. One on unbacked sizes cannot be decided yet: it becomes a
-    run-time assertion, and the result is False.
+    run-time assertion, and counts as one that holds.
     """
+    for condition in conditions:  # noqa: SIM110 (dynamo would trace a generator)
+        if _is_violated(condition):
+            return True
+    return False
+
+
+def _is_violated(condition: Any) -> bool:
     if condition is True or condition is False:
         return not condition
     if torch.compiler.is_dynamo_compiling():  # dynamo stops at a condition that it cannot decide
@@ -57,7 +75,7 @@ def violates(condition: Any) -> bool:
 def is_int32(value: Any) -> bool:
     if type(value) is int:
         return INT32_MIN <= value <= INT32_MAX
-    return not (violates(value >= INT32_MIN) or violates(value <= INT32_MAX))
+    return not violates(value >= INT32_MIN, value <= INT32_MAX)
 
 
 def number(value: Any) -> Any:
@@ -145,15 +163,37 @@ def is_batch(value: object) -> bool:
 
 def image(op: str, name: str, value: Tensor) -> None:
     """Check that ``value`` is a strided tensor of shape ``(..., C, H, W)``."""
+    strided(op, name, value)
+    if value.ndim < 3:
+        fail_shape(op, f"{name} must have at least 3 dimensions (..., C, H, W)", value)
+
+
+def strided(op: str, name: str, value: Tensor) -> None:
     if value.layout is not torch.strided:
         fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
-    if value.ndim < 3:
-        fail(
-            ValueError,
-            op,
-            f"{name} must have at least 3 dimensions (..., C, H, W)",
-            f"shape {written(shape(value))}",
-        )
+
+
+def computed_image(op: str, value: Tensor, *counts: int) -> None:
+    """Check an image whose values an operator computes with; ``counts`` are the channels that it may have."""
+    image(op, "image", value)
+    levels_or_floats(op, value)
+    pixels(op, "image", *value.shape[-2:])
+    if counts:
+        channels(op, value, counts)
+
+
+def channels(op: str, image: Tensor, counts: Sequence[int], when: str = "") -> None:
+    """Check that an image has one of several numbers of channels."""
+    if all(violates(image.shape[-3] == count) for count in counts):
+        must = f"image must have {' or '.join(map(str, counts))} channel{'' if counts == (1,) else 's'}{when}"
+        fail(ValueError, op, must, number(image.shape[-3]))
+
+
+def dtype(op: str, name: str, value: Tensor, *dtypes: torch.dtype) -> None:
+    """Check that ``value`` has one of several dtypes."""
+    if value.dtype not in dtypes:
+        names = " or ".join([f"{d}".removeprefix("torch.") for d in dtypes])
+        fail(TypeError, op, f"{name} must be {names}", value.dtype)
 
 
 def floating(op: str, name: str, value: Tensor) -> None:
@@ -161,8 +201,7 @@ def floating(op: str, name: str, value: Tensor) -> None:
         fail(TypeError, op, f"{name} must be floating point", value.dtype)
 
 
-def like(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
-    """Check that ``value`` has the dtype and the device of ``other``."""
+def same_dtype_and_device(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     if value.dtype != other.dtype:
         fail(TypeError, op, f"{name} must have the dtype of {other_name} ({other.dtype})", value.dtype)
     same_device(op, name, value, other_name, other)
@@ -170,12 +209,22 @@ def like(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> N
 
 def same_device(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     if value.device != other.device:
-        fail(
-            ValueError,
-            op,
-            f"{name} must be on the device of {other_name} ({other.device})",
-            value.device,
-        )
+        must = f"{name} must be on the device of {other_name} ({other.device})"
+        fail(ValueError, op, must, value.device)
+
+
+def same_channels(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
+    if value.shape[-3] != other.shape[-3]:
+        must = f"{name} must have the channels of {other_name} ({number(other.shape[-3])})"
+        fail(ValueError, op, must, number(value.shape[-3]))
+
+
+def same_image(op: str, name: str, value: Tensor, first: Tensor) -> None:
+    """Check that another image has the dtype, device and shape of the first image."""
+    image(op, name, value)
+    same_dtype_and_device(op, name, value, "image", first)
+    if value.shape != first.shape:
+        fail(ValueError, op, f"{name} must have the shape of image {written(first.shape)}", shape(value))
 
 
 def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
@@ -184,10 +233,9 @@ def parameter(op: str, name: str, value: Tensor, image: Tensor) -> None:
     Reading a parameter on the CPU is free; a parameter on another device is never read by the host.
     """
     if value.device.type != "cpu" and value.device != image.device:
-        beside = (
-            "" if image.device.type in ("cpu", "meta") else f" or on the device of image ({image.device})"
-        )
-        fail(ValueError, op, f"{name} must be on the CPU{beside}", value.device)
+        is_other = image.device.type not in ("cpu", "meta")
+        elsewhere = f" or on the device of image ({image.device})" if is_other else ""
+        fail(ValueError, op, f"{name} must be on the CPU{elsewhere}", value.device)
 
 
 def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core: int) -> None:
@@ -199,8 +247,24 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
     whole = lead >= 0 and all(a == b for a, b in zip(value.shape[lead:], core, strict=True))
     if not (whole and broadcasts(value.shape[:lead], image.shape[:-3])):
         one = "one value" if not core else f"shape {numbers(*core)}"
-        must = f"{name} must have {one}, or that for each image of {written(shape(image)[:-3])}"
-        fail(ValueError, op, must, f"shape {written(shape(value))}")
+        must = f"{name} must have {one}, or that for each image of {written(image.shape[:-3])}"
+        fail_shape(op, must, value)
+
+
+def window(op: str, kernel: Tensor, image: Tensor) -> None:
+    """Check that ``kernel`` is ``(h, w)``, or one such kernel per sample, and not empty."""
+    if kernel.ndim < 2 or violates(kernel.shape[-1] * kernel.shape[-2] > 0):
+        fail_shape(op, "kernel must be (h, w) or (..., h, w)", kernel)
+    per_sample_parameter(op, "kernel", kernel, image, *kernel.shape[-2:])
+
+
+def fill(op: str, image: Tensor, fill: Tensor) -> None:
+    """Check that ``fill`` has one value, one per channel, or one per sample and channel."""
+    parameter(op, "fill", fill, image)
+    if fill.dtype.is_complex and not image.dtype.is_complex:
+        fail(TypeError, op, "fill must be real", fill.dtype)
+    if not broadcasts(fill.shape, image.shape[:-2]):
+        fail_shape(op, f"fill must be one value or one for each of {number(image.shape[-3])} channels", fill)
 
 
 def levels_or_floats(op: str, image: Tensor) -> None:
@@ -222,9 +286,7 @@ def real(op: str, name: str, value: object) -> Tensor:
         except OverflowError:
             pass
     try:
-        if is_compiling() or _has_tensors(value):
-            return graph_tensor(value)
-        return torch.tensor(value, dtype=torch.float64, device="cpu")
+        return graph_tensor(value) if _has_tensors(value) else numbers_tensor(value)
     except OverflowError:
         fail(ValueError, op, f"{name} must fit into 64 bits", "a larger integer")
     except (TypeError, ValueError, RuntimeError):
@@ -246,6 +308,11 @@ def _number(value: float) -> Tensor:
 def _has_tensors(value: Any) -> bool:
     """Return whether a nested sequence has tensors, whose gradients ``torch.tensor`` would drop."""
     return isinstance(value, Tensor) or (isinstance(value, (tuple, list)) and any(map(_has_tensors, value)))
+
+
+def numbers_tensor(value: Any) -> Tensor:
+    """Return numbers as a float64 tensor; a traced graph keeps them symbolic."""
+    return graph_tensor(value) if is_compiling() else torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 def graph_tensor(value: Any) -> Tensor:
@@ -284,7 +351,7 @@ def cores(op: str, core: tuple[Any, ...]) -> None:
 def batch(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """Check that ``value`` has exactly the leading dimensions of ``other``."""
     if value.shape[:-3] != other.shape[:-3]:
-        must = f"{name} must have the leading dimensions of {other_name} {written(shape(other)[:-3])}"
+        must = f"{name} must have the leading dimensions of {other_name} {written(other.shape[:-3])}"
         fail(ValueError, op, must, shape(value)[:-3])
 
 
@@ -301,10 +368,10 @@ def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, wid
 
     These are the dtype, device and shape of ``other``, but with the given height and width.
     """
-    like(op, "out", value, other_name, other)
+    same_dtype_and_device(op, "out", value, other_name, other)
     wanted = (*other.shape[:-2], height, width)
     if tuple(value.shape) != wanted:
-        fail(ValueError, op, f"out must have shape {numbers(*wanted)}", shape(value))
+        fail(ValueError, op, f"out must have shape {written(wanted)}", shape(value))
 
 
 def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Tensor]]) -> None:
@@ -312,10 +379,9 @@ def no_overlap(op: str, name: str, value: Tensor, others: Iterable[tuple[str, Te
 
     None of its elements may share memory with another one of its elements or with a tensor in ``others``.
     """
-    repeated = 0 in value.stride()
-    if repeated and any(s == 0 and n > 1 for s, n in zip(value.stride(), value.shape, strict=True)):
-        fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
-    if not value.is_contiguous() and _repeats_memory(value):
+    sides = zip(value.stride(), value.shape, strict=True)
+    repeated = 0 in value.stride() and any(s == 0 and n > 1 for s, n in sides)
+    if repeated or (not value.is_contiguous() and _repeats_memory(value)):
         fail(ValueError, op, f"{name} must have memory for each element", f"strides {value.stride()}")
     for other_name, other in others:
         if overlap(value, other):
@@ -403,18 +469,14 @@ def choice(op: str, name: str, value: object, choices: Collection[str], when: st
 
 def pixels(op: str, name: str, height: int, width: int) -> None:
     """Check that PIL and OpenCV can count the pixels of a size; height and width are known to be >= 0."""
-    if (
-        violates(height <= INT32_MAX)
-        or violates(width <= INT32_MAX)
-        or violates(height * width <= MAX_PIXELS)
-    ):
+    if violates(height <= INT32_MAX, width <= INT32_MAX, height * width <= MAX_PIXELS):
         got = f"{number(height)} x {number(width)}"
         fail(ValueError, op, f"{name} must span fewer than 2**31 pixels", got)
 
 
 def not_empty(op: str, name: str, image: Tensor) -> None:
     if violates(image.shape[-2] * image.shape[-1] > 0):
-        fail(ValueError, op, f"{name} must have at least one pixel", f"shape {written(shape(image))}")
+        fail_shape(op, f"{name} must have at least one pixel", image)
 
 
 #: The longest side of a filter's window: the work grows with the side, and libraries count in 32 bits.
@@ -430,7 +492,7 @@ def side(op: str, name: str, *sizes: int, most: int = WIDEST) -> None:
 def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
     """Return ``size`` as (height, width) and check that both are at least 1."""
     height, width = integers(op, "size", size, ("height", "width"))
-    if violates(height >= 1) or violates(width >= 1):
+    if violates(height >= 1, width >= 1):
         fail(ValueError, op, "size must be positive", numbers(height, width))
     return height, width
 
@@ -447,6 +509,8 @@ def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...
     return values
 
 
+#: torchvision's names for OpenCV's border modes.
+BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 #: Names that PyTorch and OpenCV give to padding modes -> PIL's and torchvision's.
 _PADDING_MODES = {"replicate": "edge", "circular": "wrap"}
 
@@ -454,6 +518,10 @@ _PADDING_MODES = {"replicate": "edge", "circular": "wrap"}
 def padding_mode(name: str) -> str:
     """Return a padding mode's name in torchvision's words."""
     return _PADDING_MODES.get(name, name) if isinstance(name, str) else name
+
+
+def border(op: str, padding_mode: str) -> None:
+    choice(op, "padding_mode", padding_mode, BORDERS)
 
 
 def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[int, ...]:
@@ -465,7 +533,7 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
         if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
             fail(TypeError, op, must, value.dtype)
         if value.ndim != 1 or value.shape[0] != len(names):
-            fail(ValueError, op, must, f"shape {written(shape(value))}")
+            fail_shape(op, must, value)
         if value.is_meta:
             fail(ValueError, op, must, "a tensor on meta, which has no values")
         found: tuple[int, ...] = tuple(value.tolist())

@@ -10,11 +10,9 @@ from imgops._common import check
 
 def require_sizes(op: str, sizes: Tensor) -> None:
     """Check the form of the sizes, without reading them."""
-    if sizes.dtype != torch.int64:
-        check.fail(TypeError, op, "sizes must be int64", sizes.dtype)
+    check.dtype(op, "sizes", sizes, torch.int64)
     if sizes.ndim != 2 or sizes.shape[1] != 2:
-        must = "sizes must have shape (N, 2), a height and width for each image"
-        check.fail(ValueError, op, must, f"shape {check.written(check.shape(sizes))}")
+        check.fail_shape(op, "sizes must have shape (N, 2), a height and width for each image", sizes)
 
 
 def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels: int) -> None:
@@ -25,8 +23,7 @@ def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels:
         check.fail(ValueError, op, "channels must be at least 1", channels)
     numbers, ends = sizes.numpy(), offsets.numpy()
     if data.ndim != 1 or not data.is_contiguous():
-        must = "data must be contiguous, of one dimension"
-        check.fail(ValueError, op, must, f"shape {check.written(check.shape(data))}")
+        check.fail_shape(op, "data must be contiguous, of one dimension", data)
     most = max(data.numel(), 1)
     bad = (numbers < 1) | (numbers > most)
     if bad.any():

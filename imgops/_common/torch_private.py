@@ -41,8 +41,6 @@ from torch.utils._pytree import tree_unflatten as tree_unflatten
 _is_compiling = torch.compiler.is_compiling
 # torch.compiler.disable imports dynamo, which takes seconds; this function imports it only when it is called.
 disable_dynamo: Any = torch._disable_dynamo  # type: ignore[attr-defined]
-# Dynamo's callback that compiles the frames of a function. It stays set across graph breaks.
-_frame_compiler = _C._dynamo.eval_frame.get_eval_frame_callback
 _grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack
 _dispatch_modes = _C._len_torch_dispatch_stack
@@ -168,11 +166,6 @@ def is_readable(x: Tensor) -> bool:
         and _functorch_level() is None
         and _tracing_state() is None
     )
-
-
-def in_compiled_region() -> bool:
-    """Return whether this call is traced, or lies between two graphs of a function that is compiled."""
-    return _is_compiling() or bool(_frame_compiler())
 
 
 def in_vmap() -> bool:

@@ -319,6 +319,6 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
             return call(args)
         torch_private.run_deferred()
         plain = tuple(subclass.replicate_beside_dtensors([subclass.plain(a) for a in args]))
-        return subclass.like(call(plain), args[0])
+        return subclass.rewrap(call(plain), args[0])
 
     return named(dispatch, f"{operator.name}.dispatch")

@@ -55,7 +55,7 @@ def plain(value: Any) -> Any:
     return value.as_subclass(Tensor)
 
 
-def like(out: Any, original: Any, **metadata: Any) -> Any:
+def rewrap(out: Any, original: Any, **metadata: Any) -> Any:
     """Wrap ``out`` as a tv_tensor of the class of ``original``, with its metadata."""
     if out is None or not is_tv_tensor(original):
         return out

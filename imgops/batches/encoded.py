@@ -78,9 +78,8 @@ class EncodedImage:
         apply_exif_orientation: bool = False,
         max_pixels: int = DecodeImage.max_pixels,
     ) -> None:
-        if is_compiling():
-            must = "data must be wrapped outside of a compiled graph"
-            check.fail(TypeError, "EncodedImage", must, "a call inside of it")
+        must = "data must be wrapped outside of a compiled graph"
+        check.refuse_in_graph(TypeError, "EncodedImage", must, "a call inside of it")
         self.data, self._path = codec.file_of(data).cpu(), codec.path_of(data)
         self.mode = codec.mode_of(mode)
         self.apply_exif_orientation = check.switch(
@@ -229,15 +228,14 @@ class EncodedImages:
         """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
         where = self._boxes(boxes)
         how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
-        if is_compiling():
-            if self.skipped is not None:
-                must = "skipped must be None in a compiled graph, which cannot report a file"
-                check.fail(TypeError, "EncodedImages.decode", must, "a list")
+        if self.skipped is None and is_compiling():
             data = codec.decode_packed(*how)
         elif self.skipped is None:
             with cpu.naming(self._paths):
                 data = codec.decode_packed(*how)
         else:
+            must = "skipped must be None in a compiled graph, which cannot report a file"
+            check.refuse_in_graph(TypeError, "EncodedImages.decode", must, "a list")
             new: list[tuple[int, Exception]] = []
             data = cpu.decode_boxes(*how, new)
             self._report(new)

@@ -131,7 +131,7 @@ class PackedImages:
                 check.fail(ValueError, "PackedImages.of", must, f"shape {check.written(image.shape)}")
         first = images[0]
         for i, image in enumerate(images):
-            check.like("PackedImages.of", f"image {i}", image, "image 0", first)
+            check.same_dtype_and_device("PackedImages.of", f"image {i}", image, "image 0", first)
             if image.shape[0] != first.shape[0]:
                 must = f"image {i} must have the channels of image 0 ({first.shape[0]})"
                 check.fail(ValueError, "PackedImages.of", must, image.shape[0])
@@ -291,9 +291,8 @@ class PackedImages:
         if not isinstance(fill, (int, builtins.float)):
             check.fail(TypeError, "PackedImages.padded", "fill must be a number", type(fill).__name__)
         if size is None:
-            if is_compiling():
-                must = "size must be given in a graph, which does not know the sizes of the images"
-                check.fail(ValueError, "PackedImages.padded", must, None)
+            must = "size must be given in a graph, which does not know the sizes of the images"
+            check.refuse_in_graph(ValueError, "PackedImages.padded", must, None)
             size = self.sizes.amax(0).tolist()
         height, width = check.positive_size("PackedImages.padded", size)
         if (
@@ -352,7 +351,7 @@ def _collate_tv_tensors(samples: Sequence[Any]) -> Any:
         check.fail(TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds)))
     one_shape = all(s.shape == first.shape for s in samples)
     if one_shape and (subclass.is_mask(first) or subclass.shows_image(first)):
-        return subclass.like(torch.stack([subclass.plain(s) for s in samples]), first)
+        return subclass.rewrap(torch.stack([subclass.plain(s) for s in samples]), first)
     return list(samples)
 
 

@@ -6,13 +6,13 @@ from torch import Tensor
 
 from imgops._common import check
 from imgops._common.check import fail, violates
-from imgops.fake._images import BORDERS, image_like
+from imgops.fake._output import output
 
 
 def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor:
-    out = image_like("box_blur", image)
-    check.choice("box_blur", "padding_mode", padding_mode, BORDERS)
-    if violates(kernel_width >= 1) or violates(kernel_height >= 1):
+    out = output("box_blur", image)
+    check.border("box_blur", padding_mode)
+    if violates(kernel_width >= 1, kernel_height >= 1):
         got = check.numbers(kernel_width, kernel_height)
         fail(ValueError, "box_blur", "kernel_size must be positive", got)
     check.side("box_blur", "kernel_size", kernel_width, kernel_height)
@@ -23,10 +23,8 @@ def bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> Tensor:
     op = "bilateral_filter"
-    out = image_like(op, image, gray_or_rgb=True)
-    check.choice(op, "padding_mode", padding_mode, BORDERS)
-    check.per_sample_parameter(op, "sigma_color", sigma_color, image)
-    check.per_sample_parameter(op, "sigma_space", sigma_space, image)
+    out = output(op, image, 1, 3, sigma_color=sigma_color, sigma_space=sigma_space)
+    check.border(op, padding_mode)
     if violates(kernel_size >= 1):
         fail(ValueError, op, "kernel_size must be positive", check.number(kernel_size))
     check.side(op, "kernel_size", kernel_size, most=511)  # OpenCV makes a list of all pixels in the square
@@ -34,19 +32,17 @@ def bilateral_filter(
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
-    out = image_like("gaussian_blur", image)
+    out, size = output("gaussian_blur", image), (kernel_width, kernel_height)
     check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
-    for size in (kernel_width, kernel_height):
-        if violates(size >= 1) or violates(size % 2 == 1):
-            got = check.numbers(kernel_width, kernel_height)
-            fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", got)
-    check.side("gaussian_blur", "kernel_size", kernel_width, kernel_height)
+    if any(violates(side >= 1, side % 2 == 1) for side in size):
+        fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", check.numbers(*size))
+    check.side("gaussian_blur", "kernel_size", *size)
     return out
 
 
 def median_blur(image: Tensor, kernel_size: int) -> Tensor:
-    out = image_like("median_blur", image)
-    if violates(kernel_size >= 1) or violates(kernel_size % 2 == 1):
+    out = output("median_blur", image)
+    if violates(kernel_size >= 1, kernel_size % 2 == 1):
         got = check.number(kernel_size)
         fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)
     check.side("median_blur", "kernel_size", kernel_size)

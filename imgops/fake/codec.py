@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops._common import check
 from imgops._common.check import fail, violates
-from imgops.fake._images import image_like
+from imgops.fake._output import output
 
 #: For each format, the numbers of channels that it can hold, and its longest side.
 FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), check.INT32_MAX), "webp": ((3, 4), 16383)}
@@ -22,37 +22,19 @@ _MOST = check.INT32_MAX
 def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, format: str) -> Tensor:
     op = "encode_image"
     check.choice(op, "format", format, FORMATS)
-    if image.layout is not torch.strided:
-        fail(TypeError, op, "image must be a strided tensor", image.layout)
+    check.strided(op, "image", image)
     if image.ndim != 3:
-        fail(ValueError, op, "image must be (C, H, W)", f"shape {check.shape(image)}")
+        check.fail_shape(op, "image must be (C, H, W)", image)
     channels, most = FORMATS[format]
     deep = image.dtype == torch.uint16
     if deep and format != "png":
         fail(TypeError, op, f"image must be uint8 for {format}", image.dtype)
     if not deep and image.dtype != torch.uint8:
         fail(TypeError, op, "image must be uint8, or uint16 for a gray png", image.dtype)
-    if deep:
-        channels = (1,)
-    if image.shape[0] not in channels:
-        depth = " of uint16" if deep else ""
-        counts = " or ".join(map(str, channels))
-        fail(
-            ValueError,
-            op,
-            f"image must have {counts} channels for {format}{depth}",
-            check.number(image.shape[0]),
-        )
-    height, width = image.shape[-2:]
+    check.channels(op, image, (1,) if deep else channels, f" for {format}{' of uint16' if deep else ''}")
     check.not_empty(op, "image", image)
-    if violates(height <= most) or violates(width <= most):
-        fail(
-            ValueError,
-            op,
-            f"image must have sides of at most {most} for {format}",
-            check.numbers(height, width),
-        )
-    if violates(quality >= 1) or violates(quality <= 100):
+    _sides(op, image, most, f" for {format}")
+    if violates(quality >= 1, quality <= 100):
         fail(ValueError, op, "quality must be from 1 to 100", check.number(quality))
     return image.new_empty((new_size(min=1, max=_MOST),), dtype=torch.uint8)
 
@@ -84,7 +66,7 @@ def decode_region(
     if box.dtype.is_floating_point or box.dtype.is_complex or box.dtype == torch.bool:
         fail(TypeError, "decode_image", must, box.dtype)
     if box.ndim != 1 or violates(box.shape[0] == 4):
-        fail(ValueError, "decode_image", must, f"shape {check.shape(box)}")
+        check.fail_shape("decode_image", must, box)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
     return decoded(data, mode, height, width, channels_last)
 
@@ -100,22 +82,18 @@ def decode_packed(
 ) -> Tensor:
     _check_file(data, max_pixels, mode)
     for name, value in (("offsets", ends), ("boxes", boxes)):
-        if value.dtype != torch.int64:
-            fail(TypeError, "decode_images", f"{name} must be int64", value.dtype)
+        check.dtype("decode_images", name, value, torch.int64)
     if boxes.ndim != 2 or violates(boxes.shape[1] == 4):
-        must = "boxes must have shape (N, 4), one box for each file"
-        fail(ValueError, "decode_images", must, f"shape {check.written(check.shape(boxes))}")
+        check.fail_shape("decode_images", "boxes must have shape (N, 4), one box for each file", boxes)
     if ends.ndim != 1 or violates(ends.shape[0] == boxes.shape[0] + 1):
-        must = "offsets must have one number more than there are files"
-        fail(ValueError, "decode_images", must, f"shape {check.written(check.shape(ends))}")
+        check.fail_shape("decode_images", "offsets must have one number more than there are files", ends)
     return data.new_empty((new_size(min=0, max=2**62),))
 
 
 def box_of_integers(box: tuple[int, ...]) -> None:
     """Check a box whose integers are known."""
     left, top, right, bottom = box
-    inside = not (violates(left >= 0) or violates(top >= 0))
-    if not inside or violates(right > left) or violates(bottom > top):
+    if violates(left >= 0, top >= 0, right > left, bottom > top):
         must = "box must have 0 <= left < right and 0 <= top < bottom"
         fail(ValueError, "decode_image", must, check.numbers(*box))
 
@@ -123,12 +101,10 @@ def box_of_integers(box: tuple[int, ...]) -> None:
 def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
     op = "decode_image"
     check.choice(op, "mode", mode, MODES)
-    if data.layout is not torch.strided:
-        fail(TypeError, op, "data must be a strided tensor", data.layout)
-    if data.dtype != torch.uint8:
-        fail(TypeError, op, "data must be uint8", data.dtype)
+    check.strided(op, "data", data)
+    check.dtype(op, "data", data, torch.uint8)
     if data.ndim != 1:
-        fail(ValueError, op, "data must have 1 dimension", f"shape {check.shape(data)}")
+        check.fail_shape(op, "data must have 1 dimension", data)
     check.integer(op, "max_pixels must be an integer", max_pixels)
     if violates(max_pixels >= 1):
         fail(ValueError, op, "max_pixels must be at least 1", check.number(max_pixels))
@@ -150,13 +126,13 @@ def webp(image: Tensor, quality: Tensor) -> Tensor:
 
 
 def _through_a_file(op: str, image: Tensor, quality: Tensor, channels: tuple[int, ...]) -> Tensor:
-    out = image_like(op, image)
-    if all(violates(image.shape[-3] == n) for n in channels):
-        counts = " or ".join(map(str, channels))
-        fail(ValueError, op, f"image must have {counts} channels", check.number(image.shape[-3]))
-    most = FORMATS[op][1]
-    height, width = image.shape[-2:]
-    if violates(height <= most) or violates(width <= most):
-        fail(ValueError, op, f"image must have sides of at most {most}", check.numbers(height, width))
-    check.per_sample_parameter(op, "quality", quality, image)
+    out = output(op, image, *channels, quality=quality)
+    _sides(op, image, FORMATS[op][1])
     return out
+
+
+def _sides(op: str, image: Tensor, most: int, when: str = "") -> None:
+    height, width = image.shape[-2:]
+    if violates(height <= most, width <= most):
+        must = f"image must have sides of at most {most}{when}"
+        fail(ValueError, op, must, check.numbers(height, width))

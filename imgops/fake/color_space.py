@@ -7,8 +7,6 @@ from difflib import get_close_matches
 from torch import Tensor
 
 from imgops._common import check, layout
-from imgops._common.check import fail
-from imgops.fake._images import image_like
 
 #: The number of channels of each color space.
 CHANNELS = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4} | dict.fromkeys(
@@ -39,13 +37,11 @@ CODES = {
 
 
 def cvt_color(image: Tensor, code: str) -> Tensor:
-    image_like("cvt_color", image)
+    check.computed_image("cvt_color", image)
     if not isinstance(code, str) or code not in CODES:
         near = get_close_matches(str(code).lower(), CODES, 3, 0.4) or ["rgb2hsv", "hsv2rgb"]
         must = f"code must be a conversion such as {', '.join(map(repr, near))}"
-        fail(ValueError, "cvt_color", must, repr(code))
+        check.fail(ValueError, "cvt_color", must, repr(code))
     source, _, target = code.partition("2")
-    if image.shape[-3] != CHANNELS[source]:
-        must = f"image must have {CHANNELS[source]} channels for {code!r}"
-        fail(ValueError, "cvt_color", must, check.number(image.shape[-3]))
+    check.channels("cvt_color", image, (CHANNELS[source],), f" for {code!r}")
     return layout.empty(image, *image.shape[-2:], channels=CHANNELS[target])

@@ -5,14 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check
-from imgops.fake._images import image_like
+from imgops.fake._output import output
 
 DOWN, UP = ("area", "nearest", "bilinear"), ("bilinear", "nearest", "bicubic")
 
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
-    out = image_like("downscale", image)
-    check.per_sample_parameter("downscale", "factor", factor, image)
+    out = output("downscale", image, factor=factor)
     check.choice("downscale", "down", down, DOWN)
     check.choice("downscale", "up", up, UP)
     return out

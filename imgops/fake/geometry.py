@@ -7,7 +7,6 @@ from torch import Tensor
 
 from imgops._common import check, layout
 from imgops._common.check import fail, violates
-from imgops.fake._images import BORDERS, check_fill
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 
@@ -94,27 +93,26 @@ def _check_image(
     check.not_empty(op, name, image)
     check.pixels(op, name, *image.shape[-2:])
     if fill is not None:
-        check_fill(op, image, fill)
+        check.fill(op, image, fill)
 
 
 def _choices(op: str, interpolation: str, padding_mode: str) -> None:
     check.choice(op, "interpolation", interpolation, INTERPOLATIONS)
-    check.choice(op, "padding_mode", padding_mode, BORDERS)
+    check.border(op, padding_mode)
 
 
 def _size(op: str, height: int, width: int) -> None:
-    if violates(height >= 1) or violates(width >= 1):
+    if violates(height >= 1, width >= 1):
         fail(ValueError, op, "size must be at least (1, 1)", check.numbers(height, width))
     check.pixels(op, "size", height, width)
 
 
 def _map(op: str, map: Tensor, name: str, image: Tensor) -> None:
     check.image(op, "map", map)
-    if map.dtype not in (torch.float32, torch.float64):
-        fail(TypeError, op, "map must be float32 or float64", map.dtype)
+    check.dtype(op, "map", map, torch.float32, torch.float64)
     check.same_device(op, "map", map, name, image)
     if map.shape[-3] != 2:
-        fail(ValueError, op, "map must be (..., 2, H, W): x and y", f"shape {check.shape(map)}")
+        check.fail_shape(op, "map must be (..., 2, H, W): x and y", map)
     check.batch(op, "map", map, name, image)
 
 

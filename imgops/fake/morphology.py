@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops._common import check
-from imgops._common.check import fail
-from imgops.fake._images import BORDERS, check_window, image_like
+from imgops.fake._output import output
 
 
 def erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
@@ -20,12 +19,12 @@ def dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
 
 def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     if image.dtype != torch.uint8:
-        fail(TypeError, "morphology", "image must be uint8 for 'hitmiss'", image.dtype)
+        check.fail(TypeError, "morphology", "image must be uint8 for 'hitmiss'", image.dtype)
     return _validate("morphology", image, kernel, padding_mode)
 
 
 def _validate(op: str, image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
-    out = image_like(op, image)
-    check.choice(op, "padding_mode", padding_mode, BORDERS)
-    check_window(op, kernel, image)
+    out = output(op, image)
+    check.border(op, padding_mode)
+    check.window(op, kernel, image)
     return out

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from imgops._common import check, layout
 from imgops._common.check import fail, violates
-from imgops.fake._images import BORDERS, check_fill, same_channels
 
 
 def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
@@ -56,8 +55,8 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
 def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
     check.image(op, "image", image)
     check.image(op, "source", source)
-    check.like(op, "source", source, "image", image)
-    same_channels(op, "source", source, "image", image)
+    check.same_dtype_and_device(op, "source", source, "image", image)
+    check.same_channels(op, "source", source, "image", image)
     check.batch(op, "source", source, "image", image)
     check_position(op, left, top)
     if mask is not None:
@@ -101,9 +100,9 @@ def pad(
     height, width = image.shape[-2:]
     if padding_mode != "constant" and violates(height * width > 0):
         must = f"image must have at least one pixel for padding_mode {padding_mode!r}"
-        fail(ValueError, "pad", must, f"shape {check.shape(image)}")
+        check.fail_shape("pad", must, image)
     if fill is not None:
-        check_fill("pad", image, fill)
+        check.fill("pad", image, fill)
     height, width = height + top + bottom, width + left + right
     check.pixels("pad", "the padded image", height, width)
     return layout.empty(image, height, width)
@@ -115,16 +114,16 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padd
     _check_padding("pad_adjoint", left, top, right, bottom, padding_mode)
     height, width = grad.shape[-2] - top - bottom, grad.shape[-1] - left - right
     smallest = 0 if padding_mode == "constant" else 1
-    if violates(height >= smallest) or violates(width >= smallest):
+    if violates(height >= smallest, width >= smallest):
         got = f"{check.numbers(left, top, right, bottom)} for shape {check.shape(grad)}"
         fail(ValueError, "pad_adjoint", "padding must leave a part of grad", got)
     return layout.empty(grad, height, width)
 
 
 def _check_padding(op: str, left: int, top: int, right: int, bottom: int, padding_mode: str) -> None:
-    check.choice(op, "padding_mode", padding_mode, BORDERS)
+    check.border(op, padding_mode)
     padding = left, top, right, bottom
-    if any(violates(v >= 0) for v in padding):
+    if violates(*(side >= 0 for side in padding)):
         fail(ValueError, op, "padding must not be negative", check.numbers(*padding))
     if not all(map(check.is_int32, padding)):
         fail(ValueError, op, "padding must be 32-bit", check.numbers(*padding))
@@ -133,14 +132,12 @@ def _check_padding(op: str, left: int, top: int, right: int, bottom: int, paddin
 def erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor:
     check.image("erase", "image", image)
     check.image("erase", "fill", fill)
-    check.like("erase", "fill", fill, "image", image)
+    check.same_dtype_and_device("erase", "fill", fill, "image", image)
     check.batch("erase", "fill", fill, "image", image)
-    same_channels("erase", "fill", fill, "image", image)
+    check.same_channels("erase", "fill", fill, "image", image)
     if tuple(fill.shape[-2:]) != (1, 1) and fill.shape[-2:] != image.shape[-2:]:
         height, width = check.numbers(*image.shape[-2:])
-        must = f"fill must be one color, or an image of {height} x {width}"
-        fail(ValueError, "erase", must, f"shape {check.shape(fill)}")
-    if box.dtype != torch.int64:
-        fail(TypeError, "erase", "box must be int64", box.dtype)
+        check.fail_shape("erase", f"fill must be one color, or an image of {height} x {width}", fill)
+    check.dtype("erase", "box", box, torch.int64)
     check.per_sample_parameter("erase", "box", box, image, 4)
     return layout.empty(image, *image.shape[-2:])

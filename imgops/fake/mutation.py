@@ -1,6 +1,6 @@
 """Fakes of the operators that write to their arguments: they only validate.
 
-One place checks for all operators that the tensors they write to share no memory: ``_run._no_overlap``.
+One place checks for all operators that the tensors they write to share no memory: ``_operator.call``.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 
 from imgops._common import check
-from imgops._common.check import fail
-from imgops.fake._images import same_channels
 from imgops.fake.movement import check_paste, check_plane, check_position
 
 
@@ -28,18 +26,14 @@ def accumulate(
 ) -> None:
     op = "accumulate"
     check.image(op, "total", total)
-    if total.dtype not in (torch.float32, torch.float64):
-        fail(TypeError, op, "total must be float32 or float64", total.dtype)
+    check.dtype(op, "total", total, torch.float32, torch.float64)
     tensors = {"count": count, "source": source} | ({} if weight is None else {"weight": weight})
     for name, value in tensors.items():
         check.image(op, name, value)
-        check.like(op, name, value, "total", total)
+        check.same_dtype_and_device(op, name, value, "total", total)
         check.batch(op, name, value, "total", total)
-    if count.shape[-3] != 1 or count.shape[-2:] != total.shape[-2:]:
-        height, width = check.numbers(*total.shape[-2:])
-        must = f"count must be (..., 1, {height}, {width}) as total is"
-        fail(ValueError, op, must, check.shape(count))
-    same_channels(op, "source", source, "total", total)
+    check_plane(op, "count", count, total, "total")
+    check.same_channels(op, "source", source, "total", total)
     if weight is not None:
         check_plane(op, "weight", weight, source)
     check_position(op, left, top)

@@ -22,8 +22,7 @@ def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     op = operator.name
     packing.require_sizes(op, sizes)
     if data.ndim != 1:
-        must = "data must have one dimension"
-        check.fail(ValueError, op, must, f"shape {check.written(check.shape(data))}")
+        check.fail_shape(op, "data must have one dimension", data)
     if offsets.dtype != torch.int64 or offsets.ndim != 1:
         must = "offsets must be int64 of one dimension"
         check.fail(ValueError, op, must, f"{offsets.dtype} of {offsets.ndim}")
@@ -34,7 +33,8 @@ def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     stand_in = torch.empty(shape, dtype=data.dtype, device="meta")
     if interleaved:
         stand_in = stand_in.movedim(1, -1).contiguous().movedim(-1, 1)
-    others = [_on_meta(op, p, name, data) for p, name in zip(parameters, _names(operator), strict=True)]
+    names = list(operator.signature.parameters)[1 : operator.tensors]
+    others = [_on_meta(op, p, name, data) for p, name in zip(parameters, names, strict=True)]
     out = operator.fake(stand_in, *others, *rest)
     if facet.keeps_size:
         return data.new_empty((data.shape[0] // channels * out.shape[1],), dtype=out.dtype)
@@ -44,12 +44,8 @@ def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     return made.permute(0, 3, 1, 2) if interleaved else made
 
 
-def _names(operator: Operator) -> list[str]:
-    return list(operator.signature.parameters)[1 : operator.tensors]
-
-
 def _on_meta(op: str, value: Tensor | None, name: str, data: Tensor) -> Tensor | None:
-    """Return a parameter without its data, beside images without data."""
+    """Return a parameter without its data, for images without data."""
     if value is None:
         return None
     check.parameter(op, name, value, data)

@@ -23,24 +23,21 @@ def distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor
 
 
 def component_labels(image: Tensor, connectivity: int) -> Tensor:
-    op = "connected_components"
-    _mask(op, image)
+    _mask("connected_components", image)
     if connectivity not in (4, 8):
-        fail(ValueError, op, "connectivity must be 4 or 8", check.number(connectivity))
+        must = "connectivity must be 4 or 8"
+        fail(ValueError, "connected_components", must, check.number(connectivity))
     return layout.empty(image, *image.shape[-2:], dtype=torch.int32)
 
 
 def _mask(op: str, image: Tensor) -> None:
     check.image(op, "image", image)
-    if image.dtype not in (torch.uint8, torch.bool):
-        fail(TypeError, op, "image must be uint8 or bool", image.dtype)
+    check.dtype(op, "image", image, torch.uint8, torch.bool)
     check.pixels(op, "image", *image.shape[-2:])
 
 
 def component_statistics(new_size: Callable[..., int], labels: Tensor) -> Tensor:
-    op = "component_statistics"
-    check.image(op, "labels", labels)
-    if labels.dtype != torch.int32:
-        fail(TypeError, op, "labels must be int32", labels.dtype)
+    check.image("component_statistics", "labels", labels)
+    check.dtype("component_statistics", "labels", labels, torch.int32)
     size = (*labels.shape[:-2], new_size(min=1, max=check.INT32_MAX), 7)
     return labels.new_empty(size, dtype=torch.float64)

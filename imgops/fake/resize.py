@@ -90,8 +90,7 @@ def resized_crop_adjoint(
 def _crop_boxes(op: str, name: str, image: Tensor, box: Tensor, interpolation: str) -> None:
     if interpolation == "area":
         fail(ValueError, op, "interpolation must not be 'area', which takes no box", repr(interpolation))
-    if box.dtype != torch.int64:
-        fail(TypeError, op, "box must be int64", box.dtype)
+    check.dtype(op, "box", box, torch.int64)
     check.per_sample_parameter(op, "box", box, image, 4)
 
 
@@ -101,8 +100,7 @@ def _filter(op: str, interpolation: str, antialias: bool) -> None:
 
 
 def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
-    plain = type(height) is type(width) is int and height >= 1 and width >= 1
-    if not plain and (violates(height >= 1) or violates(width >= 1)):
+    if violates(height >= 1, width >= 1):
         fail(ValueError, op, "size must be at least (1, 1)", check.numbers(height, width))
     check.pixels(op, "size", height, width)
     check.pixels(op, name, *image.shape[-2:])
@@ -116,9 +114,8 @@ def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool)
     if not antialias:
         fail(ValueError, op, "box must be None with antialias=False", "a box")
     check.parameter(op, "box", box, image)
-    if box.dtype != torch.float64:
-        fail(TypeError, op, "box must be float64", box.dtype)
+    check.dtype(op, "box", box, torch.float64)
     right_size = box.ndim >= 1 and box.shape[-1] == 4
     if not (right_size and check.broadcasts(box.shape, (*image.shape[:-3], 4))):
         must = f"box must have 4 numbers (left, top, right, bottom), one box or one for each {name}"
-        fail(ValueError, op, must, f"shape {check.shape(box)}")
+        check.fail_shape(op, must, box)

@@ -7,19 +7,17 @@ from torch import Tensor
 
 from imgops._common import check
 from imgops._common.check import fail, violates
-from imgops.fake._images import image_like
+from imgops.fake._output import output
 
 OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle")
 METHODS = ("mean", "gaussian")
 
 
 def threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor:
-    out = image_like("threshold", image)
+    out = output("threshold", image, threshold=threshold, max_value=max_value)
     check.choice("threshold", "operation", operation, OPERATIONS)
     if operation in OPERATIONS[5:] and image.dtype != torch.uint8:
         fail(TypeError, "threshold", f"image must be uint8 for {operation!r}", image.dtype)
-    check.per_sample_parameter("threshold", "threshold", threshold, image)
-    check.per_sample_parameter("threshold", "max_value", max_value, image)
     return out
 
 
@@ -27,14 +25,11 @@ def adaptive_threshold(
     image: Tensor, max_value: Tensor, c: Tensor, kernel_size: int, method: str, operation: str
 ) -> Tensor:
     op = "adaptive_threshold"
-    out = image_like(op, image)
-    if image.dtype != torch.uint8:
-        fail(TypeError, op, "image must be uint8", image.dtype)
+    out = output(op, image, max_value=max_value, c=c)
+    check.dtype(op, "image", image, torch.uint8)
     check.choice(op, "method", method, METHODS)
     check.choice(op, "operation", operation, OPERATIONS[:2])
-    check.per_sample_parameter(op, "max_value", max_value, image)
-    check.per_sample_parameter(op, "c", c, image)
-    if violates(kernel_size >= 3) or violates(kernel_size % 2 == 1):
+    if violates(kernel_size >= 3, kernel_size % 2 == 1):
         fail(ValueError, op, "kernel_size must be odd and at least 3", check.number(kernel_size))
     check.side(op, "kernel_size", kernel_size)
     return out

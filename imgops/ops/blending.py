@@ -171,7 +171,7 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     check.image("composite", "image", image)
     check.same_device("composite", "other", other, "image", image)
     if not (image.is_floating_point() and other.is_floating_point() and autocast.is_on(image)):
-        check.like("composite", "other", other, "image", image)
+        check.same_dtype_and_device("composite", "other", other, "image", image)
     under, over, weights = broadcast(other, image, mask)
     check_mask("composite", under, weights, "image", over)  # type: ignore[arg-type]
     return paste(under, over, (0, 0), weights)

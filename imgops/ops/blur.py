@@ -12,7 +12,6 @@ from imgops._common import check, values
 from imgops._operator.family import Family
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
-from imgops.fake._images import BORDERS, check_image
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
@@ -193,13 +192,13 @@ def motion_blur(
     """
     check.tensor("motion_blur", "image", image)
     size = check.integer("motion_blur", "kernel_size must be an integer", kernel_size)
-    if check.violates(size >= 3) or check.violates(size % 2 == 1):
+    if check.violates(size >= 3, size % 2 == 1):
         got = check.number(size)
         check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
     check.side("motion_blur", "kernel_size", size, most=2047)
-    check_image("motion_blur", image)
+    check.computed_image("motion_blur", image)
     padding_mode = check.padding_mode(padding_mode)
-    check.choice("motion_blur", "padding_mode", padding_mode, BORDERS)
+    check.border("motion_blur", padding_mode)
     turn = values.parameter("motion_blur", "angle", angle)
     lean = values.parameter("motion_blur", "balance", balance, values.no_nan)
     for name, value in (("angle", turn), ("balance", lean)):

@@ -273,9 +273,8 @@ def mode_of(mode: Any) -> str:
 def file_of(data: Any) -> Tensor:
     if isinstance(data, Tensor):
         return data
-    if is_compiling():
-        must = "data must be a Tensor in a compiled graph"
-        check.fail(TypeError, "decode_image", must, type(data).__name__)
+    must = "data must be a Tensor in a compiled graph"
+    check.refuse_in_graph(TypeError, "decode_image", must, type(data).__name__)
     if isinstance(data, (str, os.PathLike)):
         data = Path(data).read_bytes()
     if not isinstance(data, (bytes, bytearray, memoryview)):
@@ -375,9 +374,8 @@ def decode_images(
 
 
 def list_of_files(op: str, files: Any) -> list[Any]:
-    if is_compiling():
-        must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
-        check.fail(TypeError, op, must, type(files).__name__)
+    must = "files must be decoded outside of a compiled graph, or one by one with decode_image"
+    check.refuse_in_graph(TypeError, op, must, type(files).__name__)
     if isinstance(files, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(files, Iterable):
         check.fail(TypeError, op, "files must be a sequence of files", type(files).__name__)
     return list(files)

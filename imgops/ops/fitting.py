@@ -7,10 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from imgops._common import check, values
-from imgops._common.torch_private import raise_error
 from imgops._operator.family import Family
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
@@ -228,9 +226,8 @@ def fit(
 
 def _of_each(op: str, images: Any, call: Callable[[Tensor], Tensor]) -> Any:
     """Call a function for each of packed images, which give each result a size of its own."""
-    if is_compiling():
-        must = f"{op}: image must be a Tensor in a graph, where sizes of results must be known"
-        raise_error(NotImplementedError, f"{must}, got PackedImages")
+    must = "image must be a Tensor in a graph, where sizes of results must be known"
+    check.refuse_in_graph(NotImplementedError, op, must, "PackedImages")
     return type(images).of([call(image) for image in images.unpack()], images.interleaved)
 
 

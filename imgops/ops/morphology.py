@@ -11,7 +11,6 @@ from imgops._common import check, torch_private, values
 from imgops._operator.family import Family
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
-from imgops.fake._images import BORDERS, check_image, check_window
 from imgops.kernels.cpu import morphology as cpu
 from imgops.rules import packed
 
@@ -125,7 +124,7 @@ def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
         return kernel.to(torch.uint8) if kernel.dtype == torch.bool else kernel
     width, height = check.pair(op, "kernel", kernel, ("width", "height"))
     for side in (height, width):
-        if check.violates(side >= 1) or check.violates(side % 2 == 1):
+        if check.violates(side >= 1, side % 2 == 1):
             got = check.numbers(width, height)
             check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
     check.side(op, "kernel", width, height)
@@ -182,10 +181,10 @@ def morphology(
     check.tensor("morphology", "image", image)
     check.choice("morphology", "operation", operation, OPERATIONS)
     element, padding_mode = _element("morphology", kernel), check.padding_mode(padding_mode)
-    check_image("morphology", image)  # the operators that follow would give their own names in errors
-    check.choice("morphology", "padding_mode", padding_mode, BORDERS)
+    check.computed_image("morphology", image)  # errors of the operators below would have their names
+    check.border("morphology", padding_mode)
     if isinstance(kernel, Tensor):
-        check_window("morphology", element, image)
+        check.window("morphology", element, image)
         if torch_private.is_readable(element):
             values.element("morphology", "kernel", element)
     if operation == "hitmiss":

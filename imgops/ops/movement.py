@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from imgops._common import check, values
 from imgops._common.config import Crop, Pad, Paste
@@ -171,7 +170,7 @@ def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tenso
 
     def expand(t: Tensor) -> Tensor:
         fits = t.dim() >= 3 and check.broadcasts(t.size()[:-3], batch)
-        return subclass.like(t.expand(*batch, *t.size()[-3:]), t) if fits else t
+        return subclass.rewrap(t.expand(*batch, *t.size()[-3:]), t) if fits else t
 
     return expand(image), expand(source), None if mask is None else expand(mask)
 
@@ -289,10 +288,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
             for value in each:
                 if not -math.inf < value < math.inf:  # math.isfinite does not take a graph's symbolic numbers
                     check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
-        if is_compiling():
-            found = check.graph_tensor(each)
-        else:
-            found = torch.tensor(each, dtype=torch.float64, device="cpu")
+        found = check.numbers_tensor(each)
     return found.reshape(()) if single else found
 
 

@@ -307,10 +307,8 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             check.fail(TypeError, op, must, type(value).__name__)
-    if is_compiling():  # the kernel checks that the box lies in the image
-        return check.graph_tensor(list(box))
-    # Numbers are checked here, in eager and meta calls alike; a tensor is checked where it is read.
-    if isinstance(image, Tensor):  # for them, too, the kernel checks
+    # In a graph, and for packed images, the kernel checks that the box lies in its image.
+    if isinstance(image, Tensor) and not is_compiling():
         check.image(op, "image", image)
         values.region(op, box, *image.shape[-2:])
-    return torch.tensor(box, dtype=torch.float64, device="cpu")
+    return check.numbers_tensor(box)

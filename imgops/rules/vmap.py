@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from imgops._common import check
 from imgops._common.torch_private import raise_error
@@ -80,9 +79,9 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(rule, "is_draw_alone", False):
             out = op(*(_sample(a, d, 0) for a, d in zip(args, in_dims, strict=True)))
             return out.expand(info.batch_size, *out.shape), 0
-        if is_compiling():  # a graph would not hold the changes of the generator's state
-            must = "randomness must be 'different' under vmap in a graph"
-            raise NotImplementedError(f"{op.__name__.split('.')[0]}: {must}, got 'same'")
+        must = "randomness must be 'different' under vmap in a graph"
+        # A graph would not hold the changes of the generator's state.
+        check.refuse_in_graph(NotImplementedError, op.__name__.split(".")[0], must, "'same'")
         state = torch.random.get_rng_state()
         outputs = []
         for i in range(info.batch_size):

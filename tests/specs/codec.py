@@ -78,7 +78,7 @@ ENCODE_IMAGE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "encode_image: image must have 1 channels for png of uint16, got 3",
+            "encode_image: image must have 1 channel for png of uint16, got 3",
             lambda x: encode_image(DEEP, "png"),
         ),
         ErrorInput(

@@ -118,7 +118,7 @@ class _TimmMixup(RandomTransform, v2.Transform):
         params: Any = self._sample_params([batch], sampler)
         numbers = params.tensor().reshape(len(batch), _WIDTH)
         mixed = self._mixed(batch, numbers).reshape(images.shape)
-        return subclass.like(mixed, images), self._labels(labels, numbers, images.dtype)
+        return subclass.rewrap(mixed, images), self._labels(labels, numbers, images.dtype)
 
     def _mixed(self, images: Tensor, numbers: Tensor) -> Tensor:
         numbers = numbers.to(images.device)

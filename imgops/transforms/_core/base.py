@@ -606,7 +606,7 @@ class RandomTransform(OperatorTransform):
             each = subclass.plain(inpt).unbind()
             moved = [
                 self._annotations_of_open(
-                    subclass.like(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
+                    subclass.rewrap(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
                 )
                 for i, (x, row) in enumerate(zip(each, numbers, strict=True))
             ]

@@ -285,7 +285,7 @@ def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> 
     """Return ``out`` in the class of ``like``, which may be a user's subclass."""
     if not is_compiling():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
-        return subclass.like(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
+        return subclass.rewrap(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
     if not isinstance(like, tv_tensors.TVTensor):
         return out
     wrapped: Any = out.as_subclass(_named(type(like)))

@@ -41,10 +41,7 @@ def affine(
 
 
 def _double(value: float | Tensor) -> Tensor:
-    if isinstance(value, Tensor):
-        return value.to(torch.float64)
-    in_graph = is_compiling()
-    return check.graph_tensor(value) if in_graph else torch.tensor(value, dtype=torch.float64, device="cpu")
+    return value.to(torch.float64) if isinstance(value, Tensor) else check.numbers_tensor(value)
 
 
 def _affine_rows(m: Any, values: Iterable[Any], x: Any, y: Any) -> tuple[tuple[Any, ...], ...]:
