@@ -150,6 +150,11 @@ def tensor(op: str, name: str, value: object) -> None:
         fail(TypeError, op, f"{name} must be a Tensor", got)
 
 
+def tensors(op: str, **values: object) -> None:
+    for name, value in values.items():
+        tensor(op, name, value)
+
+
 def images(op: str, value: object) -> None:
     """Check the image of a function that also takes a batch of images of different sizes."""
     if not is_batch(value):
@@ -293,6 +298,11 @@ def real(op: str, name: str, value: object) -> Tensor:
         fail(
             TypeError, op, f"{name} must be a number, a sequence of numbers or a Tensor", type(value).__name__
         )
+
+
+def reals(op: str, **values: object) -> list[Tensor]:
+    """Return several parameters as tensors, as ``real`` does."""
+    return [real(op, name, value) for name, value in values.items()]
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops._common import layout
 from imgops.decomposition._precision import divide, finish, parameter, working_dtype
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
     rows = table.to(image.device).expand(*image.shape[:-2], 256).reshape(-1, 256)
     planes = image.reshape(rows.shape[0], image.shape[-2] * image.shape[-1])
-    out = rows.gather(1, planes.to(torch.int64)).reshape(image.shape)
-    return layout.in_format(out, layout.is_interleaved(image))
+    return finish(rows.gather(1, planes.to(torch.int64)).reshape(image.shape), image, table.dtype)
 
 
 def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as constant_pad
 
-from imgops._common import layout
 from imgops.decomposition._borders import fold_positions
 from imgops.decomposition._precision import divide, finish
 from imgops.decomposition._saturate import saturate
@@ -21,7 +20,7 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     before_x, before_y = _clamp(x0 - left, right - left), _clamp(y0 - top, bottom - top)
     after_x, after_y = right - left - before_x - (x1 - x0), bottom - top - before_y - (y1 - y0)
     part = image[..., y0:y1, x0:x1]
-    return _like(constant_pad(part, (before_x, after_x, before_y, after_y)), image)
+    return finish(constant_pad(part, (before_x, after_x, before_y, after_y)), image)
 
 
 def _clamp(value: Any, high: Any) -> Any:
@@ -34,12 +33,6 @@ def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
     return a, torch.sym_max(a, torch.sym_min(high, size))
 
 
-def _like(out: Tensor, image: Tensor) -> Tensor:
-    """Convert a result to the memory format of ``image``; never alias it."""
-    out = layout.in_format(out, layout.is_interleaved(image))
-    return out.clone() if out is image else out
-
-
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
     height, width = image.shape[-2:]
     x0, x1 = _clip(left, left + source.shape[-1], width)
@@ -48,7 +41,7 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
     window = (..., slice(y0 - top, y1 - top), slice(x0 - left, x1 - left))
     part = source[window] if mask is None else _blend(below, source[window], mask[window])
     rows = torch.slice_scatter(image[..., y0:y1, :], part, -1, x0, x1)
-    return _like(torch.slice_scatter(image, rows, -2, y0, y1), image)
+    return finish(torch.slice_scatter(image, rows, -2, y0, y1), image)
 
 
 def _blend(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
@@ -79,14 +72,14 @@ def pad(
     if padding_mode != "constant":
         rows = _border(padding_mode, image.shape[-2], top, bottom, image.device)
         columns = _border(padding_mode, image.shape[-1], left, right, image.device)
-        return _like(image.index_select(-2, rows).index_select(-1, columns), image)
+        return finish(image.index_select(-2, rows).index_select(-1, columns), image)
     around = (left, right, top, bottom)
     out = constant_pad(image, around)
     if fill is not None:
         outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), around, value=True)
         value = saturate(fill.to(image.device), image.dtype)
         out = torch.where(outside, value[..., None, None], out)
-    return _like(out, image)
+    return finish(out, image)
 
 
 def _border(padding_mode: str, size: int, before: int, after: int, device: torch.device) -> Tensor:
@@ -104,7 +97,7 @@ def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padd
     rows = _border(padding_mode, height, top, bottom, grad.device)
     columns = _border(padding_mode, width, left, right, grad.device)
     sums = fold(fold(grad.to(working), -2, rows, height), -1, columns, width)
-    return _like(sums.to(grad.dtype), grad)
+    return finish(sums, grad)
 
 
 def fold(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._common import layout
 from imgops.decomposition import _resampling_weights
-from imgops.decomposition._precision import of_sums
+from imgops.decomposition._precision import finish, of_sums
 from imgops.decomposition.movement import fold
 
 
@@ -29,7 +28,7 @@ def resize(
         out = _opencv_levels(image, height, width, interpolation)
     else:
         out = _apply(image, _matrices(image, image, box, (height, width), interpolation, antialias))
-    return layout.in_format(out, layout.is_interleaved(image))
+    return finish(out, image)
 
 
 def resize_adjoint(
@@ -41,7 +40,7 @@ def resize_adjoint(
         wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
         rows, columns = _matrices(grad, wide, box, tuple(grad.shape[-2:]), interpolation, antialias)
         out = _apply(grad, (rows.mT, columns.mT))
-    return layout.in_format(out, layout.is_interleaved(grad))
+    return finish(out, grad)
 
 
 def resized_crop(
@@ -56,7 +55,7 @@ def resized_crop(
             out = _levels(image, matrices, _crop_edges(box, image.device))
         else:
             out = _apply(image, matrices)
-    return layout.in_format(out, layout.is_interleaved(image))
+    return finish(out, image)
 
 
 def resized_crop_adjoint(
@@ -70,7 +69,7 @@ def resized_crop_adjoint(
     else:
         rows, columns = _crop_matrices(grad.device, (height, width), box, size, interpolation, antialias)
         out = _apply(grad, (rows.mT, columns.mT))
-    return layout.in_format(out, layout.is_interleaved(grad))
+    return finish(out, grad)
 
 
 def _crop_edges(boxes: Tensor, device: torch.device) -> tuple[Tensor, ...]:

@@ -64,8 +64,7 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     >>> imgops.alpha_composite(red, half_blue).flatten()
     tensor([0.5000, 0.0000, 0.5000, 1.0000])
     """
-    check.tensor("alpha_composite", "image", image)
-    check.tensor("alpha_composite", "other", other)
+    check.tensors("alpha_composite", image=image, other=other)
     return _alpha_composite(image, other)
 
 
@@ -117,13 +116,8 @@ def add_weighted(
     >>> imgops.add_weighted(torch.tensor([[[1.0, 2.0]]]), 0.5, torch.tensor([[[10.0, 20.0]]]), 0.1, 1.0)
     tensor([[[2.5000, 4.0000]]])
     """
-    check.tensor("add_weighted", "image", image)
-    check.tensor("add_weighted", "other", other)
-    weights = (
-        check.real("add_weighted", name, value)
-        for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma))
-    )
-    return _add_weighted(image, other, *weights)
+    check.tensors("add_weighted", image=image, other=other)
+    return _add_weighted(image, other, *check.reals("add_weighted", alpha=alpha, beta=beta, gamma=gamma))
 
 
 def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
@@ -163,8 +157,7 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     >>> imgops.composite(torch.full((1, 1, 3), 8.0), torch.zeros(1, 1, 3), mask)
     tensor([[[8., 4., 0.]]])
     """
-    for name, value in (("image", image), ("other", other), ("mask", mask)):
-        check.tensor("composite", name, value)
+    check.tensors("composite", image=image, other=other, mask=mask)
     if image.shape != other.shape:
         check.fail(ValueError, "composite", "image and other must have one shape", "two")
     # These are the checks of paste, which has other names for the images. Under autocast, paste casts floats.
@@ -218,6 +211,5 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     >>> imgops.blend(torch.zeros(1, 1, 2), torch.tensor([[[1.0, 2.0]]]), 0.25)
     tensor([[[0.2500, 0.5000]]])
     """
-    check.tensor("blend", "image", image)
-    check.tensor("blend", "other", other)
+    check.tensors("blend", image=image, other=other)
     return _blend(image, other, check.real("blend", "alpha", alpha))

@@ -134,9 +134,8 @@ def bilateral_filter(
     """
     check.images("bilateral_filter", image)
     size = check.integer("bilateral_filter", "kernel_size must be an integer", kernel_size)
-    color = check.real("bilateral_filter", "sigma_color", sigma_color)
-    space = check.real("bilateral_filter", "sigma_space", sigma_space)
-    return _bilateral_filter(image, color, space, size, check.padding_mode(padding_mode))
+    sigmas = check.reals("bilateral_filter", sigma_color=sigma_color, sigma_space=sigma_space)
+    return _bilateral_filter(image, *sigmas, size, check.padding_mode(padding_mode))
 
 
 def motion_blur(

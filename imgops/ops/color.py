@@ -354,8 +354,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     tensor([[[0.5000]]])
     """
     check.images("color_sequence", image)
-    for name, value in (("order", order), ("parameters", parameters)):
-        check.tensor("color_sequence", name, value)
+    check.tensors("color_sequence", order=order, parameters=parameters)
     if not check.is_sequence(names) or not all(isinstance(name, str) for name in names):
         check.fail(TypeError, "color_sequence", "names must be a sequence of str", type(names).__name__)
     return _color_sequence(image, order, parameters, ",".join(names))

@@ -224,6 +224,6 @@ def canny(
     tensor([  0,   0, 255,   0,   0,   0], dtype=torch.uint8)
     """
     check.images("canny", image)
-    thresholds = check.real("canny", "low", low), check.real("canny", "high", high)
+    thresholds = check.reals("canny", low=low, high=high)
     size = check.integer("canny", "kernel_size must be an integer", kernel_size)
     return _canny(image, *thresholds, size, check.switch("canny", "l2_gradient", l2_gradient))

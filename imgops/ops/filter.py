@@ -171,8 +171,5 @@ def unsharp_mask(
     tensor([[[ 10,   3,   0, 126,  97,  90]]], dtype=torch.uint8)
     """
     check.images("unsharp_mask", image)
-    numbers = (
-        check.real("unsharp_mask", name, value)
-        for name, value in (("radius", radius), ("percent", percent), ("threshold", threshold))
-    )
+    numbers = check.reals("unsharp_mask", radius=radius, percent=percent, threshold=threshold)
     return _unsharp_mask(image, *numbers)

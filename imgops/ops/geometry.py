@@ -268,8 +268,7 @@ def remap(
     >>> imgops.remap(torch.tensor([[[0.0, 4.0, 8.0]]]), map)
     tensor([[[2., 8.]]])
     """
-    check.tensor("remap", "image", image)
-    check.tensor("remap", "map", map)
+    check.tensors("remap", image=image, map=map)
     value = fill_tensor("remap", fill, image.dtype)
     if image.ndim >= 3 and map.ndim >= 3 and image.shape[:-3] != map.shape[:-3]:
         try:

@@ -112,8 +112,7 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     >>> imgops.match_histograms(torch.tensor([[[1.0, 3.0, 2.0]]]), torch.tensor([[[10.0, 30.0, 20.0]]]))
     tensor([[[10., 30., 20.]]])
     """
-    check.tensor("match_histograms", "image", image)
-    check.tensor("match_histograms", "reference", reference)
+    check.tensors("match_histograms", image=image, reference=reference)
     return _match_histograms(image, reference)
 
 

@@ -121,7 +121,7 @@ def _expect(result: Tensor, height: int, width: int) -> None:
     check.image("inverse", "result", result)
     if result.shape[-2] != height or result.shape[-1] != width:
         must = f"result must be (..., {check.number(height)}, {check.number(width)}) as the call's is"
-        check.fail(ValueError, "inverse", must, f"shape {check.shape(result)}")
+        check.fail_shape("inverse", must, result)
 
 
 def _undo_crop(image: Tensor, box: Any) -> Undo:

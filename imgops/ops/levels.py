@@ -72,8 +72,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     tensor([[[  0, 128, 255]]], dtype=torch.uint8)
     """
     check.images("adjust_gamma", image)
-    power, factor = check.real("adjust_gamma", "gamma", gamma), check.real("adjust_gamma", "gain", gain)
-    return _adjust_gamma(image, power, factor)
+    return _adjust_gamma(image, *check.reals("adjust_gamma", gamma=gamma, gain=gain))
 
 
 def posterize(image: Tensor, bits: int | Tensor) -> Tensor:

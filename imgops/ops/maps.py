@@ -37,8 +37,7 @@ def _check_leading(op: str, name: str, batch: Sequence[Any], other_name: str, ot
     """Check that the leading dimensions of two parameters broadcast."""
     pairs = zip(reversed(batch), reversed(other), strict=False)
     if not all(one == 1 or two == 1 or one == two for one, two in pairs):
-        sizes = check.written(check.numbers(*other))
-        must = f"{name} must have leading dimensions that fit those of {other_name} {sizes}"
+        must = f"{name} must have leading dimensions that fit those of {other_name} {check.written(other)}"
         check.fail(ValueError, op, must, check.numbers(*batch))
 
 
@@ -134,7 +133,7 @@ def elastic_map(
         check.per_sample_parameter("elastic_map", name, value, noise)
     if kernel_size is not None:
         kernel_size = check.integer("elastic_map", "kernel_size must be an integer", kernel_size)
-        if check.violates(kernel_size >= 1) or check.violates(kernel_size % 2 == 1):
+        if check.violates(kernel_size >= 1, kernel_size % 2 == 1):
             got = check.number(kernel_size)
             check.fail(ValueError, "elastic_map", "kernel_size must be odd and positive", got)
     else:
@@ -224,8 +223,7 @@ def polar_map(
     _check_map_dtype(op, dtype)
     middle = values.parameter(op, "center", center).to(device).double()
     if middle.ndim < 1 or check.violates(middle.shape[-1] == 2):
-        got = f"shape {check.written(check.shape(middle))}"
-        check.fail(ValueError, op, "center must have 2 values (x, y)", got)
+        check.fail_shape(op, "center must have 2 values (x, y)", middle)
     radii = values.parameter(op, "max_radius", max_radius, values.above_1 if log else values.finite_positive)
     check.parameter(op, "max_radius", radii, middle)
     _check_leading(op, "max_radius", radii.shape, "center", middle.shape[:-1])
@@ -309,7 +307,7 @@ def grid_distortion_map(
     axes = []
     for name, steps, extent in (("steps_x", across, width), ("steps_y", down, height)):
         count = steps.shape[-1] - 1 if steps.ndim else 0
-        if check.violates(count >= 1) or check.violates(count <= extent):
+        if check.violates(count >= 1, count <= extent):
             must = f"{name} must have from 2 to {check.number(extent) + 1} values"
             check.fail(ValueError, op, must, check.number(count + 1))
         axes.append(_stretch_axis(steps.to(device).double(), extent, count, normalize))
@@ -486,12 +484,10 @@ def thin_plate_spline_map(
     _check_map_dtype(op, dtype)
     for name, value in (("points", points), ("targets", targets)):
         check.tensor(op, name, value)
-        if value.layout is not torch.strided:
-            check.fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
+        check.strided(op, name, value)
         check.floating(op, name, value)
-        if value.ndim < 2 or check.violates(value.shape[-1] == 2) or check.violates(value.shape[-2] >= 3):
-            must = f"{name} must be (..., n, 2) with n of at least 3"
-            check.fail(ValueError, op, must, f"shape {check.written(check.shape(value))}")
+        if value.ndim < 2 or check.violates(value.shape[-1] == 2, value.shape[-2] >= 3):
+            check.fail_shape(op, f"{name} must be (..., n, 2) with n of at least 3", value)
         values.parameter(op, name, value)
     check.same_device(op, "targets", targets, "points", points)
     if check.violates(targets.shape[-2] == points.shape[-2]):
@@ -512,7 +508,7 @@ def thin_plate_spline_map(
     system = torch.cat([above, torch.cat([affine.mT, nothing], -1)], -2)
     wanted = torch.cat([source, source.new_zeros(*source.shape[:-2], 3, 2)], -2)
     solved = torch.linalg.solve(system, wanted)
-    if _splines.is_number_work(solved):
+    if torch_private.can_bypass_dispatcher() and torch_private.is_plain(solved):  # no gradient is needed
         return _splines.row_by_row(solved * scale, target, height, width, scale, dtype)
     pixels = _pixel_grid(height, width, target).flatten(-2).mT / scale
     bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
@@ -546,8 +542,7 @@ def _bending(points: Tensor, centers: Tensor) -> Tensor:
 def _check_displacement(op: str, name: str, value: Tensor) -> None:
     check.tensor(op, name, value)
     check.image(op, name, value)
-    if value.dtype not in (torch.float32, torch.float64):
-        check.fail(TypeError, op, f"{name} must be float32 or float64", value.dtype)
+    check.dtype(op, name, value, torch.float32, torch.float64)
     if check.violates(value.shape[-3] == 2):
         check.fail(ValueError, op, f"{name} must have 2 channels (x, y)", check.number(value.shape[-3]))
 

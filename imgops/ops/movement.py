@@ -144,8 +144,7 @@ def paste_arguments(
     op: str, image: Tensor, source: Tensor, position: Sequence[int] | Tensor | Paste, mask: Tensor | None
 ) -> tuple[int, ...]:
     """Check the types of the arguments of ``paste``; return the left and top of the position."""
-    check.tensor(op, "image", image)
-    check.tensor(op, "source", source)
+    check.tensors(op, image=image, source=source)
     if isinstance(position, Paste):
         position = position.position
     left, top = check.integers(op, "position", position, ("left", "top"))

@@ -74,9 +74,8 @@ def salt_and_pepper(
     >>> imgops.salt_and_pepper(image, noise, 0.1)
     tensor([[[0.0000, 0.5000, 0.5000, 1.0000]]])
     """
-    _tensors("salt_and_pepper", image, noise)
-    share = check.real("salt_and_pepper", "amount", amount)
-    return _salt_and_pepper(image, noise, share, check.real("salt_and_pepper", "salt", salt))
+    check.tensors("salt_and_pepper", image=image, noise=noise)
+    return _salt_and_pepper(image, noise, *check.reals("salt_and_pepper", amount=amount, salt=salt))
 
 
 def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
@@ -119,7 +118,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     >>> imgops.shot_noise(torch.tensor([[[0.0, 0.25, 0.25]]]), torch.tensor([[[1.0, 1.0, -1.0]]]), 0.01)
     tensor([[[0.0000, 0.3000, 0.2000]]])
     """
-    _tensors("shot_noise", image, noise)
+    check.tensors("shot_noise", image=image, noise=noise)
     return _shot_noise(image, noise, check.real("shot_noise", "scale", scale))
 
 
@@ -171,9 +170,9 @@ def iso_noise(
     >>> imgops.iso_noise(red, noise, 60.0, 1.0).flatten()
     tensor([1., 1., 0.])
     """
-    _tensors("iso_noise", image, noise)
-    shift = check.real("iso_noise", "color_shift", color_shift)
-    return _iso_noise(image, noise, shift, check.real("iso_noise", "intensity", intensity))
+    check.tensors("iso_noise", image=image, noise=noise)
+    numbers = check.reals("iso_noise", color_shift=color_shift, intensity=intensity)
+    return _iso_noise(image, noise, *numbers)
 
 
 def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor:
@@ -215,10 +214,5 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     >>> imgops.speckle_noise(torch.full((1, 1, 2), 0.5), torch.tensor([[[1.0, -1.0]]]), 0.2)
     tensor([[[0.6000, 0.4000]]])
     """
-    _tensors("speckle_noise", image, noise)
+    check.tensors("speckle_noise", image=image, noise=noise)
     return _speckle_noise(image, noise, check.real("speckle_noise", "sigma", sigma))
-
-
-def _tensors(op: str, image: Tensor, noise: Tensor) -> None:
-    check.tensor(op, "image", image)
-    check.tensor(op, "noise", noise)

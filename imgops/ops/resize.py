@@ -150,12 +150,7 @@ def resize(
     tensor([[[ 2., 10.]]])
     """
     check.images("resize", image)
-    if isinstance(size, Resize):
-        size, interpolation, antialias, box = splat(size)
-    height, width = check.integers("resize", "size", size, ("height", "width"))
-    region = None if box is None else _box_tensor("resize", image, box)
-    switch = check.switch("resize", "antialias", antialias)
-    return _resize(image, region, height, width, check.interpolation(interpolation), switch)
+    return _resize(image, *_arguments("resize", image, size, interpolation, antialias, box))
 
 
 def resized_crop(
@@ -280,14 +275,20 @@ def resize_out(
     <BLANKLINE>
             [[[ 2., 10.]]]])
     """
-    check.tensor("resize_out", "image", image)
-    check.tensor("resize_out", "out", out)
+    check.tensors("resize_out", image=image, out=out)
+    return _resize_out(image, *_arguments("resize_out", image, size, interpolation, antialias, box), out)
+
+
+def _arguments(
+    op: str, image: Tensor, size: Any, interpolation: str, antialias: bool, box: Any
+) -> tuple[Tensor | None, int, int, str, bool]:
+    """Return the arguments of the operators after the image: box, height, width, interpolation, antialias."""
     if isinstance(size, Resize):
         size, interpolation, antialias, box = splat(size)
-    height, width = check.integers("resize_out", "size", size, ("height", "width"))
-    region = None if box is None else _box_tensor("resize_out", image, box)
-    switch = check.switch("resize_out", "antialias", antialias)
-    return _resize_out(image, region, height, width, check.interpolation(interpolation), switch, out)
+    height, width = check.integers(op, "size", size, ("height", "width"))
+    region = None if box is None else _box_tensor(op, image, box)
+    switch = check.switch(op, "antialias", antialias)
+    return region, height, width, check.interpolation(interpolation), switch
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:

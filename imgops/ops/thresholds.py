@@ -95,11 +95,7 @@ def threshold(
     check.images("threshold", image)
     if max_value is None:
         max_value = 1.0 if image.is_floating_point() else 255.0
-    limit, top = (
-        check.real("threshold", "threshold", threshold),
-        check.real("threshold", "max_value", max_value),
-    )
-    return _threshold(image, limit, top, operation)
+    return _threshold(image, *check.reals("threshold", threshold=threshold, max_value=max_value), operation)
 
 
 def adaptive_threshold(
@@ -157,7 +153,7 @@ def adaptive_threshold(
     tensor([[[255,   0,   0, 255,   0,   0]]], dtype=torch.uint8)
     """
     check.images("adaptive_threshold", image)
-    top = check.real("adaptive_threshold", "max_value", 255.0 if max_value is None else max_value)
-    less = check.real("adaptive_threshold", "c", c)
+    max_value = 255.0 if max_value is None else max_value
+    numbers = check.reals("adaptive_threshold", max_value=max_value, c=c)
     size = check.integer("adaptive_threshold", "kernel_size must be an integer", kernel_size)
-    return _adaptive_threshold(image, top, less, size, method, operation)
+    return _adaptive_threshold(image, *numbers, size, method, operation)

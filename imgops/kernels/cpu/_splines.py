@@ -5,14 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops._common import torch_private
-
-
-def is_number_work(solved: Tensor) -> bool:
-    """Return whether only the values are needed: there is no graph, gradient or transform of torch.func."""
-    return torch_private.can_bypass_dispatcher() and torch_private.is_plain(solved)
-
-
 #: Numbers computed at a time: few enough for memory, and enough that threads seldom wait for each other.
 _PART = 1 << 21
 

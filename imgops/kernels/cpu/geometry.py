@@ -43,8 +43,7 @@ def warp_affine(
     interpolation: str,
     padding_mode: str,
 ) -> None:
-    how = fill, height, width, interpolation, padding_mode
-    _warp("warp_affine", warp_affine, formula.warp_affine, cv2.warpAffine, out, image, matrix, *how)
+    _warp("warp_affine", out, image, matrix, fill, height, width, interpolation, padding_mode)
 
 
 def warp_perspective(
@@ -57,44 +56,26 @@ def warp_perspective(
     interpolation: str,
     padding_mode: str,
 ) -> None:
-    how = fill, height, width, interpolation, padding_mode
-    _warp(
-        "warp_perspective",
-        warp_perspective,
-        formula.warp_perspective,
-        cv2.warpPerspective,
-        out,
-        image,
-        matrix,
-        *how,
-    )
+    _warp("warp_perspective", out, image, matrix, fill, height, width, interpolation, padding_mode)
 
 
-def _warp(
-    op: str,
-    kernel: Callable[..., None],
-    decomposition: Callable[..., Tensor],
-    warp: Warp,
-    out: Tensor,
-    image: Tensor,
-    matrix: Tensor,
-    fill: Tensor | None,
-    *how: Any,
-) -> None:
+#: The decomposition and OpenCV's function of each warp by a matrix.
+_WARPS: dict[str, tuple[Callable[..., Tensor], Warp]] = {
+    "warp_affine": (formula.warp_affine, cv2.warpAffine),
+    "warp_perspective": (formula.warp_perspective, cv2.warpPerspective),
+}
+
+
+def _warp(op: str, out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, *how: Any) -> None:
+    decomposition, warp = _WARPS[op]
     if _copy_if_identity(out, image, matrix) or _directly(op, out, image, matrix, fill, warp, *how):
         return
     height, width, interpolation, padding_mode = how
     reaches_far = _far_positions.reaches(matrix, image, (height, width), interpolation, padding_mode)
-    if any(reaches_far):
-        if len(reaches_far) == 1 or out.numel() == 0:
-            run_decomposition(
-                out, decomposition, image, matrix, fill, height, width, interpolation, padding_mode
-            )
-            return
-        _each_sample(kernel, out, image, matrix, fill, height, width, interpolation, padding_mode)
-        return
-    if not _by_opencv(op, out, image, matrix, fill, interpolation, padding_mode, warp):
-        run_decomposition(out, decomposition, image, matrix, fill, height, width, interpolation, padding_mode)
+    if any(reaches_far) and len(reaches_far) > 1 and out.numel():
+        _each_sample(op, out, image, matrix, fill, *how)
+    elif any(reaches_far) or not _by_opencv(op, out, image, matrix, fill, interpolation, padding_mode, warp):
+        run_decomposition(out, decomposition, image, matrix, fill, *how)
 
 
 def _directly(
@@ -142,16 +123,14 @@ def _directly(
     return True
 
 
-def _each_sample(
-    kernel: Callable[..., None], out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, *how: Any
-) -> None:
+def _each_sample(op: str, out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, *how: Any) -> None:
     batch = image.shape[:-3]
     matrix = matrix.expand(*batch, *matrix.shape[-2:])
     for i in np.ndindex(*batch):
         own = fill
         if fill is not None and fill.ndim > 1:
             own = fill.expand(*batch, fill.shape[-1])[i]
-        kernel(out[i], image[i], matrix[i], own, *how)
+        _warp(op, out[i], image[i], matrix[i], own, *how)
 
 
 #: The rows of the identity matrix; an affine matrix has the first two.

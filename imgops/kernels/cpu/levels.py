@@ -122,14 +122,10 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if whole or table.numel() > channels * 256:
         each = each.expand(*image.shape[:-3], table.shape[-2], 256)
     rows = each.contiguous().numpy().reshape(-1, table.shape[-2], 256)
-    if table.dtype == torch.uint8 or (table.dtype == torch.float32 and whole):
-        served = native.has_passes(image)
-    else:
-        served = False
-    if served:
+    is_known = table.dtype == torch.uint8 or (table.dtype == torch.float32 and whole)
+    if is_known and native.has_passes(image):
         native.lut(out, image, rows.reshape(-1, 1, 256) if whole else rows)
         return
-    tables: np.ndarray
     if whole:  # one table for a whole frame, whatever its layout, or one for each plane
         tables = rows.reshape(-1, 256)
         sources, targets = _rows(image, len(tables)), _rows(out, len(tables))

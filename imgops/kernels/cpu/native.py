@@ -52,10 +52,7 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
     """
     if not is_built():
         return False
-    if layout.writes_interleaved(out):
-        target, source = layout.frames(out), layout.frames(image)
-    else:
-        target, source = layout.planes(out)[..., None], layout.planes(image)[..., None]
+    target, source = _parts(out, image)
     done = []
 
     def work(start: int, stop: int) -> None:
@@ -73,10 +70,7 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
     """
     if image.dtype not in RESAMPLING_TYPES or not is_built():
         return False
-    if layout.writes_interleaved(out):
-        target, source = layout.frames(out), layout.frames(image)
-    else:
-        target, source = layout.planes(out)[..., None], layout.planes(image)[..., None]
+    target, source = _parts(out, image)
     left, top, right, bottom = region
     height, how = target.shape[1], (rows_first, image.dtype != torch.float64, SIMD_LEVEL)
     done = []
@@ -265,10 +259,7 @@ def gray_rgb(out: Tensor, image: Tensor, chosen: bytes = b"1") -> bool:
 
 def sharpen(out: Tensor, image: Tensor, factors: Sequence[float]) -> None:
     """Apply PIL's sharpness to uint8 images, each with its factor; ``image`` has the format of ``out``."""
-    view = layout.frames if layout.writes_interleaved(out) else layout.planes
-    target, source = view(out), view(image)
-    if target.ndim == 3:
-        target, source = target[..., None], source[..., None]
+    target, source = _parts(out, image)
     numbers = np.array(factors, np.float32).repeat(len(target) // len(factors))
 
     def work(start: int, stop: int) -> None:
@@ -406,6 +397,13 @@ def steps(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) ->
     Return False if nothing was done.
     """
     return is_built() and module.steps(out, image, kinds, amounts.astype(np.float32), SIMD_LEVEL)
+
+
+def _parts(out: Tensor, image: Tensor) -> list[np.ndarray]:
+    """Return both as ``(parts, H, W, C)``: the frames of interleaved images, or the planes of planar ones."""
+    if layout.writes_interleaved(out):
+        return [layout.frames(x) for x in (out, image)]
+    return [layout.planes(x)[..., None] for x in (out, image)]
 
 
 def _memory(image: Tensor) -> np.ndarray:

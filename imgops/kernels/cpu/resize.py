@@ -135,7 +135,8 @@ def resized_crop(
         else:
             resize(target, part, None, height, width, interpolation, antialias)
 
-    _each_crop(out, image, box, one)
+    if out.numel():
+        _each_box(out, image, box, one)
 
 
 def _crops_alone(out: Tensor, image: Tensor, boxes: Tensor) -> bool:
@@ -160,26 +161,19 @@ def resized_crop_adjoint(
         target.zero_()
         target[..., top:bottom, left:right] = part
 
-    _each_crop(out, grad, box, one)
+    if out.numel():
+        _each_box(out, grad, box, one)
 
 
-def _each_crop(
-    out: Tensor,
-    image: Tensor,
-    boxes: Tensor,
-    work: Callable[[Tensor, Tensor, Sequence[int]], None],
-) -> None:
-    """Call ``work(out, image, box)`` for each box."""
-    out, image, batch = out.detach(), image.detach(), image.shape[:-3]
-    every = boxes.reshape(-1, 4).tolist()
-    if out.numel() == 0:
+def _each_box(out: Tensor, image: Tensor, box: Tensor, work: Callable[[Tensor, Tensor, Any], None]) -> None:
+    """Call ``work(out, image, box)`` once if the samples share a box, else for each sample."""
+    out, image, box, batch = out.detach(), image.detach(), box.detach(), image.shape[:-3]
+    if box.numel() == 4:
+        work(out, image, tuple(box.flatten().tolist()))
         return
-    if len(every) == 1:
-        work(out, image, every[0])
-        return
-    each = boxes.expand(*batch, 4).reshape(-1, 4).tolist()
-    for index, box in zip(np.ndindex(*batch), each, strict=True):
-        work(out[index], image[index], box)
+    rows = box.expand(*batch, 4).reshape(-1, 4).tolist()
+    for index, row in zip(np.ndindex(*batch), rows, strict=True):
+        work(out[index], image[index], tuple(row))
 
 
 def _each_region(
@@ -189,23 +183,12 @@ def _each_region(
     wide: Tensor,
     work: Callable[[Tensor, Tensor, Region], None],
 ) -> None:
-    """Call ``work(out, image, region)`` once if the samples share a box, else for each sample.
-
-    ``wide`` is the image that the boxes lie in.
-    """
-    height, width = wide.shape[-2:]
-    out, image = out.detach(), image.detach()
+    """Call ``work(out, image, region)`` for each box in ``wide``, or for all of it without a box."""
     if box is None:
-        work(out, image, (0.0, 0.0, float(width), float(height)))
-        return
-    batch = image.shape[:-3]
-    regions = box.detach().reshape(-1, 4).tolist()
-    if len(regions) == 1:
-        work(out, image, tuple(regions[0]))
-        return
-    each = box.detach().expand(*batch, 4).reshape(-1, 4).tolist()
-    for index, region in zip(np.ndindex(*batch), each, strict=True):
-        work(out[index], image[index], tuple(region))
+        height, width = wide.shape[-2:]
+        work(out.detach(), image.detach(), (0.0, 0.0, float(width), float(height)))
+    else:
+        _each_box(out, image, box, work)
 
 
 def _positions(
