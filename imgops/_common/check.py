@@ -79,7 +79,7 @@ def is_int32(value: Any) -> bool:
 
 
 def number(value: Any) -> Any:
-    """Return a size in the form that a message shows; a symbolic size becomes its current value."""
+    """Return a size for an error message; a symbolic size becomes its current value."""
     try:
         return int(value)
     except (RuntimeError, ValueError, TypeError, OverflowError):  # an unbacked size, or not a number at all
@@ -95,7 +95,7 @@ def shape(value: Tensor) -> tuple[Any, ...]:
 
 
 def shown(value: object) -> str:
-    """Write an argument for an error message, in at most 120 characters; an array by its class."""
+    """Format an argument for an error message, in at most 120 characters; for an array, only its class."""
     if isinstance(value, (Tensor, np.ndarray)):
         return type(value).__name__
     try:
@@ -106,14 +106,14 @@ def shown(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a number of NumPy's as Python's; dynamo shows an array in its place, and is asked first."""
+    """Convert a NumPy number to a Python number, except in a graph, where dynamo shows it as an array."""
     if type(value) is int or type(value) is float or is_compiling():
         return value
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_sequence(value: Any) -> bool:
-    """Return whether a value has items in an order: a set has none, and an array of 0 dimensions no items."""
+    """Return whether a value is an ordered collection. A set has no order, a 0-dimensional array no items."""
     if type(value) is tuple or type(value) is list:
         return True
     return (
@@ -124,7 +124,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def switch(op: str, name: str, value: Any) -> bool:
-    """Return an argument that must be a bool; NumPy's becomes Python's."""
+    """Check that an argument is a bool, and convert NumPy's bool to Python's."""
     if value is True or value is False:
         return value
     value = plain(value)
@@ -134,13 +134,11 @@ def switch(op: str, name: str, value: Any) -> bool:
 
 
 def written(values: Sequence[object]) -> str:
-    """Write values as a tuple: dynamo writes a size that it has read, but no tuple of them."""
-    inside = ", ".join([f"{number(v) if _is_whole(v) else v!r}" for v in values])
+    """Format values as a tuple. Dynamo can format a single size that was read, but not a tuple of sizes."""
+    sizes = (int, torch.SymInt)
+    shown = [number(v) if isinstance(v, sizes) and not isinstance(v, bool) else repr(v) for v in values]
+    inside = ", ".join([f"{v}" for v in shown])
     return f"({inside},)" if len(values) == 1 else f"({inside})"
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
 
 
 def tensor(op: str, name: str, value: object) -> None:
@@ -162,7 +160,7 @@ def images(op: str, value: object) -> None:
 
 
 def is_batch(value: object) -> bool:
-    """Return whether a value is a batch that is not a tensor, whose class says how operators take it."""
+    """Return whether a value is a batch other than a tensor: its class defines how operators take it."""
     return hasattr(type(value), "__imgops_operator__")
 
 
@@ -352,7 +350,7 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
 
 
 def cores(op: str, core: tuple[Any, ...]) -> None:
-    """Check numbers of trailing dimensions."""
+    """Check that numbers of trailing dimensions are integers from 0 on."""
     for dims in core:
         if type(dims) is not int or dims < 0:
             fail(TypeError, op, "core must be integers from 0 on", shown(dims))
@@ -376,7 +374,7 @@ def broadcasts(size: Sequence[int], target: Sequence[int]) -> bool:
 def out(op: str, value: Tensor, other_name: str, other: Tensor, height: int, width: int) -> None:
     """Check that ``value`` has the dtype, device and shape that the operator's result would have.
 
-    These are the dtype, device and shape of ``other``, but with the given height and width.
+    They are the dtype, device and shape of ``other``, except for the height and width.
     """
     same_dtype_and_device(op, "out", value, other_name, other)
     wanted = (*other.shape[:-2], height, width)
@@ -446,7 +444,7 @@ def overlap(a: Tensor, b: Tensor) -> bool:
     """
     try:
         storage_a, storage_b = a.untyped_storage(), b.untyped_storage()
-    except NotImplementedError:  # wrapper tensors of torch.func and vmap have no memory of their own
+    except NotImplementedError:  # wrapper tensors of torch.func and vmap have no memory
         return False
     if storage_a is storage_b:
         base_a = base_b = 1 << 40
@@ -467,7 +465,7 @@ def overlap(a: Tensor, b: Tensor) -> bool:
 
 
 def interpolation(value: Any) -> Any:
-    """Return the name of an interpolation, which may be a member of torchvision's ``InterpolationMode``."""
+    """Return the name of an interpolation, or of a member of torchvision's ``InterpolationMode``."""
     return value.value if isinstance(value, Enum) else value
 
 
@@ -508,12 +506,12 @@ def positive_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
 
 
 def pair(op: str, name: str, value: Any, names: Sequence[str]) -> tuple[int, ...]:
-    """Return two ints, given as a pair or as one int for both."""
+    """Return two ints from a pair, or from one int that stands for both."""
     if type(value) is not int and type(value) is not tuple:
         value = plain(value)
     one = isinstance(value, (int, torch.SymInt))
     values = integers(op, name, (value, value) if one else value, names)
-    for side in values:  # the operator would name its own arguments, which are not the caller's
+    for side in values:  # the operator's error would name its arguments, not the caller's
         if not is_64_bit(side):
             fit_64_bits(op, name, values)
     return values
@@ -526,7 +524,7 @@ _PADDING_MODES = {"replicate": "edge", "circular": "wrap"}
 
 
 def padding_mode(name: str) -> str:
-    """Return a padding mode's name in torchvision's words."""
+    """Return torchvision's name of a padding mode."""
     return _PADDING_MODES.get(name, name) if isinstance(name, str) else name
 
 

@@ -1,4 +1,4 @@
-"""Slow paths: a warning, given once per process, and the list for :func:`imgops.show_config`."""
+"""The warning about slow paths, and the comparisons of kernels with the installed libraries."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class SlowPathWarning(UserWarning):
-    """A warning that a call runs without its faster form; the pixels are the same.
+    """Warns that a call takes a slower path, with the same pixels.
 
-    The warning is given once per process, by the first such call; :func:`imgops.show_config` says what is
-    missing. ``IMGOPS_QUIET=1`` in the environment silences it.
+    Only the first such call of a process warns; :func:`imgops.show_config` shows what is missing.
+    ``IMGOPS_QUIET=1`` in the environment silences the warning.
     """
 
 
-#: The kernels that are compared with an installed library before their first use: the name, the library and
-#: the comparison, whose result is false if the pixels differ. Then the library is used.
+#: Each kernel that is compared with an installed library before its first use: its name, the library, and the
+#: comparison. If the comparison returns a false value, the library is called instead of the kernel.
 comparisons: dict[str, tuple[str, Callable[[], Any]]] = {}
 #: The results of the comparisons that were made.
 results: dict[str, Any] = {}
@@ -27,7 +27,7 @@ _warned = False
 
 
 def warn(reason: str) -> None:
-    """Warn that a faster form cannot run, and why, unless a warning of this kind was given before."""
+    """Warn, once per process, that a faster path is not available, and why."""
     global _warned
     if _warned or os.environ.get("IMGOPS_QUIET") == "1":
         return
@@ -37,9 +37,9 @@ def warn(reason: str) -> None:
 
 
 def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Decorate a function that tells whether a kernel has the pixels of the installed ``library``.
+    """Decorate a function that returns whether a kernel has the pixels of the installed ``library``.
 
-    The function is called once.
+    The function is called only once.
     """
 
     def decorate(probe: Callable[[], Any]) -> Callable[[], Any]:
@@ -50,7 +50,7 @@ def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callabl
 
 
 def agrees(name: str) -> Any:
-    """Return the result of a comparison, which is made once; warn if the pixels differ."""
+    """Return the result of a comparison, made at the first call; warn if the pixels differ."""
     if name not in results:
         library, probe = comparisons[name]
         results[name] = probe()

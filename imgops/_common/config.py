@@ -1,4 +1,4 @@
-"""The parameters of a call as one frozen object, to be compared, hashed, printed or kept in a settings file.
+"""The parameters of a call as one frozen object, which can be compared, hashed, printed and saved.
 
 Pass it in place of the first parameter: ``imgops.resize(image, Resize((224, 224), "bicubic"))``. The
 operator gets the plain numbers and names, so a program exported with a config can be saved and loaded.

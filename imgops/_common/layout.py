@@ -48,7 +48,7 @@ def is_dense(image: Tensor) -> bool:
 
 
 def writes_interleaved(out: Tensor) -> bool:
-    """Return whether a tensor that ``empty`` allocated, in one of the two formats, is interleaved."""
+    """Return whether a tensor from ``empty``, which has one of the two formats, is interleaved."""
     return not out.is_contiguous()
 
 
@@ -89,9 +89,10 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
 
 
 def in_usual_strides(image: Tensor, interleaved: bool) -> Tensor:
-    """Return the image in a memory format, with the usual strides of dimensions of size 1, too.
+    """Return the image in a memory format, with the usual strides also for dimensions of size 1.
 
-    PyTorch calls a tensor contiguous whatever strides such dimensions have. A copy is made only if needed.
+    PyTorch ignores the strides of such dimensions when it decides whether a tensor is contiguous. A copy is
+    made only if needed.
     """
     whole = image.movedim(-3, -1).contiguous() if interleaved else image.contiguous()
     strides: list[int] = []
@@ -121,7 +122,7 @@ def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = Tr
 
 
 def is_window(image: Tensor, interleaved: bool) -> bool:
-    """Return whether one image has the strides of a window of a larger image in the given format."""
+    """Return whether an image has the strides of a window of a larger image in a memory format."""
     if image.ndim != 3:
         return False
     channels, _, width = image.shape

@@ -9,14 +9,14 @@ from imgops._common import check
 
 
 def require_sizes(op: str, sizes: Tensor) -> None:
-    """Check the form of the sizes, without reading them."""
+    """Check the dtype and shape of the sizes, without reading them."""
     check.dtype(op, "sizes", sizes, torch.int64)
     if sizes.ndim != 2 or sizes.shape[1] != 2:
         check.fail_shape(op, "sizes must have shape (N, 2), a height and width for each image", sizes)
 
 
 def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels: int) -> None:
-    """Check the numbers of packed images: each image must have pixels, and together they fill the buffer."""
+    """Check that every packed image has pixels, and that the images together fill the buffer."""
     if sizes.device.type != "cpu" or offsets.device.type != "cpu":
         check.fail(ValueError, op, "sizes and offsets must be on the CPU", sizes.device)
     if channels < 1:
@@ -30,7 +30,7 @@ def require_fit(op: str, data: Tensor, sizes: Tensor, offsets: Tensor, channels:
         height, width = numbers[bad.any(1)][0].tolist()
         must = "each image must have pixels and lie in data"
         check.fail(ValueError, op, must, f"a size of {height} x {width} for {data.numel()} values")
-    # Python's integers do not overflow, as those of two sides within a large buffer might.
+    # The product of two sides can overflow int64; Python's integers do not overflow.
     areas = numbers[:, 0].astype(object) * numbers[:, 1] * channels
     fits = len(ends) == len(numbers) + 1 and ends[0] == 0 and ends[-1] == data.numel()
     if not fits or (ends[1:] - ends[:-1] != areas).any():

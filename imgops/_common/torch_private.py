@@ -82,9 +82,8 @@ def is_plain(x: Tensor | None) -> bool:
 def raise_error(kind: type[Exception], text: str) -> NoReturn:
     """Raise an error that the user also sees where a compiler traces the call.
 
-    For any other exception dynamo says that it found no handler, advises to report a bug, and puts the text
-    at the end. Dynamo lets exceptions of its own class pass; the exception raised under dynamo is of both
-    classes.
+    For any other exception dynamo reports a missing handler, recommends filing a bug, and appends the text.
+    Dynamo passes its own exceptions through, so the exception raised under dynamo belongs to both classes.
     """
     if _is_compiling():
         _refuse(kind.__name__, text)
@@ -116,7 +115,7 @@ def _refusal(kind: str) -> type[Exception]:
 
 
 class _TypesWithoutHandler(tuple[type, ...]):
-    """Classes of tensors, and all others that have no ``__torch_dispatch__`` of their own."""
+    """Some classes of tensors, and every class that does not override ``__torch_dispatch__``."""
 
     __slots__ = ()
 
@@ -141,7 +140,7 @@ def accept_subclasses() -> None:
 
 
 def is_exporting() -> bool:
-    """Return whether ``torch.export`` traces this call; before torch 2.13 every compiler says so."""
+    """Return whether ``torch.export`` traces this call. Before torch 2.13 it is unknown: return False."""
     return _TELLS_EXPORT and torch.compiler.is_exporting()
 
 
@@ -180,12 +179,12 @@ def _is_function_traced() -> bool:
 
 
 def is_vmapped(x: Tensor) -> bool:
-    """Return whether ``x`` may be a batch that vmap presents as one sample; a graph cannot tell."""
+    """Return whether ``x`` may be a batch that vmap presents as one sample; in a graph, always True."""
     return _is_compiling() or is_batchedtensor(x)
 
 
 class _OperatorDefinition(CustomOpDef):
-    """A custom operator without PyTorch's own Autograd kernel, which ours replaces.
+    """A custom operator without PyTorch's Autograd kernel, which our kernel replaces.
 
     Making that kernel for every operator takes a third of the import of imgops. Before torch 2.15 PyTorch has
     no separate method that makes it, so the kernel is made.
@@ -313,7 +312,7 @@ def _below_autograd(overload: Any) -> Callable[..., Any]:
 
 
 def _any_dual(args: Iterable[Any]) -> bool:
-    """Return whether a tensor has a tangent; while a forward-mode rule runs, its own tensors have none."""
+    """Return whether any argument has a tangent. Tensors that a forward-mode rule creates have no tangent."""
     return any(_any_floating((a,)) and forward_ad.unpack_dual(a).tangent is not None for a in args)
 
 
@@ -361,7 +360,7 @@ def register_autocast(opdef: Any, cast: Callable[..., Any], devices: Iterable[st
 
 
 def beside_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a backward ``(ctx, grad)`` that creates tensors: all ranks have those of a DTensor."""
+    """Decorate a backward ``(ctx, grad)`` that creates tensors, so that DTensor replicates them."""
 
     @wraps(function)
     def run(ctx: Any, grad: Tensor) -> Any:
@@ -438,10 +437,10 @@ def graph_breaks() -> int:
 
 
 def forward_of_its_own(module: torch.nn.Module) -> Callable[..., Any]:
-    """Return a ``forward`` for one module, whose graphs dynamo counts apart from those of other modules.
+    """Return a ``forward`` for one module, whose graphs dynamo counts separately from those of other modules.
 
-    Dynamo's limit of graphs (8 by default) is for each code object, which all modules that inherit a method
-    share. The result calls the method of the class, which may be replaced later.
+    Dynamo limits the graphs (8 by default) of each code object, and all modules that inherit a method share
+    its code object. The result looks up the method of the class at each call, because it may be replaced.
     """
     return MethodType(FunctionType(_forward_of_class.__code__.replace(), globals(), "forward"), module)
 
@@ -456,7 +455,7 @@ def _forward_of_class(self: Any, *inputs: Any, **keywords: Any) -> Any:
 
 
 class CountingBackend:
-    """A compiler backend that counts the graphs it is given."""
+    """A compiler backend that counts the graphs it compiles."""
 
     def __init__(self, name: str) -> None:
         from torch._dynamo.backends.registry import lookup_backend
@@ -470,7 +469,7 @@ class CountingBackend:
 
 
 def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Flatten a structure of inputs; files and a batch of different sizes are among them, though pytrees."""
+    """Flatten a structure of inputs. Files and packed images, which are pytrees, stay whole."""
     return _tree_flatten(tree, is_leaf=_is_registered)
 
 
@@ -488,8 +487,8 @@ _registered: set[type] = set()
 def has_cuda_graph_trees() -> bool:
     """Return whether ``torch.compile`` has made CUDA graphs, as with ``mode="reduce-overhead"``.
 
-    While they warm up, the memory that their thread allocates is of their pool, and when they have warmed up,
-    they raise if any of it is in use.
+    While they warm up, all memory that their thread allocates belongs to their pool; afterwards they raise if
+    any of it is still in use.
     """
     return "torch._inductor.cudagraph_trees" in sys.modules
 
@@ -528,8 +527,8 @@ def register_pytree(
 def _refuse_transforms_of_torchvision(value: Any) -> None:
     """Raise if a transform of torchvision flattens its inputs, which would take a buffer for an image.
 
-    torchvision flattens whatever it gets, and the first tensor that it finds is its image; only the frame of
-    the call says who asks. Dynamo shows no frames, so that nothing is flattened while it traces.
+    torchvision flattens all inputs, and takes the first tensor for the image. Only the stack shows that
+    torchvision is the caller. Dynamo does not show the stack, so while it traces, every call raises.
     """
     kind = type(value).__name__
     if torch.compiler.is_dynamo_compiling():

@@ -99,10 +99,10 @@ def parameter(op: str, name: str, value: Any, require: Check = finite) -> Tensor
 
 def by_name(op: str, names: Sequence[str], checks: Mapping[str, Check]) -> Callable[..., None]:
     """Return a function that checks each parameter by the check of its name."""
-    each = [(names.index(name), name, require) for name, require in checks.items()]
+    placed = [(names.index(name), name, require) for name, require in checks.items()]
 
     def validate(*args: Any) -> None:
-        for i, name, require in each:
+        for i, name, require in placed:
             value = args[i]
             if value is not None and value.is_cpu:
                 require(op, name, value)

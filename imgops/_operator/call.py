@@ -1,8 +1,8 @@
 """The call of an operator: the fake validates and allocates, then a kernel computes.
 
-The Python function of an operator runs both on the CPU itself where the dispatcher would do nothing else,
-because a call through the dispatcher costs several times as much as the kernel of a small image: see
-``benchmarks/calls.py``.
+On the CPU, the Python function of an operator runs both directly if the dispatcher would do nothing else,
+because a call through the dispatcher costs several times as much as the kernel of a small image (see
+``benchmarks/calls.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _increment_version = torch.autograd.graph.increment_version
 #: The number of distinct calls of one operator that are remembered before all are forgotten at once.
 _REMEMBERED = 512
 
-#: For each annotation, the types that the dispatcher takes as they are, and their name in an error.
+#: For each annotation, the types that the dispatcher takes without a conversion, and their name in an error.
 KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("int", int), ((int, torch.SymInt), "an int")),
     **dict.fromkeys(("bool", bool), ((bool, torch.SymBool), "a bool")),
@@ -37,11 +37,6 @@ def named(function: Function, name: str) -> Function:
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     return function
-
-
-def fits(value: Any, types: tuple[type, ...]) -> bool:
-    """Return whether the dispatcher takes a value as one of these types."""
-    return isinstance(value, types) and check.is_64_bit(value)
 
 
 #: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
@@ -82,9 +77,9 @@ def fake_then_kernel(
 
 
 def _check_types_first(operator: Operator) -> Function:
-    """Put type checks of ints and bools before the fake, because the dispatcher has other errors for them.
+    """Check the types of ints and bools before the fake, because the dispatcher's errors are different.
 
-    Strings are left to the fake, which checks them itself.
+    The fake checks strings.
     """
     fake, op, parameters = operator.fake, operator.name, operator.signature.parameters.values()
     kinds = [(i, p.name, KINDS[p.annotation]) for i, p in enumerate(parameters) if p.annotation in KINDS]
@@ -276,15 +271,12 @@ def _mutating_call(
     # An exported program holds functional operators, which have decompositions.
     exporting, functional = torch_private.is_exporting, cast("Function | None", operator.autograd)
 
-    def is_direct(args: tuple[Any, ...]) -> bool:
-        return (
+    def call(args: tuple[Any, ...]) -> Any:
+        if (
             can_bypass_dispatcher()
             and all(is_plain(args[i]) for i in inputs)
             and not any(args[i].is_inference() for i in mutated)
-        )
-
-    def call(args: tuple[Any, ...]) -> Any:
-        if is_direct(args):
+        ):
             run(args)
             for i in mutated:
                 _increment_version(args[i])
@@ -305,7 +297,7 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
 
     def call(args: tuple[Any, ...]) -> Any:
         for i, kind in known:
-            if not fits(args[i], kind):
+            if not isinstance(args[i], kind) or not check.is_64_bit(args[i]):
                 prepare(args)  # the dispatcher would raise its own errors, and would accept bytes as a string
                 break
         return overload(*args)

@@ -1,12 +1,12 @@
-"""The registration of operators: the only module that uses torch.library, to join an operator's facets.
+"""The registration of operators: the only module that uses torch.library.
 
 An operator is declared by a typed signature, which becomes its schema, and by its facets::
 
     @operator("imgops::crop", kernel=cpu.movement.crop, fake=fake.movement.crop, ...)
     def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
-A fake validates and allocates; a kernel fills what the fake allocated: ``kernel(out, *args)``. The signature
-and ``mutates`` tell which contract an operator keeps, if it is another one: see ``record.Contract``.
+A fake validates and allocates the output; a kernel fills it: ``kernel(out, *args)``. The signature and
+``mutates`` determine the contract of an operator that uses memory in another way: see ``record.Contract``.
 """
 
 from __future__ import annotations
@@ -312,14 +312,7 @@ def _registered_fake(operator: Operator) -> Function:
             return operator.fake(torch.library.get_ctx().new_dynamic_size, *args)
 
         return dynamic
-    if not operator.contract.mutates:
-        return operator.fake
-    validate = call.prepare_always(operator)
-
-    def mutating(*args: Any) -> None:
-        validate(args)
-
-    return mutating
+    return _as_kernel(call.prepare_always(operator)) if operator.contract.mutates else operator.fake
 
 
 def _register_gradient(operator: Operator, opdef: Any) -> None:
@@ -343,7 +336,7 @@ def _vmap_rule(operator: Operator, opdef: Any) -> Function:
 def _complete_gradient(operator: Operator, decomposition: Function, declared: Function) -> Gradient:
     """Derive the parts that an operator's gradient lacks from its decomposition.
 
-    Each derived part is an operator of its own, which a compiler does not look into.
+    Each derived part is a separate operator, which is opaque to a compiler.
     """
     given = cast("Gradient | None", operator.autograd)
     if given is not None and given.jvp is not None:
@@ -352,13 +345,14 @@ def _complete_gradient(operator: Operator, decomposition: Function, declared: Fu
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
     rule = derived.DerivedGradient(decomposition, operator.fake, operator.tensors)
 
-    def product(suffix: str, vector: str, kernel: Function, fake: Function, backward: Function) -> Any:
+    def product(suffix: str, vector: str, kernel: Function, fake: Function, opened: Function) -> Any:
         opdef = torch_private.custom_op(
             f"{operator.qualified}_{suffix}",
             kernel,
             schema=f"(Tensor {vector}, {arguments}, int[] wanted) -> Tensor",
         )
         opdef.register_fake(fake)
+        backward = partial(rule.open, opened)
         torch_private.register_gradient(opdef, rule.product_setup_context, backward, None)
         overload = torch_private.overload_of(opdef)
         opdef.register_vmap(partial(rule.product_vmap, overload))
@@ -366,12 +360,10 @@ def _complete_gradient(operator: Operator, decomposition: Function, declared: Fu
         torch_private.when_distributed(shards)
         return overload
 
-    rule.forward_operator = product(
-        "forward", "tangent", rule.forward_kernel, rule.forward_fake, rule.forward_backward
-    )
+    rule.forward_operator = product("forward", "tangent", rule.forward_kernel, rule.forward_fake, rule.push)
     if given is not None:
         return Gradient(rule.setup_beside(given.setup_context), given.backward, rule.jvp)
     rule.backward_operator = product(
-        "backward", "cotangent", rule.backward_kernel, rule.backward_fake, rule.backward_backward
+        "backward", "cotangent", rule.backward_kernel, rule.backward_fake, rule.pull
     )
     return Gradient(rule.setup_context, rule.backward, rule.jvp)

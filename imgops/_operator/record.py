@@ -39,8 +39,8 @@ class Gradient:
         ``jvp(ctx, *tangents)``, the forward-mode rule; None derives it from the operator's decomposition,
         and without a decomposition forward mode raises.
     straight_through
-        Whether the gradient is meant to be that of the identity, for the first tensor alone, because the true
-        one is 0 almost everywhere. :func:`~imgops.extend.testing.check_operator` then compares it with the
+        Whether the gradient is that of the identity, for the first tensor alone, because the true gradient
+        is 0 almost everywhere. :func:`~imgops.extend.testing.check_operator` then compares it with the
         identity, and the default of ``jvp`` returns the first tangent.
     """
 
@@ -180,7 +180,7 @@ def raise_missing(operator: Operator, facet: str) -> NoReturn:
 
 
 def missing_facet(operator: Operator, facet: str) -> Function:
-    """Return a function that stands in for a missing facet and raises."""
+    """Return a function that replaces a missing facet, and raises."""
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         raise_missing(operator, facet)
@@ -227,8 +227,8 @@ def decompositions() -> dict[Any, Function]:
     """Return the decompositions into core ATen of all operators that have one.
 
     The result is a table for :meth:`torch.export.ExportedProgram.run_decompositions`: an exported program
-    that is decomposed with it runs where imgops is not installed. The codecs have no decomposition into ATen,
-    and neither have packed images.
+    that is decomposed with it runs where imgops is not installed. The codecs and the operators of packed
+    images have no decomposition into ATen.
     In-place and out= functions of imgops need none: from torch 2.13 on, an exported program holds functional
     operators where one of them was called.
 

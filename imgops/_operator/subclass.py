@@ -26,7 +26,7 @@ def is_tv_tensor(value: Any) -> bool:
 
 
 def shows_image(value: Any) -> bool:
-    """Return whether a tensor may be an image: it is plain, or of torchvision's own class of images."""
+    """Return whether a tensor may be an image: it is a plain tensor or a ``tv_tensors.Image``."""
     return not is_tv_tensor(value) or _is_tv_class(type(value), "Image", True)
 
 

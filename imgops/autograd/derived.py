@@ -1,4 +1,4 @@
-"""A gradient derived from a decomposition: two products with its Jacobian, each in an operator of its own.
+"""A gradient derived from a decomposition: two products with its Jacobian, each a separate operator.
 
 A compiler sees opaque calls of these two operators; inside of them PyTorch differentiates the decomposition.
 Both operators use reverse mode, which works in any context: a vector-Jacobian product is linear, and its
@@ -78,9 +78,6 @@ class DerivedGradient:
         size = sum(inputs[i].numel() for i in wanted)
         return grad.new_empty((size,), dtype=_widest([inputs[i] for i in wanted]))
 
-    def backward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        return self._open(self._pull, ctx, cotangent)
-
     # The forward operator maps (all tangents in one flat tensor, *inputs, wanted) to the output's tangent.
 
     def forward_kernel(self, tangent: Tensor, *args: Any) -> Tensor:
@@ -96,9 +93,6 @@ class DerivedGradient:
 
     def forward_fake(self, tangent: Tensor, *args: Any) -> Tensor:
         return self.fake(*args[:-1])
-
-    def forward_backward(self, ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
-        return self._open(self._push, ctx, cotangent)
 
     # Both operators share these methods: their first argument is the vector that multiplies the Jacobian.
 
@@ -122,7 +116,7 @@ class DerivedGradient:
         sample = one(lambda x, dim: x.new_zeros([n for d, n in enumerate(x.shape) if d != dim % x.ndim]))
         return sample.new_empty((0, *sample.shape)), 0
 
-    def _open(self, product: Callable[..., Tensor], ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
+    def open(self, product: Callable[..., Tensor], ctx: Any, cotangent: Tensor) -> tuple[Any, ...]:
         """Return the gradients of one of the two products for its tensors that need a gradient."""
         at = [i for i, needed in enumerate(ctx.needs_input_grad[: self.tensors + 1]) if needed]
         every = ctx.saved_tensors
@@ -142,18 +136,18 @@ class DerivedGradient:
         leaves = [plain[i].detach().requires_grad_() for i in wanted]
         return self.decomposition(*_replace(plain, wanted, leaves)), leaves
 
-    def _pull(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
+    def pull(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
         return _flatten(torch.func.vjp(function, *primals)[1](grad), grad.device)
 
-    def _push(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
+    def push(self, tangent: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)
 
-        def pull(grad: Tensor) -> tuple[Tensor, ...]:
+        def pulled(grad: Tensor) -> tuple[Tensor, ...]:
             return torch.func.vjp(function, *primals)[1](grad)
 
         zero = torch.zeros_like(function(*primals))
-        return torch.func.vjp(pull, zero)[1](tuple(_unflatten(tangent, primals)))[0]
+        return torch.func.vjp(pulled, zero)[1](tuple(_unflatten(tangent, primals)))[0]
 
     def _of(self, at: Sequence[int], inputs: Sequence[Any]) -> tuple[Callable[..., Tensor], list[Tensor]]:
         """Return the decomposition as a function of some of its tensors, and these tensors."""

@@ -1,7 +1,7 @@
 """Gradients of the warps: the adjoint for the image, and the image's slope at each coordinate for the map.
 
-A matrix defines a map by a few numbers: its gradient is the chain rule through the coordinates of that map.
-Forward mode is derived from the decompositions.
+The gradient of a matrix follows by the chain rule from that of its map. Forward mode is derived from the
+decompositions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Images that are still files, which a transform decodes, or only the part that it needs."""
+"""Images that are still files; a transform decodes them, or only the part that it needs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["EncodedImage", "EncodedImages"]
 
 
 class EncodedImage:
-    """An image that is still a file, to be decoded by the first transform that it meets.
+    """An image that is still a file; the first transform of a pipeline decodes it.
 
-    It stands in the place of an image at the head of a pipeline. ``RandomResizedCrop``, ``RandomCrop``
-    without padding, and ``CenterCrop`` of an image alone decode only the part that they keep; every other
-    transform decodes all of it. The draws and the pixels are those of the decoded image. Alone, it becomes a
-    tensor; in a structure with masks, boxes or keypoints it becomes a ``tv_tensors.Image``.
+    Pass it to a pipeline instead of an image. If there are no other inputs, ``RandomResizedCrop``,
+    ``RandomCrop`` without padding and ``CenterCrop`` decode only the part that they keep; every other
+    transform decodes the whole image. The draws and the pixels are the same as for the decoded image. Alone,
+    it becomes a tensor; in a structure with masks, boxes or keypoints it becomes a ``tv_tensors.Image``.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class EncodedImage:
     ((3, 40, 60), torch.Size([3, 16, 16]))
     """
 
-    #: The path of the file, which errors name. A graph does not read it: each path would recompile the graph.
+    #: The path of the file, for error messages. A graph does not read it, or each path would recompile it.
     _path: str | None = None
 
     def __init__(
@@ -122,13 +122,12 @@ class EncodedImage:
 
 
 class EncodedImages:
-    """A batch of images that are still files, to be decoded on threads by the first transform that they meet.
+    """A batch of images that are still files; the first transform of a pipeline decodes them on threads.
 
-    It stands in the place of a batch at the head of a pipeline with ``per_sample=True``.
-    ``RandomResizedCrop``, ``RandomCrop`` without padding, and ``CenterCrop`` decode only the part of each
-    image that they keep. The draws and the pixels are those of a loop over the decoded images. As many
-    threads decode as PyTorch uses. The object is three tensors, and a compiled pipeline takes it in one graph
-    for files of any size.
+    Pass it, instead of a batch, to a pipeline with ``per_sample=True``. ``RandomResizedCrop``, ``RandomCrop``
+    without padding and ``CenterCrop`` decode only the part of each image that they keep. The draws and the
+    pixels are the same as in a loop over the decoded images. Decoding uses as many threads as PyTorch. The
+    object consists of three tensors, so a compiled pipeline needs one graph for files of any size.
 
     Parameters
     ----------
@@ -137,9 +136,10 @@ class EncodedImages:
     mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
         The mode that every file is converted to: 3, 1, 2 or 4 channels.
     skipped : list, optional
-        Let files that cannot be decoded be black images, and append ``(index, error)`` to this list for each
-        of them, so that the batch keeps its length; a file without a header has the size of the first that
-        has one. By default the first one raises. A copy that a function on trees makes has no list.
+        Replace files that cannot be decoded by black images, so that the batch keeps its length, and append
+        ``(index, error)`` to this list for each of them. A file without a valid header gets the size of the
+        first file that has one. By default the first such file raises. Copies by pytree functions have no
+        list.
     apply_exif_orientation, max_pixels
         As in :func:`decode_image`.
 
@@ -168,7 +168,7 @@ class EncodedImages:
     torch.Size([2, 3, 16, 16])
     """
 
-    #: The path of each file that was given as one, which errors name. A copy that pytrees make has none.
+    #: The path of each file that was passed as a path, for error messages; pytree functions drop them.
     _paths: list[str | None] | None = None
 
     def __init__(
@@ -218,7 +218,7 @@ class EncodedImages:
 
     @property
     def num_channels(self) -> int:
-        """The number of channels, which the mode decides."""
+        """The number of channels of the mode."""
         return len(self.mode)
 
     def __len__(self) -> int:
@@ -243,14 +243,14 @@ class EncodedImages:
         return PackedImages(data, sizes, self.num_channels)
 
     def _report(self, new: list[tuple[int, Exception]]) -> None:
-        """Report files that cannot be read, each of them once."""
+        """Report each file that cannot be read, once."""
         for i, error in new:
             if self.skipped is not None and i not in self._reported:
                 self._reported.add(i)
                 self.skipped.append((i, cpu.name_path(error, self._paths)))
 
     def _boxes(self, boxes: Tensor | None) -> Tensor:
-        """Return the boxes as they were given, or whole images; they must have pixels of their images."""
+        """Return the boxes, by default of whole images, and check that they lie in their images."""
         height, width = self.sizes.unbind(1)
         zero = torch.zeros_like(height)
         if boxes is None:
@@ -290,7 +290,7 @@ def _unflatten(values: Any, context: tuple[str, bool, int]) -> EncodedImages:
 #: So that ``torch.load`` takes them in its default, safe mode.
 torch.serialization.add_safe_globals([EncodedImage, EncodedImages])
 torch_private.register_pytree(EncodedImages, _flatten, _unflatten, ("data", "offsets", "sizes"))
-#: A file has no tensors to show, but a transform of torchvision would return it as it is: it is refused.
+#: A file has no tensors. It is registered so that transforms of torchvision raise; they would return it.
 torch_private.register_pytree(
     EncodedImage, lambda image: ([], (image,)), lambda leaves, context: context[0], ()
 )

@@ -30,9 +30,9 @@ _declared_then = 0
 
 
 def register() -> None:
-    """Register the variants of all operators with a packed facet, which a graph cannot.
+    """Register the variants of all operators with a packed facet; in a graph, do nothing.
 
-    An import of imgops does not, because it takes a while.
+    Importing imgops does not register them, because it takes a while.
     """
     global _declared_then
     if len(table) == _declared_then or is_compiling():
@@ -80,7 +80,7 @@ def _variant(row: Operator, facet: Packed) -> Callable[..., Any]:
         where = images.data, images.sizes, images.offsets
         channels, interleaved = images.num_channels, images.interleaved
         no_images = torch_private.is_eager() and len(images) == 0 and images.requires_grad
-        if no_images:  # there is no loop over them, but gradients flow through their values, which are none
+        if no_images:  # without images there is no loop that would connect the output to the buffer
             where = images.data.detach(), *where[1:]
         out = function(*where, *args[:parameters], channels, *args[parameters:], interleaved)
         if no_images:
@@ -98,7 +98,7 @@ def _variant(row: Operator, facet: Packed) -> Callable[..., Any]:
 
 
 def _declared(row: Operator) -> Callable[..., Any]:
-    """Return a signature: the three tensors, the operator's own parameters, and the form of the images."""
+    """Return a signature: the three tensors, the operator's parameters, and the channels and format."""
     given = list(row.signature.parameters.values())[1:]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     buffer = [inspect.Parameter(name, kind, annotation="Tensor") for name in ("data", "sizes", "offsets")]
@@ -120,7 +120,7 @@ def _require_fit(row: Operator, data: Tensor, sizes: Tensor, offsets: Tensor, *a
 
 
 def _on_device(row: Operator, facet: Packed, out: Tensor, *args: Any) -> None:
-    """Run the kernel for all images at once; where there is none, the operator itself for each image."""
+    """Run the kernel for all images at once, or, without such a kernel, the operator for each image."""
     plain = [x.detach() if isinstance(x, Tensor) else x for x in args]
     with torch.no_grad():
         if out.numel() and _launch(row, facet, out, *plain) is NotImplemented:
@@ -182,7 +182,7 @@ def _flip_fake(image: Tensor, dims: Sequence[int]) -> Tensor:
 def _flip(image: Tensor, dims: Sequence[int]) -> Tensor: ...
 
 
-#: PyTorch's own flip, in the form of an operator.
+#: PyTorch's flip as an operator.
 FLIP = Operator(
     "flip",
     "imgops",

@@ -1,4 +1,4 @@
-"""Images of different sizes in one buffer: the class, and how operators take it in the place of an image."""
+"""Images of different sizes in one buffer, which operators take instead of an image."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from imgops.batches import operators
 class PackedImages:
     """A batch of images of different sizes, one after the other in one buffer.
 
-    Functions that give all images one size take it in the place of an image, in one call, and return a batch
+    Functions that give all images one size take it instead of an image, in one call, and return a batch
     ``(N, C, height, width)``: :func:`resize`, :func:`resized_crop` and others. Functions that keep the size
     of an image (colors, lookups, blurs, flips) return packed images. Tensors of parameters may have ``N`` as
-    their leading dimension. Each image gets the bits that it would get by itself on one thread, and gradients
-    go back to the buffer.
+    their leading dimension. The result of each image has the same bits as a separate call on one thread, and
+    gradients go back to the buffer.
 
-    The object is three tensors and two numbers, and compilers take it as such: a graph does not depend on the
-    sizes. It can be pickled and saved, and moved to a device in one copy.
+    To a compiler the object is three tensors and two numbers, so a graph does not depend on the sizes. It can
+    be pickled and saved, and moved to a device in one copy.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ class PackedImages:
 
     Notes
     -----
-    The table of operators tells which of them take packed images; ``contain``, ``cover``, ``fit``, ``flip``
-    and ``invert`` do, too. ``contain`` and ``cover`` give each image a size of its own, outside of graphs.
+    The table of operators shows which operators take packed images; ``contain``, ``cover``, ``fit``, ``flip``
+    and ``invert`` take them too. ``contain`` and ``cover`` give each image its own size, except in graphs.
     The operators have no batching rule: :func:`torch.vmap` raises.
 
     Examples
@@ -98,7 +98,8 @@ class PackedImages:
             check.fail(ValueError, "PackedImages", "num_channels must be at least 1", channels)
         if sizes.device.type != "cpu":
             check.fail(ValueError, "PackedImages", "sizes must be on the CPU", sizes.device)
-        self.offsets = _offsets(sizes, channels)
+        ends = (sizes.prod(1) * channels).cumsum(0)
+        self.offsets = torch.cat([torch.zeros(1, dtype=torch.int64, device="cpu"), ends])
         if torch_private.is_eager():  # elsewhere the operators check
             packing.require_fit("PackedImages", data, sizes, self.offsets, channels)
 
@@ -144,12 +145,12 @@ class PackedImages:
 
     @staticmethod
     def collate(samples: Sequence[Any]) -> Any:
-        """Collate samples, for a DataLoader's ``collate_fn``: images of each place become packed images.
+        """Collate samples, for a DataLoader's ``collate_fn``, and pack their images.
 
-        Plain tensors and ``tv_tensors.Image`` of 3 dimensions are images. Bounding boxes, keypoints, videos,
-        masks and a user's subclasses of tv_tensors stay a list with one for each sample, but for masks of one
-        shape, which become one ``Mask``. Other values are collated as PyTorch does, and stay a list where
-        tensors differ in shape. Samples are images, or tuples, lists or dicts with images among their values.
+        Samples are images, or tuples, lists or dicts with images among their values. Plain tensors and
+        ``tv_tensors.Image`` of 3 dimensions are images. Bounding boxes, keypoints, videos, masks and a user's
+        subclasses of tv_tensors become a list with an entry for each sample; only masks of one shape become
+        one ``Mask``. Other values are collated as PyTorch does, or become a list if their shapes differ.
         """
         if not samples:
             check.fail(ValueError, "PackedImages.collate", "samples must be one or more", "none")
@@ -205,12 +206,12 @@ class PackedImages:
 
     @property
     def shape(self) -> Any:
-        """Raise, because the images have sizes of their own, in ``sizes``."""
+        """Raise, because the images have different sizes, which are in ``sizes``."""
         must = "image must be a Tensor whose images have one size, or size must be given"
         torch_private.raise_error(TypeError, f"imgops: {must}, got PackedImages")
 
     def is_floating_point(self) -> bool:
-        """Return whether the dtype is one of floats."""
+        """Return whether the dtype is floating point."""
         return self.data.is_floating_point()
 
     def __len__(self) -> int:
@@ -244,7 +245,7 @@ class PackedImages:
         return packing.images_of(self.data, self.sizes, self.offsets, self.num_channels, self.interleaved)
 
     def like(self, data: Tensor, sizes: Tensor | None = None, offsets: Tensor | None = None) -> PackedImages:
-        """Return packed images of other values and, if they are given, sizes; nothing is checked."""
+        """Return packed images with other values and, optionally, other sizes, without any checks."""
         new = PackedImages.__new__(PackedImages)
         new.data, new.num_channels, new.interleaved = data, self.num_channels, self.interleaved
         new.sizes = self.sizes if sizes is None else sizes
@@ -306,7 +307,8 @@ class PackedImages:
         if fill == 0:
             return out
         if not (out.is_floating_point() or out.is_complex()):
-            low, high = (0, 1) if out.dtype == torch.bool else _limits(out.dtype)
+            limits = None if out.dtype == torch.bool else torch.iinfo(out.dtype)
+            low, high = (limits.min, limits.max) if limits else (0, 1)
             if not low <= fill <= high or fill != int(fill):
                 must = f"fill must be a whole number from {low} to {high} for {out.dtype}"
                 check.fail(ValueError, "PackedImages.padded", must, fill)
@@ -330,20 +332,8 @@ class PackedImages:
         return self
 
 
-def _limits(dtype: torch.dtype) -> tuple[int, int]:
-    """Return the least and the greatest value of a dtype of integers."""
-    limits = torch.iinfo(dtype)
-    return limits.min, limits.max
-
-
-def _offsets(sizes: Tensor, channels: int) -> Tensor:
-    """Return where each image starts in the buffer, and where the last one ends."""
-    ends = (sizes.prod(1) * channels).cumsum(0)
-    return torch.cat([torch.zeros(1, dtype=torch.int64, device="cpu"), ends])
-
-
 def _collate_tv_tensors(samples: Sequence[Any]) -> Any:
-    """Collate masks, boxes, keypoints, videos or images that are not packed without losing their class."""
+    """Collate tv_tensors that are not packed, and keep their class."""
     first = samples[0]
     kinds = {type(s) for s in samples}
     if len(kinds) > 1:
@@ -353,9 +343,6 @@ def _collate_tv_tensors(samples: Sequence[Any]) -> Any:
     if one_shape and (subclass.is_mask(first) or subclass.shows_image(first)):
         return subclass.rewrap(torch.stack([subclass.plain(s) for s in samples]), first)
     return list(samples)
-
-
-_NAMES = ("data", "sizes", "offsets")
 
 
 def _flatten(packed: PackedImages) -> tuple[list[Any], tuple[int, bool]]:
@@ -371,4 +358,4 @@ def _unflatten(values: Any, context: tuple[int, bool]) -> PackedImages:
 
 #: So that ``torch.load`` takes them in its default, safe mode.
 torch.serialization.add_safe_globals([PackedImages])
-torch_private.register_pytree(PackedImages, _flatten, _unflatten, _NAMES)
+torch_private.register_pytree(PackedImages, _flatten, _unflatten, ("data", "sizes", "offsets"))

@@ -1,4 +1,4 @@
-"""Border rules: which pixel stands in for one that lies outside of the image."""
+"""Border rules: which pixel of the image replaces a pixel outside of it."""
 
 from __future__ import annotations
 

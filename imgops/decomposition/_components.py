@@ -16,7 +16,7 @@ _NEIGHBORS = {4: ((0, 1), (1, 0)), 8: ((0, 1), (1, 0), (1, 1), (1, -1))}
 def components(mask: Tensor, connectivity: int) -> Tensor:
     """Return, for each pixel of masks ``(P, H, W)``, the index of one pixel of its component.
 
-    The index refers to the flattened plane. Each pixel outside of the mask is a component of its own.
+    The index refers to the flattened plane. Each pixel outside of the mask is a separate component.
     """
     planes, height, width = mask.shape
     count = height * width

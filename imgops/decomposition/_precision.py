@@ -27,8 +27,8 @@ def of_sums(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 def divide(value: Tensor, number: Any) -> Tensor:
     """Divide floating-point values by a number or a size, with one rounding on every device.
 
-    ATen on CUDA multiplies by the reciprocal of a number, which rounds twice; only by a power of two is that
-    the same. It divides by a tensor on the device.
+    ATen on CUDA multiplies by the reciprocal of a number, which rounds twice, except for a power of two. It
+    divides by a tensor on the device.
     """
     return value / torch.full((), number, dtype=value.dtype, device=value.device)
 

@@ -79,10 +79,10 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
 
 
 def _fall(place: Tensor, one: int) -> Tensor:
-    """Return how far the three channels are below the greatest, at a place on the color circle.
+    """Return how far each of the three channels is below the greatest one, at a place on the color circle.
 
-    A sixth of the circle is ``one``, and so is the farthest. Each channel rises, stays, falls and stays
-    again, a third of the circle after the channel before it.
+    ``one`` is a sixth of the circle, and also the largest distance. Each channel rises, stays, falls and
+    stays again, a third of the circle after the previous channel.
     """
     place = torch.cat([5 * one + place, 3 * one + place, one + place], -3)
     place = torch.where(place < 6 * one, place, place - 6 * one)

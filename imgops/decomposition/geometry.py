@@ -199,7 +199,7 @@ def _index(i: Tensor, size: int, padding_mode: str) -> tuple[Tensor, Tensor | No
 
 
 def _bound_positions(position: Tensor, size: Any, padding_mode: str) -> Tensor:
-    """Return coordinates that fit into integers, and that show the same pixels as the given ones."""
+    """Return coordinates of the same pixels that fit into integers."""
     position = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
     if padding_mode in ("constant", "edge"):
         return position.clamp(-FAR, FAR)

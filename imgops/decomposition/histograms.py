@@ -148,7 +148,7 @@ def equalize(image: Tensor) -> Tensor:
     size = image.shape[-2] * image.shape[-1]
     planes = levels.reshape(image.shape[:-2].numel(), size).to(torch.int64)
     counts = counts_of(planes, 256)
-    # As in PIL, the highest level that occurs does not count, and a plane of a single level stays as it is.
+    # As in PIL, the highest level that occurs does not count, and a plane of a single level is not changed.
     last = planes.amax(1, keepdim=True) if planes.shape[1] else planes.new_zeros((planes.shape[0], 1))
     step = torch.div(counts.sum(1, keepdim=True) - counts.gather(1, last), 255, rounding_mode="floor")
     safe = step.clamp(min=1)

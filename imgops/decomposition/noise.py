@@ -1,4 +1,4 @@
-"""Decompositions of the noise operators: formulas for each value, or each pixel, on its own."""
+"""Decompositions of the noise operators: formulas of each value or each pixel."""
 
 from __future__ import annotations
 

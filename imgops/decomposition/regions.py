@@ -36,8 +36,8 @@ def distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor
 def _by_steps(zero: Tensor, steps: tuple[float, float, float]) -> Tensor:
     """Compute the cheapest sums of steps to a zero, one direction after the other.
 
-    That order suffices, because a shortest path has at most two kinds of steps, in any order. Along a
-    direction the number of steps doubles: 1, 2, 4 and so on, and each of these steps is taken or not.
+    This order suffices, because a shortest path has at most two kinds of steps, in any order. In each
+    direction the sums are extended by 1, 2, 4, ... steps, so that they cover any number of steps.
     """
     found = torch.where(zero, 0.0, _FAR).double()
     for i, (down, right) in enumerate(_WAYS[0] + (_WAYS[1] if steps[2] else ())):

@@ -1,4 +1,4 @@
-"""The tools for authors of operators: ``operator`` makes an operator, the rest are its facets and its tests.
+"""The tools for authors of operators: ``operator``, the facets of an operator, and its tests.
 
 ``operator`` registers a kernel, a fake and the facets; ``Gradient`` is a gradient written by hand; ``vmap``,
 ``sharding``, ``autocast`` and ``packed`` have the rules that fit operators on images;

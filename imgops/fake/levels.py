@@ -1,4 +1,4 @@
-"""Fakes of the operators that map each value by itself."""
+"""Fakes of the pointwise operators."""
 
 from __future__ import annotations
 

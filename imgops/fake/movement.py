@@ -18,7 +18,7 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
 
 
 def size_of_crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> tuple[int, ...]:
-    """Return the size of a valid box, which alone decides the output, or else the whole box."""
+    """Return the part of a box that the output depends on: the size of a valid box, or the whole box."""
     if type(left) is type(top) is type(right) is type(bottom) is int and _is_box(left, top, right, bottom):
         return right - left, bottom - top
     return left, top, right, bottom

@@ -1,4 +1,4 @@
-"""Fakes of the operators that write to their arguments: they only validate.
+"""Fakes of the operators that write to their arguments; these fakes only validate.
 
 One place checks for all operators that the tensors they write to share no memory: ``_operator.call``.
 """

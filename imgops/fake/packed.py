@@ -1,4 +1,4 @@
-"""Fakes of the operators of packed images, by the operators' own fakes on a batch of one size."""
+"""Fakes of the operators of packed images: the fake of each operator runs on a batch of one size."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """Show versions, the native module, OpenCV's build and CUDA, and which calls take a slow path, and why.
+    """Show versions, the native module, OpenCV's build, CUDA, and which calls take a slow path and why.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """The transfer of parameters and constants to a device: one asynchronous copy for all of them.
 
-A CUDA graph does not run a copy that it captures: each replay copies what the host memory holds by then. So
-parameters, whose values differ from call to call, are refused during a capture; constants may be copied.
+A CUDA graph does not run a copy while it captures it: each replay copies the current contents of the host
+memory. So parameters, whose values differ from call to call, are refused during a capture; constants may be
+copied.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from imgops._common import torch_private
 
 #: The alignment in bytes that a load of any dtype may need.
 _ALIGNED = 16
-#: The host memory that captured graphs copy constants from at each replay, as long as the process lives,
-#: because nothing tells when the last of these graphs is gone.
+#: The host memory from which captured graphs copy constants at each replay. It is kept as long as the process
+#: lives, because it is not known when the last of these graphs is deleted.
 _read_by_graphs: list[Tensor] = []
 
 
@@ -54,9 +55,9 @@ def move_constant(device: torch.device, tensors: Sequence[Tensor]) -> tuple[list
     """Copy CPU tensors whose values never change, such as tables, to ``device`` in one buffer.
 
     Return the copies, and whether they hold their values from now on, in the order of the current stream.
-    While that stream is captured they do not: only the replays of the graph fill them, so that they must not
-    be kept for other calls. (What is kept, and is read during a capture, must live as long as the graph.)
-    Such a copy is from pageable memory: to allocate pinned memory is not safe during a capture.
+    While that stream is captured they do not: only replays of the graph fill them, so the caller must not
+    keep them for other calls. (Kept tensors that are read during a capture must live as long as the graph.)
+    Such a copy is from pageable memory, because allocating pinned memory is not safe during a capture.
     """
     captured = is_capturing(device)
     pinned = device.type == "cuda" and not captured

@@ -1,4 +1,4 @@
-"""encode_image and decode_image, whose output sizes depend on data; jpeg and webp, which do both at once."""
+"""encode_image and decode_image, whose output sizes depend on data; jpeg and webp, which compress images."""
 
 from __future__ import annotations
 
@@ -280,14 +280,14 @@ def file_of(data: Any) -> Tensor:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         must = "data must be a Tensor, bytes or a path"
         check.fail(TypeError, "decode_image", must, type(data).__name__)
-    data = bytearray(data)  # frombuffer wants memory that can be written to, and not none
+    data = bytearray(data)  # frombuffer requires writable memory that is not empty
     return (
         torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8, device="cpu")
     )
 
 
 def path_of(data: Any) -> str | None:
-    """Return where a file lies, if it was given as a path."""
+    """Return the path of a file that was passed as a path."""
     return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
 
 
@@ -382,7 +382,7 @@ def list_of_files(op: str, files: Any) -> list[Any]:
 
 
 def require_settings(op: str, mode: Any, max_pixels: Any) -> None:
-    """Check what all files share, which is no fault of a file that may be skipped."""
+    """Check the arguments that all files share: their errors must not be skipped as those of a file."""
     check.choice(op, "mode", mode_of(mode), fake.MODES)
     if check.integer(op, "max_pixels must be an integer", max_pixels) < 1:
         check.fail(ValueError, op, "max_pixels must be at least 1", max_pixels)

@@ -225,7 +225,7 @@ def fit(
 
 
 def _of_each(op: str, images: Any, call: Callable[[Tensor], Tensor]) -> Any:
-    """Call a function for each of packed images, which give each result a size of its own."""
+    """Call a function for each of several packed images, because the results have different sizes."""
     must = "image must be a Tensor in a graph, where sizes of results must be known"
     check.refuse_in_graph(NotImplementedError, op, must, "PackedImages")
     return type(images).of([call(image) for image in images.unpack()], images.interleaved)
@@ -244,7 +244,7 @@ def _resize(
 def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[int, int]:
     """Return the size with the image's aspect ratio, rounded as in PIL.
 
-    It lies within the given size, or with ``larger`` covers it.
+    It is the largest size within ``size`` or, with ``larger``, the smallest size that covers it.
     """
     height, width, rows, columns = _sizes(op, image, size)
     # Without a branch, because a graph that is exported may serve images of either aspect ratio.

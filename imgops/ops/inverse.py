@@ -18,7 +18,7 @@ P = ParamSpec("P")
 
 
 def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
-    """Return the transpose of a linear operator as a function of its own.
+    """Return the transpose of a linear operator as a function.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pointwise operators, which map each value by itself; on uint8 by a lookup table of 256 entries."""
+"""Pointwise operators: functions of each value, on uint8 by a lookup table of 256 entries."""
 
 from __future__ import annotations
 

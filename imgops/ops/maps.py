@@ -1,4 +1,4 @@
-"""Maps for remap: the source coordinates of each pixel. The maps are made of PyTorch's own operators."""
+"""Maps for remap: the source coordinates of each pixel, computed by PyTorch's operators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _map_size(op: str, size: Sequence[int]) -> tuple[int, ...]:
-    """Return the height and width of a map, of which remap counts the pixels."""
+    """Check the size of a map, whose pixels remap counts, and return its height and width."""
     height, width = check.positive_size(op, size)
     check.pixels(op, "size", height, width)
     return height, width
@@ -141,7 +141,7 @@ def elastic_map(
             check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
         kernel_size = int(8 * sigma + 1) | 1
     check.side("elastic_map", "kernel_size", kernel_size)
-    # A sigma of 0 smoothes nothing; the Gaussian's would follow from the kernel's size.
+    # A sigma of 0 disables the smoothing here; for gaussian_blur it would follow from the kernel's size.
     both = deviation.clamp(min=NO_BLUR)[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
     return smooth * _like(strength, noise) + _pixel_grid(noise.shape[-2], noise.shape[-1], noise)
@@ -318,7 +318,7 @@ def grid_distortion_map(
 
 
 def _stretch_axis(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
-    """Return the source coordinates along an axis; in a cell they are evenly spaced, with both ends."""
+    """Return the source coordinates along an axis, evenly spaced in each cell, including both ends."""
     known = type(extent) is int and type(steps) is Tensor and not is_compiling()
     which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
     if normalize:

@@ -1,4 +1,4 @@
-"""Noise: deterministic operators on an image and on random numbers that PyTorch has drawn before."""
+"""Noise: deterministic operators on an image and on random numbers, which PyTorch draws before the call."""
 
 from __future__ import annotations
 

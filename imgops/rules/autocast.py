@@ -1,4 +1,4 @@
-"""Autocast policies: what an autocast region does to the arguments of an operator that names a policy.
+"""Autocast policies: how an autocast region casts the arguments of an operator.
 
 An operator without a policy computes in the dtype of its arguments, which is right if it only moves pixels.
 The operator itself runs outside of the region.

@@ -1,4 +1,4 @@
-"""DTensor rules: they tell which dimensions of an operator's tensors may lie on different ranks."""
+"""DTensor rules: which dimensions of an operator's tensors may be sharded."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _with_batch_first(
 ) -> Tensor:
     """Return ``x`` with the batch as its first dimension.
 
-    A parameter without a batch is returned as it is, because it broadcasts.
+    A parameter without a batch is returned unchanged, because it broadcasts.
     """
     if dim is None:
         if written:
@@ -64,9 +64,10 @@ def with_randomness(rule: Callable[..., Any]) -> Callable[..., Any]:
 
     PyTorch leaves this to the rule and does not enforce it.
 
-    With "different", ``rule`` runs and every sample draws for itself. With "same", all samples share one
-    draw: the operator runs for each in the same state of the generator, or once if the rule says with
-    ``is_draw_alone`` that the result does not depend on the samples. With "error", the wrapped rule raises.
+    With "different", ``rule`` runs and every sample has a separate draw. With "same", all samples share
+    one draw: the operator runs for each sample in the same state of the generator, or only once if
+    ``rule.is_draw_alone`` says that the result does not depend on the samples. With "error", the wrapped rule
+    raises.
     """
 
     def draw_or_share(op: Any, info: Any, in_dims: Any, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The checks: each takes a Call and raises an AssertionError whose first line says what is wrong."""
+"""The checks: each takes a Call, and raises an AssertionError whose first line names the fault."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from imgops.extend.testing._call import Call, bits_equal, capture, leaves, sever
 
 
 def registration(call: Call, utilities: Sequence[str] | str = "ALL") -> None:
-    """Check that PyTorch's own ``opcheck`` passes, all of it or some of its utilities."""
+    """Check that PyTorch's ``opcheck`` passes, with all or some of its utilities."""
     keywords: Any = {} if utilities == "ALL" else {"test_utils": utilities}
     torch.library.opcheck(call.overload, call.op_args, call.op_keywords, **keywords)
 
 
 def fast_path(call: Call) -> None:
-    """Check that the call around the dispatcher and the one through it agree in all bits and strides."""
+    """Check that the fast path and a call through the dispatcher agree in all bits and strides."""
     straight, dispatched = call.outputs(), through_dispatcher(call.outputs)
     for a, b in zip(straight, dispatched, strict=True):
         assert bits_equal(a, b), "the fast path gives other values"
@@ -81,7 +81,7 @@ def memory(call: Call) -> None:
 def gradients(call: Call) -> None:
     """Check first and second order, forward mode and batched gradients in double precision.
 
-    An operator that does not take float64 is compared with its decomposition, in its own precision.
+    If an operator does not take float64, its gradients are compared with those of its decomposition.
     """
     if getattr(call.operator.autograd, "straight_through", False):
         _gradient_of_identity(call)
@@ -201,7 +201,7 @@ def check_vmap(
 
 
 def compilation(*calls: Call, backend: str = "aot_eager") -> None:
-    """Check that one graph of the calls has eager mode's values, strides and gradients."""
+    """Check that one graph of the calls has the values, strides and gradients of eager mode."""
     known = [c for c in calls if c.operator.contract is not Contract.OUT or _writes_contiguous(c)]
     if not known:
         return
@@ -302,7 +302,7 @@ def decomposition(call: Call, compare: Callable[[Tensor, Tensor], None] | None =
 
 
 def autocast(call: Call) -> None:
-    """Check that an autocast region gives what the operator gives for the arguments of its policy."""
+    """Check that the result in an autocast region is that of arguments cast by the operator's policy."""
     for half in (torch.float16, torch.bfloat16):
         args = tree_map_only(Tensor, lambda t: t.to(half) if t.dtype == torch.float32 else t, call.op_args)  # noqa: B023
         if call.operator.contract is not Contract.FUNCTIONAL:

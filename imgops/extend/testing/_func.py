@@ -15,9 +15,9 @@ from imgops.extend.testing._call import Call, leaves, several
 
 
 def func(call: Call) -> None:
-    """Check that torch.func and forward mode give what autograd gives, or raise NotImplementedError.
+    """Check that torch.func and forward mode give the results of autograd, or raise NotImplementedError.
 
-    They must never return zeros without an error.
+    They must never return zeros instead of raising.
     """
     double = call.double()
     if double is None or call.operator.contract is Contract.OUT:
@@ -70,7 +70,7 @@ def func(call: Call) -> None:
 
 
 def func_in_a_graph(*calls: Call) -> None:
-    """Check that ``torch.func.grad`` of the calls gives in one graph what it gives in eager mode."""
+    """Check that ``torch.func.grad`` of the calls has the same results in one graph and in eager mode."""
     losses, inputs = [], []
     for call in calls:
         double = call.double()

@@ -14,7 +14,7 @@ from imgops.extend.testing._call import Call
 
 
 def sharding(call: Call) -> None:
-    """Check that a sharded batch stays sharded and gives what an unsharded batch gives.
+    """Check that a sharded batch stays sharded, with the values of an unsharded batch.
 
     If placements other than the first dimension matter, test with more processes.
     """

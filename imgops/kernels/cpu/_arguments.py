@@ -36,7 +36,7 @@ def number_per_image(value: Tensor, image: Tensor) -> list[float]:
 def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     """Return a parameter of ``core`` dimensions as an array with one entry for each image of the batch.
 
-    The leading axis has length 1 where all images share the parameter.
+    The leading axis has length 1 if all images share the parameter.
     """
     value = value.detach()
     if value.dtype in HALF:  # NumPy has no bfloat16, and would compute in float16

@@ -36,7 +36,7 @@ def _period(size: int, padding_mode: str) -> int:
 def _limit(size: int, interpolation: str, padding_mode: str) -> float:
     """Return how far outside OpenCV may sample along an axis.
 
-    Its bicubic filter folds at most twice, whatever the distance.
+    Its bicubic filter folds at most twice, at any distance.
     """
     if padding_mode in ("edge", "wrap") or interpolation == "bicubic":
         return _FARTHEST
@@ -48,7 +48,7 @@ def reaches(
 ) -> list[bool]:
     """Return for each matrix whether it samples farther outside than OpenCV should.
 
-    The list has one element where all samples share a matrix.
+    The list has one element if all samples share a matrix.
     """
     size = image.shape[-2:]
     matrices = matrix.detach().double().reshape(-1, *matrix.shape[-2:]).numpy()
@@ -79,7 +79,7 @@ def _meets_the_horizon(matrix: np.ndarray, out_size: Size) -> bool:
 def _seen(matrix: np.ndarray, out_size: Size) -> tuple[np.ndarray, bool]:
     """Return the homogeneous positions of the corners, and whether the horizon may cross the image.
 
-    Then they are those of each pixel.
+    If it may, the positions are those of all pixels.
     """
     inverse = inverse_of(matrix)
     height, width = out_size

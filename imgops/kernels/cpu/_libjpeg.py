@@ -1,7 +1,7 @@
 """libjpeg-turbo as a decoder of JPEGs, whole or a region of them; no other module imports ``_native_jpeg``.
 
-It was built if libjpeg-turbo was there. It gives up at the first sign that a file is not ordinary or not
-complete: then Pillow decodes the file, or refuses it.
+It is built if libjpeg-turbo is installed. It gives up at the first sign that a file is unusual or not
+complete; then Pillow decodes the file, or refuses it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: Sequence[i
     """Decode the region of a JPEG at ``(left, top)`` that has the size of ``pixels``.
 
     ``pixels`` is ``(height, width, 1 or 3)``, interleaved or planar; ``size`` is the (width, height) of the
-    whole image. Return False, with anything in ``pixels``, where Pillow should decide.
+    whole image. Return False, with undefined ``pixels``, if Pillow should decode the file.
     """
     if module is None:
         compare.warn("libjpeg-turbo is not a part of it, so that Pillow decodes JPEGs")
@@ -38,10 +38,10 @@ def decode(pixels: np.ndarray, raw: bytes, left: int, top: int, size: Sequence[i
 def decode_each(
     out: np.ndarray, files: list[Any], facts: np.ndarray, channels: int, interleaved: bool
 ) -> np.ndarray:
-    """Decode regions of JPEGs on threads; return for each whether it was decoded, or Pillow should decide.
+    """Decode regions of JPEGs on threads; return for each whether it was decoded. Pillow decodes the others.
 
-    ``facts`` are rows of where in ``out`` a region begins, its left, top, height and width, and the height
-    and width of the whole image.
+    Each row of ``facts`` has the offset of a region in ``out``, its left, top, height and width, and the
+    height and width of the whole image.
     """
     done = np.zeros(len(files), np.uint8)
     if module is None or not is_pillow():
@@ -55,13 +55,13 @@ def decode_each(
 
 
 def header(raw: bytes | np.ndarray) -> tuple[int, int, int] | None:
-    """Return the width, height and channels of a JPEG without EXIF data; None where Pillow should read it."""
+    """Return the width, height and channels of a JPEG without EXIF data; None if Pillow should read it."""
     return None if module is None else module.header(raw)
 
 
 @compare.comparison("libjpeg-turbo", "Pillow")
 def is_pillow() -> bool:
-    """Return whether libjpeg-turbo, as it was built into imgops, has the pixels of Pillow's own."""
+    """Return whether the libjpeg-turbo of imgops has the pixels of Pillow's."""
     rng = np.random.default_rng(0)
     fine = rng.integers(0, 256, (43, 67, 3)).astype(np.uint8)
     coarse = np.asarray(Image.fromarray(fine[:7, :9]).resize((67, 43), Image.Resampling.BICUBIC))

@@ -94,8 +94,8 @@ def filter_with_border(
 ) -> None:
     """Run a filter with one of our borders.
 
-    OpenCV's filters do not support "wrap", except for those that ``wraps`` says: this border, and any other
-    border if ``written`` is True, is written around the image first.
+    ``wraps`` is whether the filter supports "wrap", which most of OpenCV's filters do not. An unsupported
+    border, or any border with ``written``, is written around the image before the call.
     """
     if not written and (wraps or padding_mode != "wrap"):
         call(source, target, BORDERS[padding_mode], *parameters)
@@ -110,8 +110,7 @@ def filter_with_border(
 def on_frames(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: FrameWork) -> bool:
     """Run ``work(frame, i, target)`` on each image's HWC frame; return False for a dtype not in ``types``.
 
-    This is for functions that look at whole pixels. A planar image is merged and the result split, as users
-    of OpenCV do.
+    This is for functions that need whole pixels. A planar image is merged, and the result split.
     """
     if out.numel() == 0:
         return True

@@ -1,7 +1,7 @@
-"""Calls of PIL itself: planes as PIL images, and PIL's operations where imgops' kernels would differ.
+"""Calls of PIL: planes as PIL images, and PIL's operations if imgops' kernels would have other pixels.
 
 Kernels repeat PIL's integer arithmetic, which Pillow changes occasionally. Before its first use on uint8,
-each kernel is compared with the installed PIL; where they differ, PIL does the work.
+each kernel is compared with the installed PIL; if they differ, PIL does the work.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _are_equal(kernel: Kernel, name: str, probes: tuple[tuple[Any, ...], ...]) -
 
 
 def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameters: Any) -> None:
-    """Call PIL on each image: on a whole RGB image, and otherwise on each channel by itself."""
+    """Call PIL on each image: on a whole RGB image, or on each channel of other images."""
     batch = image.shape[:-3]
     each: list[list[Any]] = []
     for value in parameters:

@@ -35,7 +35,7 @@ Order = Callable[[int, int, int, int], bool]
 def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None) -> bool:
     """Multiply an image by a table along each axis; return False on uint8 if the native kernel cannot.
 
-    On uint8 each pass rounds to 8 bits, in the given order; for other dtypes the order is free.
+    On uint8 each pass rounds to 8 bits, so that ``order`` matters; for other dtypes it does not.
     """
     if tables == (None, None):
         out.copy_(image)
@@ -53,7 +53,7 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
 
 
 def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bool:
-    """Resize as PIL does, in one native call that makes its own tables; return False if it cannot."""
+    """Resize as PIL does, in one native call, which also makes the tables; return False if it cannot."""
     interleaved, order = layout.writes_interleaved(out), pil_order()
     if not (image.dtype == torch.uint8 and _has_whole_rows(image, interleaved)):
         image = layout.in_usual_strides(image, interleaved)
@@ -64,7 +64,7 @@ def by_native(out: Tensor, image: Tensor, region: Any, interpolation: str) -> bo
 def crops_by_native(out: Tensor, image: Tensor, boxes: Tensor, interpolation: str) -> bool:
     """Resize crops of uint8 images as PIL does, in one native call; return False if that is not possible.
 
-    A single large image is left to the resize that threads share.
+    Return False for a single large image, too, because threads can share a resize.
     """
     order = pil_order()
     if order is None or (image.ndim == 3 and not _threads.is_small(image)):
@@ -160,7 +160,7 @@ _PROBES = ((40, 40, 19, 30), (40, 40, 20, 30), (33, 50, 70, 20), (60, 21, 31, 36
 
 
 def _same_weights() -> bool:
-    """Return whether our weights are PIL's, which PIL shows when it resizes an identity matrix of mode F.
+    """Return whether our weights equal PIL's, which it returns when it resizes an identity matrix of mode F.
 
     Noise of 8 bits rarely reveals different weights.
     """

@@ -103,8 +103,8 @@ _pil_cached = lru_cache(maxsize=64)(_pil)
 def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
     """Return the pixel that PIL's nearest filter takes for each output.
 
-    PIL itself is asked, because it adds up positions with rounding. -1 means no pixel: at the end of an image
-    a box without extent takes nothing, and PIL writes 0.
+    PIL resizes a ramp to find out, because it adds up positions with rounding. -1 means no pixel: at the end
+    of an image a box without extent takes nothing, and PIL writes 0.
     """
     ramp = Image.fromarray(np.arange(1, size + 1, dtype=np.int32)[None])
     taken = ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1))
@@ -113,7 +113,7 @@ def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def opencv_nearest(size: int, out: int) -> np.ndarray:
-    """Return the pixel that OpenCV's nearest filter takes for each output, by asking OpenCV."""
+    """Return the pixel that OpenCV's nearest filter takes for each output: OpenCV resizes a ramp."""
     ramp = np.arange(size, dtype=np.float64)[None]
     return cv2.resize(ramp, (out, 1), interpolation=cv2.INTER_NEAREST)[0].astype(np.int32)
 

@@ -1,4 +1,4 @@
-"""Threads: as many as PyTorch uses; none of them is kept across a fork."""
+"""A pool of as many threads as PyTorch uses, which a forked process starts anew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _this = threading.local()
 
 
 def number() -> int:
-    """Return how many threads may work on a call: as many as PyTorch uses, but one in a part of a call."""
+    """Return how many threads may work on a call: the number of PyTorch, but 1 within a part of a call."""
     return 1 if hasattr(_this, "has_a_part") else torch.get_num_threads()
 
 
@@ -73,7 +73,7 @@ def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None
 
 
 def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
-    """Run ``work(start, stop)`` over parts that end at ``offsets[1:]`` values, each thread about as many."""
+    """Run ``work(start, stop)`` over items that end at ``offsets[1:]``, in parts of about equal size."""
     count, values = len(offsets) - 1, int(offsets[-1])
     threads = min(number(), count, max(values // SHARED, 1))
     if threads <= 1:
@@ -85,7 +85,7 @@ def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
 
 
 def by_images(kernel: Callable[..., None], cores: Sequence[int], out: Tensor, args: Sequence[Any]) -> bool:
-    """Run ``kernel(out, *args)`` on a batch, each thread on some of its images; return False if one should.
+    """Run ``kernel(out, *args)`` on a batch by threads; return False if one thread should run all of it.
 
     ``cores`` are the numbers of trailing dimensions of the tensors in ``args``, which come first; a tensor
     may lack the leading dimensions, or have some of size 1.
@@ -144,25 +144,25 @@ def _start() -> None:
 
 
 def _set_number_of_aten(number: int) -> None:
-    """Set how many threads ATen uses in this thread alone, as far as OpenMP can be told so.
+    """Set how many threads ATen uses in this thread, if the OpenMP library has a function for it.
 
-    ``torch.set_num_threads`` would set the number of every thread that starts later, too.
+    ``torch.set_num_threads`` would also set the number for every thread that starts later.
     """
     if _openmp is not None:
         _openmp(number)
 
 
 _openmp: Any = None
-with suppress(OSError, AttributeError, TypeError):  # PyTorch may use another library than GNU's
+with suppress(OSError, AttributeError, TypeError):  # PyTorch may use a library other than GNU's
     _openmp = ctypes.CDLL(None).omp_set_num_threads
 
 
 def each(count: int, work: Callable[[int], None]) -> None:
-    """Run ``work(i)`` for each of ``range(count)``; a thread takes the next one when it is done with one.
+    """Run ``work(i)`` for each of ``range(count)``; a thread takes the next index when it is done with one.
 
-    ``work`` must not raise: it keeps its own errors.
+    ``work`` must not raise; it stores its errors.
     """
-    numbers = iter(range(count))  # to take the next one is one step of the interpreter
+    numbers = iter(range(count))  # taking the next number is atomic in the interpreter
 
     def take(start: int, stop: int) -> None:
         for i in numbers:
@@ -177,8 +177,8 @@ _NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
 class _OpenCV:
     """A context manager that counts the threads inside of OpenCV: a fork waits until there are none.
 
-    OpenCV's pool is ended before a fork, while its threads still exist, because a child that inherits its
-    locks would hang; but never while another thread works with the pool.
+    OpenCV's pool is stopped before a fork, while its threads still exist, because a child that inherits its
+    locks would hang; it is never stopped while another thread uses it.
     """
 
     def __init__(self) -> None:

@@ -51,7 +51,7 @@ _MOST = 1e37
 def _is_beyond_the_table(frame: np.ndarray) -> bool:
     """Return whether a border of 0 may differ more from a pixel than two pixels do.
 
-    OpenCV's table of weights would be too short for it; Intel's own filter has no table.
+    OpenCV's table of weights would be too short for it; Intel's filter does not use a table.
     """
     return frame.dtype == np.float32 and not cv2.ipp.useIPP() and not frame.min() <= 0 <= frame.max()
 
@@ -116,7 +116,7 @@ def _by_native(out: Tensor, image: Tensor, sigmas: list[list[float]], size: tupl
 
 
 def _both(across: float, down: float) -> tuple[float, float]:
-    """Return the sigmas, 0 for one that follows from the size; without one of its own, y has that of x."""
+    """Return both sigmas, 0 if a sigma follows from the size; the default of y is the sigma of x."""
     return max(float(across), 0.0), max(float(down if down > 0 else across), 0.0)
 
 

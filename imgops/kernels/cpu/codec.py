@@ -1,7 +1,7 @@
 """CPU kernels of encode_image, decode_image, jpeg and webp.
 
 Pillow reads and decodes most files; libjpeg-turbo decodes ordinary JPEGs, with Pillow's pixels.
-Decoding a file gives a whole image, or the box that was asked for, or raises one ValueError.
+Decoding a file returns the whole image or the requested box, or raises a ValueError.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _decode(
 
 @contextmanager
 def _one_error(raw: bytes) -> Iterator[None]:
-    """Raise one ValueError for whatever is wrong with a file."""
+    """Raise a ValueError for any fault of a file."""
     try:
         yield
     except _DataError as refused:
@@ -174,8 +174,8 @@ def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) ->
 def decode_each(out: Tensor, files: list[Tensor], boxes: list[Box], mode: str) -> list[bool]:
     """Decode boxes of ordinary JPEGs on threads, planar and one after the other in ``out``.
 
-    Return for each whether it was decoded; a file that was not is left to ``decode_image``, which decodes it
-    by other means or says what is wrong with it.
+    Return for each file whether it was decoded. Otherwise ``decode_image`` decodes it by other means, or
+    raises.
     """
     channels = len(mode)
     if mode not in ("L", "RGB") or ImageFile.LOAD_TRUNCATED_IMAGES:
@@ -295,7 +295,7 @@ def _of_file(error: Exception, index: int) -> Exception:
 
 @contextmanager
 def naming(paths: Sequence[str | None] | None) -> Iterator[None]:
-    """Name the path of a file in the errors about it, where the file was given as a path."""
+    """Add the path of a file to errors about it, if the file was passed as a path."""
     try:
         yield
     except ValueError as error:
@@ -315,7 +315,7 @@ def name_path(error: Exception, paths: Sequence[str | None] | None) -> Exception
 
 
 def named(path: str | None, argument: str = "files") -> str:
-    """Return what an error says of a path, after the name of an argument: the file, or a box of it."""
+    """Return the part of an error message that names a path, after an argument: the file, or a box in it."""
     return "" if path is None else f" for {path!r}" if argument == "box" else f" ({path!r})"
 
 
@@ -326,7 +326,7 @@ class _DataError(Exception):
 def _open(raw: bytes) -> Image.Image:
     """Open a file and read its header.
 
-    This function does not use ``Image.open``, which has its own limit of pixels for the whole process.
+    This function does not use ``Image.open``, whose limit of pixels is a setting of the whole process.
     """
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
@@ -465,7 +465,7 @@ def _by_opencv(format: str, levels: Tensor, quality: int) -> np.ndarray:
 
 @compare.comparison("jpeg", "Pillow")
 def opencv_is_pillow() -> bool:
-    """Return whether OpenCV and Pillow give the same pixels for JPEG; each has its own JPEG library."""
+    """Return whether OpenCV and Pillow, which may have different JPEG libraries, give the same pixels."""
     if not hasattr(cv2, "IMREAD_COLOR_RGB"):
         return False
     rng = np.random.default_rng(0)

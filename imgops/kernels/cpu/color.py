@@ -1,7 +1,7 @@
 """CPU kernels of the color operators.
 
-uint8 and float32 go through a native pass. The rest (float64, half precision, and everything where the native
-module was not built) runs as the decomposition, by ATen.
+uint8 and float32 go through a native pass. ATen runs the decomposition for float64 and half precision, and
+for all dtypes if the native module was not built.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _run_native(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarr
 
 
 def _in_levels(kinds: np.ndarray, amounts: np.ndarray) -> np.ndarray:
-    """Return the amounts of steps with those that are whole numbers for uint8 as such."""
+    """Return the amounts of steps for uint8, where a shift of the hue is a whole number."""
     is_hue = kinds == native.STEPS.index("hue")
     if not is_hue.any():
         return amounts
@@ -143,7 +143,7 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
         run_decomposition(out, formula.color_matrix, image, matrix)
         return
     planar = image.dtype == torch.float32 and not layout.writes_interleaved(out)
-    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # OpenCV takes frames as they are
+    if planar and _has_rgb_passes(image) and out.shape[-3] == _RGB:  # OpenCV takes only frames
         native.matrix(out, in_format_of(image, out), array_per_image(matrix, image, 2))
         return
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])

@@ -94,7 +94,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         lut(out, image, torch.from_numpy(tables.astype(np.uint8)).reshape(*image.shape[:-2], 256))
         return
     low, high = native.statistics("extremes", image).T
-    flat = high <= low  # planes of one value stay as they are
+    flat = high <= low  # planes of one value are not changed
     low, scale = np.where(flat, 0, low), np.float32(1) / np.where(flat, 1, high - low)
     shape = (*image.shape[:-2], 1, 1)
     torch.sub(image, torch.from_numpy(low).reshape(shape), out=out)

@@ -97,7 +97,7 @@ def _levels(mask: Tensor) -> Tensor:
 def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int) -> None:
     """Blend by PIL, which writes into the planes of ``out``.
 
-    To PIL an interleaved image is one wide plane, because its blend treats each byte by itself.
+    PIL blends each byte separately, so an interleaved image can be passed as one wide plane.
     """
     masks = layout.planes(mask.contiguous())
     if layout.writes_interleaved(out):
@@ -229,7 +229,7 @@ def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, 
 def pad_adjoint(
     out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> None:
-    """Add every padded pixel to the pixel that it repeats, by ATen: neither PIL nor OpenCV has this."""
+    """Add every padded pixel to the pixel that it repeats, by ATen, because PIL and OpenCV cannot."""
     height, width = out.shape[-2:]
     if padding_mode == "constant" or out.numel() == 0:
         crop(out, grad, left, top, left + width, top + height)

@@ -113,7 +113,7 @@ def point(
     constants: Sequence[float] | None = None,
     other: Tensor | None = None,
 ) -> None:
-    """Apply an elementwise function; equal parts of memory have an amount and a constant each.
+    """Apply an elementwise function; each of equal parts of memory has an amount and a constant.
 
     All tensors have one memory format.
     """
@@ -189,12 +189,12 @@ def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
-    """Crop each of equal parts of a batch from its own (left, top) on; return False if nothing was done."""
+    """Crop equal parts of a batch, each from its (left, top) on; return False if nothing was done."""
     return is_built() and module.crop_each(out, image, places)
 
 
 def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
-    """Mirror the chosen parts of a uint8 batch, copy the rest; return False if nothing was done."""
+    """Mirror the chosen parts of a uint8 batch and copy the others; return False if nothing was done."""
     return is_built() and module.mirror_chosen(out, image, chosen, SIMD_LEVEL)
 
 
@@ -215,7 +215,7 @@ def resized_packed(
 ) -> bool:
     """Resize, as PIL, uint8 images of different sizes, or a box of each; return False if nothing was done.
 
-    Images of one pixel do not show the memory format, so ``interleaved`` says it.
+    ``interleaved`` is the memory format, which the strides of images of one pixel do not show.
     """
     if not is_built():
         return False
@@ -250,7 +250,7 @@ def stretch_levels(out: Tensor, image: Tensor, equalize: bool) -> bool:
 
 
 def gray_rgb(out: Tensor, image: Tensor, chosen: bytes = b"1") -> bool:
-    """Write PIL's gray of the chosen parts of a uint8 RGB image to three equal channels, copy the rest.
+    """Write PIL's gray of the chosen parts of a uint8 RGB image to three equal channels; copy other parts.
 
     Return False if nothing was done.
     """
@@ -287,7 +287,7 @@ def warp(
 def blur(out: np.ndarray, image: np.ndarray, across: np.ndarray, down: np.ndarray) -> bool:
     """Blur uint8 planes or HWC frames by weights ``(parts, n)`` in 256ths, the middle one first.
 
-    Equal parts of the planes have weights of their own. Return False if nothing was done.
+    Each of equal parts of the planes has its weights. Return False if nothing was done.
     """
     if not (out.flags.c_contiguous and image.flags.c_contiguous) or not is_built():
         return False

@@ -1,4 +1,4 @@
-"""CPU kernels of packed images: each thread computes some of the images by the operator's own kernel."""
+"""CPU kernels of packed images: each thread computes some of the images by the operator's kernel."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ def _by_native(
         box = box.expand(len(sizes), 4)
         bounds = sizes[:, [1, 0]]
         if not ((box[:, :2] >= 0) & (box[:, :2] < box[:, 2:]) & (box[:, 2:] <= bounds)).all():
-            return False  # the error is that of the image's own call
+            return False  # the call of that image raises
     return _resample.packed_by_native(out, data, sizes, offsets, box, interpolation, interleaved)

@@ -120,7 +120,7 @@ def resize_adjoint(
 def resized_crop(
     out: Tensor, image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> None:
-    """Resize what each box cuts out; unlike in ``resize``, the filter sees nothing outside of the box."""
+    """Resize each crop; unlike in ``resize``, the filter does not see pixels outside of the box."""
     if box.ndim == image.ndim - 2 == 2 and out.numel() and _crops_alone(out, image, box):
         return
     is_pils = antialias and interpolation != "nearest" and image.dtype == torch.uint8 and out.numel() > 0
