@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import PIL.Image
 import torch
 from torch import Tensor, nn
 from torchvision import transforms as v1
@@ -15,11 +14,11 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms
 from imgops._operator import subclass
+from imgops.integrations._counterparts import Counterpart, RandomApply
 from imgops.integrations._reader import MAKERS, NEAR, Maker, Reader, UsersCode, add_makers
 from imgops.integrations._to_tensor import maybe_to_tensor, to_tensor
 from imgops.integrations.torchvision import first_version as first
 from imgops.transforms import conversion
-from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
@@ -103,41 +102,9 @@ def _fill(given: Any) -> Any:
     return tuple(given.fill) if isinstance(given.fill, list) else given.fill
 
 
-class _Whole(nn.Module):
-    """A function of the first version's Lambda, which takes all that the step before it returns."""
-
-    def __init__(self, lambd: Any) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, whole: Any) -> Any:
-        return self.lambd(whole)
-
-    def _get_name(self) -> str:
-        return "Lambda"
-
-
-class _PILToTensor(conversion.PILToTensor):
-    """A conversion that leaves it to torchvision to refuse arrays."""
-
-    _transformed_types = (PIL.Image.Image, np.ndarray)
-
-    def _get_name(self) -> str:
-        return "PILToTensor"
-
-
-class _ToPILImage(conversion.ToPILImage):
-    """A conversion that leaves it to torchvision to refuse PIL images."""
-
-    _transformed_types = (*torchvision_private.types_of(v2.ToPILImage), PIL.Image.Image)
-
-    def _get_name(self) -> str:
-        return "ToPILImage"
-
-
 def _levels_to_floats() -> list[Any]:
     """Return what torchvision's weights do before they normalize."""
-    return [_PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
+    return [first.PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
 
 
 def resampling(interpolation: Any) -> InterpolationMode:
@@ -156,8 +123,8 @@ def _random_crop(given: Any, reader: Reader) -> list[Any]:
     """Return a crop; one that pads for two reasons pads twice, which matters where a border is mirrored."""
     fill, mode = _fill(given), given.padding_mode
     if given.padding is None or not given.pad_if_needed or mode in ("constant", "edge"):
-        return [first._RandomCrop(given.size, given.padding, given.pad_if_needed, fill, mode)]
-    return [first._Pad(given.padding, fill, mode), first._RandomCrop(given.size, None, True, fill, mode)]
+        return [first.RandomCrop(given.size, given.padding, given.pad_if_needed, fill, mode)]
+    return [first.Pad(given.padding, fill, mode), first.RandomCrop(given.size, None, True, fill, mode)]
 
 
 def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
@@ -171,17 +138,17 @@ def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
 _FIRST: dict[str, Any] = {
     "Compose": _compose,
     "ToTensor": to_tensor,
-    "PILToTensor": lambda t, _: _PILToTensor(),
-    "ConvertImageDtype": lambda t, _: first._ConvertImageDtype(t.dtype, scale=True),
-    "ToPILImage": lambda t, _: _ToPILImage(t.mode),
+    "PILToTensor": lambda t, _: first.PILToTensor(),
+    "ConvertImageDtype": lambda t, _: first.ConvertImageDtype(t.dtype, scale=True),
+    "ToPILImage": lambda t, _: first.ToPILImage(t.mode),
     "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
     "Resize": lambda t, _: _resize(t.size, t.interpolation, t.max_size),
     "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
-    "Pad": lambda t, _: first._Pad(t.padding, _fill(t), t.padding_mode),
-    "Lambda": lambda t, _: _Whole(t.lambd),
-    "RandomApply": partial(_apply, first._RandomApply),
-    "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
-    "RandomOrder": lambda t, r: first._RandomOrder([r.read_one(x) for x in t.transforms]),
+    "Pad": lambda t, _: first.Pad(t.padding, _fill(t), t.padding_mode),
+    "Lambda": lambda t, _: first.Lambda(t.lambd),
+    "RandomApply": partial(_apply, partial(RandomApply, library="torchvision")),
+    "RandomChoice": lambda t, r: first.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
+    "RandomOrder": lambda t, r: first.RandomOrder([r.read_one(x) for x in t.transforms]),
     "RandomCrop": _random_crop,
     "RandomHorizontalFlip": lambda t, _: transforms.RandomHorizontalFlip(t.p),
     "RandomVerticalFlip": lambda t, _: transforms.RandomVerticalFlip(t.p),
@@ -200,12 +167,12 @@ _FIRST: dict[str, Any] = {
     "RandomAffine": lambda t, _: transforms.RandomAffine(
         t.degrees, t.translate, t.scale, t.shear, t.interpolation, _fill(t), t.center
     ),
-    "Grayscale": lambda t, _: first._Grayscale(t.num_output_channels),
+    "Grayscale": lambda t, _: first.Grayscale(t.num_output_channels),
     "RandomGrayscale": lambda t, _: transforms.RandomGrayscale(t.p),
     "RandomPerspective": lambda t, _: transforms.RandomPerspective(
         t.distortion_scale, t.p, t.interpolation, _fill(t)
     ),
-    "RandomErasing": lambda t, _: first._RandomErasing(t.p, t.scale, t.ratio, t.value, t.inplace),
+    "RandomErasing": lambda t, _: first.RandomErasing(t.p, t.scale, t.ratio, t.value, t.inplace),
     "GaussianBlur": lambda t, _: transforms.GaussianBlur(t.kernel_size, t.sigma),
     "RandomInvert": lambda t, _: transforms.RandomInvert(t.p),
     "RandomPosterize": lambda t, _: transforms.RandomPosterize(t.bits, t.p),
@@ -217,13 +184,13 @@ _FIRST: dict[str, Any] = {
 }
 _FIRST_POLICIES: dict[str, Any] = {
     "AutoAugment": lambda t, _: _auto_augment(t),
-    "RandAugment": lambda t, _: first._RandAugment(
+    "RandAugment": lambda t, _: first.RandAugment(
         t.num_ops, t.magnitude, t.num_magnitude_bins, t.interpolation, _fill(t)
     ),
-    "TrivialAugmentWide": lambda t, _: first._TrivialAugmentWide(
+    "TrivialAugmentWide": lambda t, _: first.TrivialAugmentWide(
         t.num_magnitude_bins, t.interpolation, _fill(t)
     ),
-    "AugMix": lambda t, _: first._AugMix(
+    "AugMix": lambda t, _: first.AugMix(
         t.severity, t.mixture_width, t.chain_depth, t.alpha, t.all_ops, t.interpolation, _fill(t)
     ),
 }
@@ -232,12 +199,12 @@ _FIRST_POLICIES: dict[str, Any] = {
 def _auto_augment(given: Any) -> Any:
     if given.policies != v1.AutoAugment(given.policy).policies:
         raise UsersCode
-    return first._AutoAugment(given.policy, given.interpolation, _fill(given))
+    return first.AutoAugment(given.policy, given.interpolation, _fill(given))
 
 
 def _jitter(given: Any) -> Any:
     """Return a ColorJitter of the ranges that the given one has already made of its factors."""
-    made = first._ColorJitter()
+    made = first.ColorJitter()
     for name in ("brightness", "contrast", "saturation", "hue"):
         setattr(made, name, getattr(given, name))
     return made
@@ -246,11 +213,8 @@ def _jitter(given: Any) -> Any:
 # -- what weights are used with --------------------------------------------------------------------------
 
 
-class _Video(OperatorTransform, v2.Transform):
+class ChannelsBeforeFrames(Counterpart):
     """Move the channels of a video before its frames, ``(..., T, C, H, W)`` to ``(..., C, T, H, W)``."""
-
-    def _get_name(self) -> str:
-        return "ChannelsBeforeFrames"
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return image.movedim(-3, -4)
@@ -282,7 +246,7 @@ def _video_classification(given: Any, reader: Reader) -> list[Any]:
         transforms.CenterCrop(given.crop_size),
         conversion._DivideBy255(torch.float32, scale=True),
         normalize(given.mean, given.std),
-        _Video(),
+        ChannelsBeforeFrames(),
     ]
 
 
