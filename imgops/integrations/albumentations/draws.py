@@ -95,6 +95,13 @@ def _give(given: Any, generator: np.random.Generator, python: random.Random) -> 
         given.random_generator, given.py_random = generator, python
 
 
+def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a transform draws for an image and its annotations."""
+    params = given.update_transform_params(given.get_params(), data)
+    params.update(given.get_params_dependent_on_data(params, data))
+    return params
+
+
 class Source:
     """A transform of albumentations that draws what its counterpart needs.
 

@@ -24,7 +24,7 @@ from torchvision.transforms import v2
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.integrations.albumentations import values
-from imgops.integrations.albumentations.draws import Source, drawn_seed, seeded_by
+from imgops.integrations.albumentations.draws import Source, drawn_seed, sampled, seeded_by
 from imgops.integrations.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import batch_of
@@ -39,13 +39,6 @@ ANNOTATIONS_READ = frozenset({"mask", "masks", "bboxes", "keypoints"})
 
 _READ_BOXES = {"AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop"}
 _READ_MASKS = {"ConstrainedCoarseDropout", "CropNonEmptyMaskIfExists"}
-
-
-def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that a transform draws for an image and what is beside it."""
-    params = given.update_transform_params(given.get_params(), data)
-    params.update(given.get_params_dependent_on_data(params, data))
-    return params
 
 
 def stand_in(height: int, width: int, channels: int) -> np.ndarray:

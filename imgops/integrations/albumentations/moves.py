@@ -16,12 +16,11 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._operator import subclass
-from imgops.integrations.albumentations.draws import Source
+from imgops.integrations.albumentations.draws import Source, sampled
 from imgops.integrations.albumentations.host import (
     BesideAnnotations,
     data_of,
     reads_annotations,
-    sampled,
     stand_in,
 )
 from imgops.integrations.albumentations.rules import (

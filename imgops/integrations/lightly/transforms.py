@@ -13,9 +13,9 @@ from torchvision.transforms import v2
 import imgops
 from imgops import transforms
 from imgops.integrations._counterparts import Counterpart, RandomApply
-from imgops.integrations._reader import MAKERS, NEAR, Reader, add_makers
+from imgops.integrations._reader import NEAR, Reader, add_makers
 from imgops.integrations.lightly.spectra import SPECTRA
-from imgops.integrations.lightly.views import VIEWS, one_view, views
+from imgops.integrations.lightly.views import VIEWS, MultiViewTransform
 from imgops.integrations.torchvision.transforms import WARPS
 from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
@@ -78,74 +78,44 @@ class RandomSolarization(ProbabilisticTransform):
         return PIL.ImageOps.solarize(inpt, self.threshold)
 
 
-def _inner(given: Any, reader: Reader) -> Any:
-    return reader.read(given.transform)
-
-
 def _rotate(given: Any, reader: Reader) -> Any:
     rotation = _FixedRotation(angle=given.angle)
     rotation._only_images = True
     return RandomApply([rotation], given.prob, "lightly")
 
 
-#: Modules of lightly -> their classes of several views, of one view, and of a list of one view.
-_CLASSES: tuple[tuple[Any, dict[str, str]], ...] = (
-    (
-        views,
-        {
-            "byol_transform": "BYOLTransform",
-            "densecl_transform": "DenseCLTransform",
-            "dino_transform": "DINOTransform",
-            "fast_siam_transform": "FastSiamTransform",
-            "fda_transform": "FDATransform",
-            "ibot_transform": "IBOTTransform",
-            "mmcr_transform": "MMCRTransform",
-            "moco_transform": "MoCoV1Transform MoCoV2Transform",
-            "msn_transform": "MSNTransform",
-            "multi_crop_transform": "MultiCropTranform",
-            "multi_view_transform": "MultiViewTransform",
-            "multi_view_transform_v2": "MultiViewTransformV2",
-            "simclr_transform": "SimCLRTransform",
-            "simsiam_transform": "SimSiamTransform",
-            "smog_transform": "SMoGTransform",
-            "swav_transform": "SwaVTransform",
-            "tico_transform": "TiCoTransform",
-            "vicreg_transform": "VICRegTransform",
-            "wmse_transform": "WMSETransform",
-        },
+#: The classes of several views, in modules of lightly.
+_OF_VIEWS = """
+    byol_transform.BYOLTransform densecl_transform.DenseCLTransform dino_transform.DINOTransform
+    fast_siam_transform.FastSiamTransform fda_transform.FDATransform ibot_transform.IBOTTransform
+    mmcr_transform.MMCRTransform moco_transform.MoCoV1Transform moco_transform.MoCoV2Transform
+    msn_transform.MSNTransform multi_crop_transform.MultiCropTranform
+    multi_view_transform.MultiViewTransform multi_view_transform_v2.MultiViewTransformV2
+    pirl_transform.PIRLTransform simclr_transform.SimCLRTransform simsiam_transform.SimSiamTransform
+    smog_transform.SMoGTransform swav_transform.SwaVTransform tico_transform.TiCoTransform
+    vicreg_transform.VICRegTransform wmse_transform.WMSETransform
+"""
+#: The classes that apply one transform.
+_OF_ONE = """
+    byol_transform.BYOLView1Transform byol_transform.BYOLView2Transform dino_transform.DINOViewTransform
+    ibot_transform.IBOTViewTransform ijepa_transform.IJEPATransform msn_transform.MSNViewTransform
+    rotation.RandomRotateDegrees simclr_transform.SimCLRViewTransform
+    simsiam_transform.SimSiamViewTransform smog_transform.SmoGViewTransform swav_transform.SwaVViewTransform
+    tico_transform.TiCoView1Transform tico_transform.TiCoView2Transform
+    torchvision_v2_compatibility.ToTensor vicreg_transform.VICRegViewTransform
+    vicregl_transform.VICRegLViewTransform
+"""
+#: The classes that return a list of one view.
+_OF_ONE_VIEW = "aim_transform.AIMTransform capi_transform.CAPITransform mae_transform.MAETransform"
+_TRANSFORMS: dict[str, Any] = {
+    **dict.fromkeys(
+        _OF_VIEWS.split(), lambda t, r: MultiViewTransform([r.read_one(x) for x in t.transforms])
     ),
-    (
-        _inner,
-        {
-            "byol_transform": "BYOLView1Transform BYOLView2Transform",
-            "dino_transform": "DINOViewTransform",
-            "ibot_transform": "IBOTViewTransform",
-            "ijepa_transform": "IJEPATransform",
-            "msn_transform": "MSNViewTransform",
-            "rotation": "RandomRotateDegrees",
-            "simclr_transform": "SimCLRViewTransform",
-            "simsiam_transform": "SimSiamViewTransform",
-            "smog_transform": "SmoGViewTransform",
-            "swav_transform": "SwaVViewTransform",
-            "tico_transform": "TiCoView1Transform TiCoView2Transform",
-            "torchvision_v2_compatibility": "ToTensor",
-            "vicreg_transform": "VICRegViewTransform",
-            "vicregl_transform": "VICRegLViewTransform",
-        },
-    ),
-    (
-        one_view,
-        {"aim_transform": "AIMTransform", "capi_transform": "CAPITransform", "mae_transform": "MAETransform"},
-    ),
-)
-for _maker, _modules in _CLASSES:
-    for _module, _names in _modules.items():
-        for _name in _names.split():
-            MAKERS[f"lightly.transforms.{_module}.{_name}"] = _maker
-add_makers("lightly.transforms", {**VIEWS, **SPECTRA})
-MAKERS["lightly.transforms.rotation.RandomRotate"] = _rotate
+    **dict.fromkeys(_OF_ONE.split(), lambda t, r: r.read(t.transform)),
+    **dict.fromkeys(_OF_ONE_VIEW.split(), lambda t, r: MultiViewTransform([r.read_one(t.transform)])),
+    "gaussian_blur.GaussianBlur": lambda t, _: GaussianBlur(t.prob, t.sigmas),
+    "rotation.RandomRotate": _rotate,
+    "solarize.RandomSolarization": lambda t, _: RandomSolarization(t.prob, t.threshold),
+}
+add_makers("lightly.transforms", {**_TRANSFORMS, **VIEWS, **SPECTRA})
 NEAR["lightly.transforms.rotation.RandomRotate"] = lambda t: WARPS if t.prob and t.angle % 90 else None
-MAKERS["lightly.transforms.gaussian_blur.GaussianBlur"] = lambda t, _: GaussianBlur(t.prob, t.sigmas)
-MAKERS["lightly.transforms.solarize.RandomSolarization"] = lambda t, _: RandomSolarization(
-    t.prob, t.threshold
-)

@@ -281,14 +281,6 @@ class Jigsaw(MultiViewTransform):
 # -- makers ----------------------------------------------------------------------------------------------
 
 
-def views(given: Any, reader: Reader) -> Any:
-    return MultiViewTransform([reader.read_one(each) for each in given.transforms])
-
-
-def one_view(given: Any, reader: Reader) -> Any:
-    return MultiViewTransform([reader.read_one(given.transform)])
-
-
 def _segmented_views(given: Any, reader: Reader) -> Any:
     each = [reader.read_one(transform) for transform in given.transforms]
     return MultiViewTransform(each) if given.mask_fn is None else DetConSTransform(each, given.mask_fn)
@@ -307,10 +299,6 @@ def _crop_and_flip(given: Any, reader: Reader) -> Any:
     )
 
 
-def _grid_views(given: Any, reader: Reader) -> Any:
-    return ImageGridTransform([reader.read_one(each) for pair in given.transforms for each in pair])
-
-
 def _jigsaw(given: Any, reader: Reader) -> Any:
     known = {"rows": given.xx.tolist(), "columns": given.yy.tolist(), "side": given.side}
     count = len(given.xx)
@@ -322,19 +310,23 @@ def _has_location(given: Any, reader: Reader) -> Any:
     raise Unmapped("what it passes on is a Location, which only RandomResizedCropAndFlip makes a tensor of")
 
 
-_GRIDS = "random_crop_and_flip_with_grid"
+_VIEWS_AND_GRIDS = ("image_grid_transform.ImageGridTransform", "vicregl_transform.VICRegLTransform")
+_LOCATIONS = (
+    "RandomHorizontalFlipWithLocation",
+    "RandomResizedCropWithLocation",
+    "RandomVerticalFlipWithLocation",
+)
 VIEWS: dict[str, Any] = {
+    **dict.fromkeys(
+        _VIEWS_AND_GRIDS,
+        lambda t, r: ImageGridTransform([r.read_one(x) for pair in t.transforms for x in pair]),
+    ),
+    **{f"random_crop_and_flip_with_grid.{name}": _has_location for name in _LOCATIONS},
     "add_grid_transform.AddGridTransform": lambda t, _: AddGridTransform(
         num_rows=t.num_rows, num_cols=t.num_cols
     ),
     "detcon_transform.DetConSTransform": _segmented_views,
     "detcon_transform.DetConSViewTransform": lambda t, r: r.read(t.tr),
-    "image_grid_transform.ImageGridTransform": _grid_views,
     "jigsaw.Jigsaw": _jigsaw,
-    "pirl_transform.PIRLTransform": views,
-    f"{_GRIDS}.RandomHorizontalFlipWithLocation": _has_location,
-    f"{_GRIDS}.RandomResizedCropAndFlip": _crop_and_flip,
-    f"{_GRIDS}.RandomResizedCropWithLocation": _has_location,
-    f"{_GRIDS}.RandomVerticalFlipWithLocation": _has_location,
-    "vicregl_transform.VICRegLTransform": _grid_views,
+    "random_crop_and_flip_with_grid.RandomResizedCropAndFlip": _crop_and_flip,
 }

@@ -150,8 +150,8 @@ def _crop_to_sequence(given: Any, name: str, max_ratio: float | None) -> dict[st
 def resize(known: dict[str, Any], modes: list[str]) -> Any:
     """Return a resize in one interpolation, or in one that is drawn."""
     if len(modes) > 1:
-        return ResizeInAMode(interpolations=modes, **known)
-    return ResizeTo(interpolation=modes[0], **known)
+        return ResizeInAMode(**known, interpolations=modes)
+    return ResizeTo(**known, interpolation=modes[0])
 
 
 def _resize_to_sequence(given: Any, reader: Reader) -> Any:
