@@ -47,9 +47,12 @@ def stand_in(height: int, width: int, channels: int) -> np.ndarray:
 
 
 def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
-    """Return an image of a shape, and the annotations among flat inputs, as albumentations holds them."""
+    """Return an image of a shape, and the annotations among flat inputs that a transform may read."""
     _, channels, height, width = shape
     data: dict[str, Any] = {"image": stand_in(height, width, channels)}
+    reads = reads_annotations(given)
+    if not reads:
+        return data
     masks = [subclass.plain(x) for x in inputs if isinstance(x, tv_tensors.Mask)]
     boxes = [x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes)]
     if masks:
@@ -60,7 +63,7 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
         corners = subclass.plain(found)
         left = (corners[:, 2:] > corners[:, :2]).all(1)  # the others were dropped before
         data["bboxes"] = normalized(corners, (height, width))[left.numpy()]
-    missing = reads_annotations(given) - data.keys() - ({"mask", "masks"} if masks else set())
+    missing = reads - data.keys() - ({"mask", "masks"} if masks else set())
     if missing:
         must = f"{type(given).__name__}: inputs must have {' and '.join(sorted(missing))}"
         raise_error(ValueError, f"{must}, got none")
