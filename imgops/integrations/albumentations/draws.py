@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from imgops.integrations.albumentations.rules import bases_of, changed_names, is_container
+from imgops.integrations.albumentations.rules import bases_of, changed_names, drawn_indices, is_container
 from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
 
@@ -199,4 +199,4 @@ class Order(Chance):
         if not self.chance():
             return [-1.0] * self.given.n
         with self.generators():
-            return [float(i) for i in self.given._get_idx()]
+            return [float(i) for i in drawn_indices(self.given)]
