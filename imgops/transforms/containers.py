@@ -536,14 +536,14 @@ class Branches(_Container):
     """The base of transforms whose steps take the image, or what an earlier step made of it."""
 
     #: The name of each step, and the number of the step whose result it takes; 0 is the image.
-    _steps: list[tuple[str, int]]
+    _branches: list[tuple[str, int]]
     #: The step whose result comes first in the output.
     _first: int
 
     @property
     def transforms(self) -> list[Any]:  # type: ignore[override]
         """Return the steps in the order of their draws."""
-        return [getattr(self, name) for name, _ in self._steps]
+        return [getattr(self, name) for name, _ in self._branches]
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self._run(inputs, ParameterSampler())
@@ -557,7 +557,7 @@ class Branches(_Container):
             _sample_ahead([(path, self)], inputs, sampler)
             sampler.covered = path in sampler.planned
         is_alone, results = sampler.draws_once(), [inputs[0]]
-        for i, (name, source) in enumerate(self._steps):
+        for i, (name, source) in enumerate(self._branches):
             sampler.path = (*path, i)
             change = changes.get(name) or (getattr(self, name) if is_alone else None)
             image = results[source]
@@ -571,14 +571,14 @@ class Branches(_Container):
         """Add what the steps sample; return the shape of the first of the results."""
         inside, path, shapes = program.inside, program.path, [shape]
         program.inside = inside or self.per_sample
-        for i, (name, source) in enumerate(self._steps):
+        for i, (name, source) in enumerate(self._branches):
             program.path = (*path, i)
             after = _shape_after(getattr(self, name), shapes[source], program)
             if after is None:
                 break
             shapes.append(after)
         program.inside, program.path = inside, path
-        return shapes[self._first] if len(shapes) > len(self._steps) else None
+        return shapes[self._first] if len(shapes) > len(self._branches) else None
 
 
 class _Choosing(_Container):
@@ -594,7 +594,7 @@ class _Choosing(_Container):
         if isinstance(chosen, list):
             out = self._known(inputs, chosen, sampler)
         else:
-            out = self._steps(inputs, chosen, sampler)
+            out = self._run_chosen(inputs, chosen, sampler)
         sampler.count, sampler.covered = before, covered
         return out
 
@@ -602,7 +602,7 @@ class _Choosing(_Container):
         """Apply only the transforms that were chosen, in eager mode."""
         raise NotImplementedError
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """Apply all transforms; a transform that was not chosen runs with its neutral parameters."""
         raise NotImplementedError
 
@@ -750,7 +750,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
             return self._through(inputs, sampler)
         return inputs if len(inputs) > 1 else inputs[0]
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         if self.p <= 0:
             return inputs if len(inputs) > 1 else inputs[0]
         if self.p >= 1:
@@ -791,7 +791,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         return self._one(int(chosen[0]), inputs, sampler)
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         return self._one_of(inputs, chosen[..., 0], sampler)
 
 
@@ -847,7 +847,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
         sampler.path = path
         return out
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         several, path, out = len(inputs) > 1, sampler.path, None
         for turn in range(self._turns):
             sampler.path = (*path, turn)

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision.transforms import v2
 
-import imgops
-from imgops._common import layout
-from imgops.transforms._core import rotated_boxes
+from imgops.transforms._core import rotated_boxes, steps
 from imgops.transforms._core.arguments import (
     check_held,
     fill_tensor,
@@ -26,7 +23,6 @@ from imgops.transforms._core.arguments import (
 from imgops.transforms._core.base import ANNOTATIONS, RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
-from imgops.transforms.functional import _dispatch
 
 __all__ = ["CoarseDropout", "GridDropout", "PixelDropout", "RandomErasing"]
 
@@ -105,33 +101,8 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
             value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
         return {"i": top, "j": left, "h": bottom - top, "w": right - left, "v": value}
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers = params.beside(image)
-        if params.is_known or self._has_box_alone(numbers, image):
-            left, top, right, bottom = map(int, numbers[:4])
-            high, wide = bottom - top, right - left
-            if self.value is None:
-                value = numbers[4:].reshape(image.shape[-3], high, wide)
-            else:
-                value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
-            if self.inplace or not layout.is_dense(image):
-                return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
-            out = image.clone()
-            out[..., top:bottom, left:right] = value
-            return out
-        if self.value is None:
-            value = numbers[..., 4:].unflatten(-1, image.shape[-3:])
-        else:
-            value = torch.tensor(self.value, dtype=torch.float64, device="cpu")[:, None, None]
-            value = value.expand(image.shape[-3], 1, 1)
-        value = value.to(image.device, image.dtype, non_blocking=True)
-        return imgops.erase(image, numbers[..., :4].long(), value)
-
-    def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
-        """Return whether the random pixels are those of the box alone, as eager mode draws them."""
-        if self.value is not None or numbers.ndim > 1 or is_compiling():
-            return False
-        return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Erase(params.numbers, self.value, self.inplace)]
 
 
 #: The largest number of holes; each is four numbers of every sample.

@@ -40,16 +40,16 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _dtypes = _dispatch.COMPUTED
     _channels = (1, 3)
     _needs_pixels = True
-    _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
+    _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
     _recorded_steps: list[Step] | None = None
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         """Return the largest number of steps."""
         raise NotImplementedError
 
     def _neutral_numbers(self, shape: Shape) -> list[float]:
-        return _NO_STEP * self._steps()
+        return _NO_STEP * self._count_steps()
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         """Run torchvision's own ``forward``, and record its steps instead of applying them."""
@@ -69,10 +69,10 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         steps = values["steps"]
         numbers = [n for kind, magnitude in steps for n in _numbers_of(kind, magnitude, height, width)]
-        return numbers + _NO_STEP * (self._steps() - len(steps))
+        return numbers + _NO_STEP * (self._count_steps() - len(steps))
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        starts = range(0, _WIDTH * self._steps(), _WIDTH)
+        starts = range(0, _WIDTH * self._count_steps(), _WIDTH)
         return {"steps": [(_KINDS[int(numbers[at + 9])], numbers[at + 10]) for at in starts]}
 
     def _step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
@@ -101,7 +101,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._walk(image, params, range(self._steps()), torchvision_private.fill_of(self, kind))
+        return self._walk(image, params, range(self._count_steps()), torchvision_private.fill_of(self, kind))
 
     def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
         """Apply some of the steps; in eager mode, of each known step only the half that does something."""
@@ -210,7 +210,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
     def _from_config(cls, policy: str) -> AutoAugment:
         return cls(v2.AutoAugmentPolicy(policy))
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return 2
 
 
@@ -237,7 +237,7 @@ class RandAugment(_Policy, v2.RandAugment):
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return self.num_ops
 
 
@@ -260,7 +260,7 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
 
     _config = ("num_magnitude_bins",)
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return 1
 
 
@@ -306,19 +306,19 @@ class AugMix(_Policy, v2.AugMix):
     def _depth(self) -> int:
         return self.chain_depth if self.chain_depth > 0 else 3
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return self.mixture_width * self._depth()
 
     _random_parameters = (
         Parameter(
             "steps_and_weights",
-            lambda t, shape: _WIDTH * t._steps() + shape[0] * (1 + t.mixture_width),
+            lambda t, shape: _WIDTH * t._count_steps() + shape[0] * (1 + t.mixture_width),
         ),
     )
 
     def _neutral_numbers(self, shape: Shape) -> list[float]:
         samples = shape[0]
-        return [*_NO_STEP * self._steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
+        return [*_NO_STEP * self._count_steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         samples, *_ = self._shape_of(flat_inputs)
@@ -364,7 +364,7 @@ class AugMix(_Policy, v2.AugMix):
         return [*super()._numbers_from(values, height, width), *values["weights"].T.flatten().tolist()]
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32, device="cpu")
+        weights = torch.tensor(numbers[_WIDTH * self._count_steps() :], dtype=torch.float32, device="cpu")
         return {
             **super()._values_from(numbers, height, width),
             "weights": weights.reshape(1 + self.mixture_width, len(weights) // (1 + self.mixture_width)).T,
@@ -396,8 +396,8 @@ class AugMix(_Policy, v2.AugMix):
 
     def _weights_of(self, numbers: Numbers) -> Tensor:
         if isinstance(numbers, Tensor):
-            return numbers[..., _WIDTH * self._steps() :]
-        return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64, device="cpu")
+            return numbers[..., _WIDTH * self._count_steps() :]
+        return torch.tensor(numbers[_WIDTH * self._count_steps() :], dtype=torch.float64, device="cpu")
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
         """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision."""

@@ -343,11 +343,11 @@ class DINOCrops(Branches, v2.Transform):
         self, shares: bool, finishes: bool, steady: bool, has_gram: bool, clean: bool, inside: bool
     ) -> None:
         """Set the steps in the order of their draws, and which of their results are the crops."""
-        self._steps = []
+        self._branches = []
 
         def add(name: str, source: int) -> int:
-            self._steps.append((name, source))
-            return len(self._steps)
+            self._branches.append((name, source))
+            return len(self._branches)
 
         image = add("share", 0) if shares else 0
         bases, changed = [], []

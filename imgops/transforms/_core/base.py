@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -57,6 +58,7 @@ from imgops.transforms._core import (
 from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
+from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
@@ -67,7 +69,7 @@ ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 _SHOWN = (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image, EncodedImage)
 
 #: The methods that torchvision's ``forward`` calls.
-_STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
+_METHODS = ("transform", "make_params", "check_inputs", "_call_kernel")
 
 
 class OperatorTransform(torchvision_private.Hooks):
@@ -96,8 +98,10 @@ class OperatorTransform(torchvision_private.Hooks):
     _decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     _has_own_forward = True
-    #: Whether the class has an ``_image``, and no user overrides a method that torchvision's ``forward``
-    #: calls.
+    #: Whether the class lists its steps.
+    _has_steps = False
+    #: Whether the class has steps or an ``_image``, and no user overrides a method that torchvision's
+    #: ``forward`` calls.
     _is_pure = False
     #: Whether no user chooses the classes of inputs that are transformed, which may leave out plain tensors.
     _has_own_types = True
@@ -105,9 +109,11 @@ class OperatorTransform(torchvision_private.Hooks):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._has_own_forward = is_own(cls, "forward")
-        own = all(is_own(cls, step) for step in _STEPS) and not cls._needs_annotations
+        own = all(is_own(cls, step) for step in _METHODS) and not cls._needs_annotations
         cls._has_own_types = is_own(cls, "_transformed_types")
-        cls._is_pure = own and cls._has_own_types and cls._image is not OperatorTransform._image
+        cls._has_steps = cls._steps is not OperatorTransform._steps
+        has_image = cls._has_steps or cls._image is not OperatorTransform._image
+        cls._is_pure = own and cls._has_own_types and has_image
         if cls.__module__.startswith("imgops."):
             if "_described" not in vars(cls):
                 cls._described = cls
@@ -135,7 +141,7 @@ class OperatorTransform(torchvision_private.Hooks):
             self.__dict__["_has_own_forward"] = False
         if name == "_transformed_types":
             self._is_pure = self._has_own_types = False
-        if name in _STEPS:  # a user overrides the method on this object alone
+        if name in _METHODS:  # a user overrides the method on this object alone
             self._is_pure = False
             if name != "check_inputs":
                 self._description = ""
@@ -179,7 +185,11 @@ class OperatorTransform(torchvision_private.Hooks):
         """Transform packed images, or a batch of encoded ones."""
         if type(images) is EncodedImages and not self._decodes_regions:
             images = images.decode()
+        self._require_batch(images)
         return self._image(images, params, Tensor)
+
+    def _require_batch(self, images: Any) -> None:
+        """Refuse images of different sizes that a call on each image would refuse."""
 
     def _require_packed(self) -> None:
         if not self._takes_batches:
@@ -228,9 +238,20 @@ class OperatorTransform(torchvision_private.Hooks):
         """Transform the pixels of a PIL image, which are given as a tensor."""
         return self._image(image, NOTHING, PIL.Image.Image)
 
-    def _image(self, image: Any, params: Params, kind: type) -> Any:
-        """Transform an image ``(..., C, H, W)``; ``kind`` is its class, which decides the fill."""
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
+        """Return the steps for an image of a height and width; its class, ``kind``, decides the fill."""
         raise NotImplementedError
+
+    def _placed_steps(self, image: Any, params: Params, kind: type) -> Sequence[Step]:
+        """Return the steps with their numbers where the operators take them for an image."""
+        size = params.canvas if type(image) in BATCHES else tuple(image.shape[-2:])
+        return params.place(self._steps(params, size, kind), image)
+
+    def _image(self, image: Any, params: Params, kind: type) -> Any:
+        """Transform an image ``(..., C, H, W)``, by the steps if there are any."""
+        for step in self._placed_steps(image, params, kind):
+            image = step.image(image)
+        return image
 
     def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
@@ -244,7 +265,11 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         """Decode what the transform keeps of an image, and transform it."""
-        raise NotImplementedError
+        first, *others = self._placed_steps(encoded.stand_in(image), params, Tensor)
+        out = first.of_encoded(image)
+        for step in others:
+            out = step.image(out)
+        return out
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         """Run the transform as a step of a pipeline; this base class samples nothing."""
@@ -362,7 +387,7 @@ class RandomTransform(OperatorTransform):
             self.per_sample = True
         if generator is not None:
             self.generator = generator
-        if all(is_own(type(self), step) for step in _STEPS if step != "check_inputs"):
+        if all(is_own(type(self), step) for step in _METHODS if step != "check_inputs"):
             self._description = programs.description_of(self)
 
     def sample(self, inputs: Any) -> dict[Any, Any]:
@@ -481,7 +506,12 @@ class RandomTransform(OperatorTransform):
 
     def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         """Convert the numbers to what the operators take, for images of a height and width."""
-        return numbers
+        if not self._has_steps:
+            return numbers
+        steps = self._steps(Params((height, width), numbers, self), (height, width), Tensor)
+        if not isinstance(numbers, Tensor):
+            return [n for step in steps for n in step.numbers]
+        return torch.cat([numbers[..., :0], *(step.numbers for step in steps if not step.is_known)], -1)
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
@@ -660,7 +690,9 @@ class RandomTransform(OperatorTransform):
         return inpt if values is None else self._by_torchvision(inpt, values)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._image(mask, params, tv_tensors.Mask)
+        for step in self._placed_steps(mask, params, tv_tensors.Mask):
+            mask = step.mask(mask)
+        return mask
 
 
 def refuse_nested(transform: Any, inpt: Any) -> None:

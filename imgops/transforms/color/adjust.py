@@ -11,10 +11,11 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb, switch
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
-from imgops.transforms.color.channels import PERMUTATION, reorder_channels
+from imgops.transforms.color.channels import PERMUTATION
 from imgops.transforms.color.steps import ColorSteps
 
 __all__ = [
@@ -78,8 +79,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
             **self._unpack_factors(numbers),
         }
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return super()._image(image, params, kind) if self._changes() else image
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return super()._steps(params, size, kind) if self._changes() else []
 
 
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
@@ -127,13 +128,18 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
             "channel_permutation": permutation,
         }
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        order, _, permutation = self._split(params.beside(image))
-        if not params.is_known or max(order) >= 0:
-            image = super()._image(image, params, kind)
-        if params.is_known and permutation == sorted(permutation):
-            return image
-        return reorder_channels(image, as_integers(permutation))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        numbers, names = params.numbers, self._names.split(",")
+        if not params.is_known:
+            colors, permutation = numbers[..., :8], numbers[..., 8:]
+            return [steps.ColorSequence(colors, names), steps.PermuteChannels(permutation)]
+        colors, permutation = numbers[:8], numbers[8:]
+        found: list[steps.Step] = []
+        if max(colors[:4]) >= 0:
+            found.append(steps.ColorSequence(colors, names))
+        if permutation != sorted(permutation):
+            found.append(steps.PermuteChannels(permutation))
+        return found
 
 
 _LEVELS = torch.arange(256, dtype=torch.float32, device="cpu")

@@ -10,7 +10,6 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.batches.packed import PackedImages
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
@@ -34,9 +33,6 @@ class RandomInvert(ColorStep, v2.RandomInvert):
 
     _names = "invert"
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.invert(image)
-
 
 class RandomPosterize(ColorStep, v2.RandomPosterize):
     """Keep only the highest bits of each value with a probability, as torchvision's RandomPosterize does.
@@ -52,9 +48,6 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
 
     def _amount(self) -> float:
         return float(self.bits)
-
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.posterize(image, self.bits)
 
     def _computes(self, image: Tensor) -> bool:
         return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._computes(image)
@@ -75,10 +68,7 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     def _amount(self) -> float:
         return float(self.threshold)
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.solarize(image, self.threshold)
-
-    def _require(self, image: PackedImages) -> None:
+    def _require_batch(self, image: Any) -> None:
         functional_color.require_threshold(image, self.threshold)
 
     def _computes(self, image: Tensor) -> bool:
@@ -95,10 +85,7 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     _names = "autocontrast"
     _channels = (1, 3)
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.autocontrast(image)
-
-    def _require(self, image: PackedImages) -> None:
+    def _require_batch(self, image: Any) -> None:
         functional_color.require_one_or_three("autocontrast", image)
 
     def _outweighs_pil(self) -> bool:
@@ -113,9 +100,6 @@ class RandomEqualize(ColorStep, v2.RandomEqualize):
     """
 
     _names = "equalize"
-
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.equalize(image)
 
 
 class RandomCLAHE(ProbabilisticTransform):

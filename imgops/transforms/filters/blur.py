@@ -11,6 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import WIDEST, in_range, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
@@ -47,8 +48,8 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
 
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.GaussianBlur(params.numbers, self.kernel_size)]
 
 
 class _OddWindow(ProbabilisticTransform):

@@ -39,9 +39,6 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     def _amount(self) -> float:
         return float(self.sharpness_factor)
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.adjust_sharpness(image, self.sharpness_factor)
-
     def _outweighs_pil(self) -> bool:
         return True
 

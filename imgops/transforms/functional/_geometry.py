@@ -588,11 +588,19 @@ def turn(
     size: Sequence[int] | None,
 ) -> Tensor:
     """Rotate by a tensor of angles, onto a canvas of ``size`` with the same middle."""
-    height, width = image.shape[-2:]
-    matrix = rotation_matrix(angle, center, height, width)
-    if size is not None:
-        matrix = _matrices.shift_matrix(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
+    matrix = turn_matrix(angle, center, image.shape[-2:], size)
     return warp(image, matrix, interpolation, fill, size, "rotate")
+
+
+def turn_matrix(
+    angle: Tensor, center: Sequence[float] | None, size: Sequence[int], canvas: Sequence[int] | None
+) -> Tensor:
+    """Return the matrix of a rotation onto a canvas with the same middle; None is that of the image."""
+    height, width = size
+    matrix = rotation_matrix(angle, center, height, width)
+    if canvas is None:
+        return matrix
+    return _matrices.shift_matrix(matrix, (canvas[1] - width) / 2, (canvas[0] - height) / 2)
 
 
 def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) -> tuple[Tensor, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,12 +9,11 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import v2
 
-import imgops
-from imgops import EncodedImage, EncodedImages
+from imgops import EncodedImage
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, operators, pil_images, rotated_boxes
+from imgops.transforms._core import pil_images, rotated_boxes, steps
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import (
     BATCHES,
@@ -23,7 +21,6 @@ from imgops.transforms._core.parameters import (
     Parameter,
     Params,
     Shape,
-    as_integers,
     each_number,
 )
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -32,13 +29,6 @@ from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
-
-
-def _crop_each(images: Any, boxes: Tensor, size: Sequence[int], *how: Any) -> Tensor:
-    """Crop images of different sizes to their boxes, and resize them; of files only the boxes are decoded."""
-    if type(images) is EncodedImages:
-        images, boxes = images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
-    return _geometry.crop_boxes(images, boxes, size, *how)
 
 
 class CenterCrop(FixedTransform, v2.CenterCrop):
@@ -57,9 +47,10 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     _makes_planar = True
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _image(self, image: Any, params: Params, kind: type) -> Tensor:
+        # The box is that of each image alone, so that it is no number of a step.
         if type(image) in BATCHES:
-            return self._middles(image)
+            return steps.Crop(self._middles(image), self.size).image(image)  # type: ignore[no-any-return]
         return _geometry.center_crop(image, self.size)
 
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
@@ -69,7 +60,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         return super()._in_torchvisions_format(out, image) if only_pads else out
 
     def _middles(self, images: Any) -> Tensor:
-        """Crop the middle of images of different sizes, which must all be as large as the crop."""
+        """Return the middle of images of different sizes, which must all be as large as the crop."""
         size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
         if not is_compiling() and (images.sizes < size).any():
             least = tuple(images.sizes.amin(0).tolist())
@@ -77,8 +68,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
             raise ValueError(f"{must} {tuple(self.size)}, got sides from {least} on")
         # torchvision rounds half of the margin to even.
         corner = ((images.sizes - size) / 2).round().long()
-        boxes = torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
-        return _crop_each(images, boxes, self.size, InterpolationMode.BILINEAR, True)
+        return torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
 
     _decodes_regions = True
 
@@ -151,11 +141,6 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        top, left, high, wide = each_number(numbers)
-        box = [left, top, left + wide, top + high]
-        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
-
     def _outweighs_pil(self) -> bool:
         return True
 
@@ -164,30 +149,15 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        boxes = as_integers(params.beside(image))
-        how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
-        if type(image) in BATCHES:
-            return _crop_each(image, boxes, self.size, *how)
-        # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
-        return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
-
     _decodes_regions = True
-
-    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
-        how = pil_images.interpolation_of(Tensor, self.interpolation, self.antialias)
-        box = as_integers(params.beside(encoded.stand_in(image)))
-        box = torch.as_tensor(box, dtype=torch.int64, device=None if isinstance(box, Tensor) else "cpu")
-        whole = box - box[[0, 1, 0, 1]]
-        return _geometry.crop_boxes(image.decode(box), whole, self.size, *how, planar=True)
-
     #: The rule of the nearest pixel of a mask.
     _nearest = "nearest"
 
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        boxes = as_integers(params.beside(mask))
-        boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
-        return operators.nearest(mask, boxes, self.size, self._nearest)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        top, left, height, width = each_number(params.numbers)[:4]
+        box = steps.join(left, top, left + width, top + height)
+        how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
+        return [steps.ResizedCrop(box, self.size, *how, self._nearest)]
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -235,11 +205,6 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
         return crop | {"needs_pad": any(padding), "padding": padding}
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        top, left = each_number(numbers)
-        box = [left, top, left + self.size[1], top + self.size[0]]
-        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
-
     def _neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
@@ -266,33 +231,22 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     def _takes_batches(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if type(image) in BATCHES:  # boxes of the size of the output are copied
-            boxes = as_integers(params.beside(image))
-            return _crop_each(image, boxes, self.size, InterpolationMode.BILINEAR, True)
-        if params.is_known and self.padding is None and not self.pad_if_needed:
-            return _geometry.crop(image, *params.numbers, *self.size)
-        height, width = image.shape[-2:]
-        boxes = params.beside(image)
-        if not params.is_known:
-            boxes = boxes.long()
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        top, left = each_number(params.numbers)
+        found: list[steps.Step] = []
         if self.padding is not None or self.pad_if_needed:
-            padding, fill = self._padding(height, width), fill_of(self, kind)
+            padding, fill = self._padding(*size), fill_of(self, kind)
             if params.is_known and self.padding_mode == "constant" and not fill:
                 # A crop is 0 outside of the image, as this padding is.
-                left, top = boxes[0] - padding[0], boxes[1] - padding[1]
-                return _geometry.crop(image, top, left, *self.size)
-            image = _geometry.pad(image, padding, fill, self.padding_mode)
-        if params.is_known:
-            return _geometry.crop(image, boxes[1], boxes[0], *self.size)
-        return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
+                left, top = left - padding[0], top - padding[1]
+            else:
+                found = [steps.Pad(padding, fill, self.padding_mode)]
+        box = steps.join(left, top, left + self.size[1], top + self.size[0])
+        return [*found, steps.Crop(box, self.size)]
 
     @property
     def _decodes_regions(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
-
-    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
-        return image.decode(as_integers(params.beside(encoded.stand_in(image))))
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -383,9 +337,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         _, _, wide, high = self._sizes(params)
         return high, wide
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         left, top, wide, high = self._sizes(params)
-        return imgops.crop(image, (left, top, left + wide, top + high))
+        return [steps.CropAt((left, top, left + wide, top + high))]
 
 
 #: What stands for 1, "is inside", if there is no crop.

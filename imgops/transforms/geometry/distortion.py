@@ -11,21 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
-from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
-from imgops.transforms._core import programs
+from imgops.transforms._core import programs, steps
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, copy_to
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, seed, uniform
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import take_signature
 from imgops.transforms._core.torchvision_private import fill_of
-from imgops.transforms.functional import _geometry
 from imgops.transforms.geometry import inverse_map
 
 __all__ = [
@@ -109,18 +107,8 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         scaled = (given.numbers.unflatten(-1, (-1, 2)) * self._factor()).flatten(-2)
         return super()._annotations(inpt, Params(given.canvas, scaled))
 
-    def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
-        unit = params.beside(image).unflatten(-1, (*image.shape[-2:], 2))
-        (displacement,) = copy_to(image.device, [(unit * self._factor()).to(dtype)])
-        whole = displacement[None] if displacement.ndim == 3 else displacement
-        return _geometry.elastic(image, whole, interpolation, fill)
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._elastic(image, params, self.interpolation, fill_of(self, kind))
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._elastic(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Displace(params.numbers, self._factor(), self.interpolation, fill_of(self, kind))]
 
 
 take_signature(ElasticTransform, v2.ElasticTransform)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.parameters import Parameter, Params
 from imgops.transforms._core.sizes import RandomSizeTransform
-from imgops.transforms.functional import _geometry
 
 __all__ = ["Pad", "RandomZoomOut"]
 
@@ -36,8 +34,8 @@ class Pad(OperatorTransform, v2.Pad):
     _config = ("padding", "padding_mode")
     _moves = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.pad(image, self.padding, torchvision_private.fill_of(self, kind), self.padding_mode)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Pad(self.padding, torchvision_private.fill_of(self, kind), self.padding_mode)]
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         left, right, top, bottom = torchvision_private.pad_sides(self.padding)
@@ -72,5 +70,5 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         left, top, right, bottom = self._sizes(params)
         return params.canvas[0] + top + bottom, params.canvas[1] + left + right
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.pad(image, self._sizes(params), torchvision_private.fill_of(self, kind))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Pad(self._sizes(params), torchvision_private.fill_of(self, kind))]

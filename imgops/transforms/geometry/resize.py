@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops.batches.packed import PackedImages
-from imgops.transforms._core import pil_images, torchvision_private
+from imgops.transforms._core import pil_images, steps, torchvision_private
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
 from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms.functional import _geometry
@@ -64,14 +65,11 @@ class _RandomResize(RandomSizeTransform):
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[0]), int(numbers[1])
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        size = self._canvas(params)
-        if params.is_known and size == tuple(image.shape[-2:]):
-            return image
-        return _geometry.resize_to(image, size, self.interpolation, self.antialias)  # type: ignore[attr-defined]
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return _geometry.resize_labels_to(mask, self._canvas(params), self.interpolation)  # type: ignore[attr-defined]
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        wanted, this = self._canvas(params), cast("Any", self)
+        if params.is_known and wanted == size and kind is not tv_tensors.Mask:
+            return []
+        return [steps.Resize(wanted, this.interpolation, this.antialias)]
 
 
 class RandomResize(_RandomResize, v2.RandomResize):

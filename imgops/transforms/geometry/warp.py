@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-import torch
 from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import v2
 
+from imgops.transforms._core import steps
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
 from imgops.transforms._core.sampling import ParameterSampler
@@ -24,14 +23,13 @@ class _Warp(RandomTransform):
     _needs_pixels = True
     _moves = True
 
-    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+    def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        """Return the matrix of a draw, or those of all samples."""
         raise NotImplementedError
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._warp(image, params, self.interpolation, fill_of(self, kind))  # type: ignore[attr-defined]
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._warp(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        matrix = self._matrix(params.numbers, *size).flatten(-2)
+        return [steps.Warp(matrix, cast("Any", self).interpolation, fill_of(self, kind))]
 
 
 class RandomAffine(_Warp, v2.RandomAffine):
@@ -66,14 +64,10 @@ class RandomAffine(_Warp, v2.RandomAffine):
         Parameter("shear", 2),
     )
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
+    def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
         angle, translate, scale, shear = self._split(numbers)
         how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
-        return _matrices.affine(*how).flatten(-2)
-
-    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        matrix = params.beside(image).unflatten(-1, (2, 3))
-        return _geometry.warp(image, matrix, interpolation, fill)
+        return _matrices.affine(*how)
 
 
 class RandomPerspective(_Warp, v2.RandomPerspective):
@@ -93,12 +87,8 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     _config = ("distortion_scale", "p")
     _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
-        return _matrices.of_coefficients(numbers).flatten(-2)
-
-    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        matrix = params.beside(image).unflatten(-1, (3, 3))
-        return _geometry.warp_corners(image, matrix, interpolation, fill)
+    def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        return _matrices.of_coefficients(numbers)
 
 
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
@@ -142,26 +132,16 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     def _canvas(self, params: Params) -> tuple[int, int]:
         return super()._canvas(params) if self.expand else params.canvas
 
-    def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        if params.is_known:
-            (angle,) = params.numbers
-            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels for these angles
-                return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        fill = fill_of(self, kind)
+        if params.is_known and self.center is None and params.numbers[0] % 90 == 0:
+            # torchvision moves whole pixels for these angles.
+            return [steps.Turn(params.numbers, self.interpolation, self.expand, fill)]
         if not self.expand:
-            return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
-        numbers: Any = params.beside(image)
-        place = numbers.device if isinstance(numbers, Tensor) else "cpu"
-        angle = torch.as_tensor(numbers, dtype=torch.float64, device=place)[..., 0]
-        return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params))
-
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        if self.expand:  # the matrix depends on the sampled size
-            return numbers
-        (angle,) = each_number(numbers)
-        return _geometry.rotation_matrix(angle, self.center, height, width).flatten(-2)
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._rotate(image, params, self.interpolation, fill_of(self, kind))
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._rotate(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+            (angle,) = each_number(params.numbers)
+            matrix = _geometry.rotation_matrix(angle, self.center, *size)
+            return [steps.Warp(matrix.flatten(-2), self.interpolation, fill)]
+        # The matrix depends on the sampled size, which a graph reads from an operator.
+        wanted, numbers = self._sizes(params), params.tensor()
+        matrix = _geometry.turn_matrix(numbers[..., 0], self.center, size, wanted)
+        return [steps.Warp(matrix.flatten(-2), self.interpolation, fill, wanted, "rotate")]
