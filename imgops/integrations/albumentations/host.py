@@ -216,7 +216,7 @@ class BesideAnnotations:
         if reads and (sampler.count is not None or (self.per_sample and batch_of(inputs) is not None)):
             must = f"{name}: per_sample must be False, because it reads"
             raise_error(NotImplementedError, f"{must} {' and '.join(sorted(reads))}, got True")
-        if not reads or sampler.draws_in_python():
+        if not reads or sampler.draws_in_python:
             return super()._sample_params(inputs, sampler)  # type: ignore[misc]
         kind = tv_tensors.BoundingBoxes if "bboxes" in reads else tv_tensors.Mask
         found = [x for x in inputs if isinstance(x, kind)]

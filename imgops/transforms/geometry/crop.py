@@ -317,7 +317,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return None  # the boxes are not known beforehand
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
-        if sampler.draws_in_python():
+        if sampler.draws_in_python:
             return super()._sample_params(inputs, sampler)
         self._refuse_a_batch(inputs, sampler)
         _, _, height, width = self._shape_of(inputs)
