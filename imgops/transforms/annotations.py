@@ -11,8 +11,9 @@ from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, operators, torchvision_private
-from imgops.transforms._core.base import OperatorTransform, refuse_nested
+from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import decode_all, refuse_nested
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -107,7 +108,7 @@ class _Sanitize(OperatorTransform):
     _subject = ""
 
     def forward(self, *inputs: Any) -> Any:
-        inputs = encoded.decoded(inputs)
+        inputs = decode_all(inputs)
         whole = inputs if len(inputs) > 1 else inputs[0]
         labels = torchvision_private.labels_of(self, whole)
         if isinstance(labels, Tensor):

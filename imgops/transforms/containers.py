@@ -25,17 +25,9 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs, seeding
-from imgops.transforms._core.base import (
-    THEIR_RANDOM_CLASSES,
-    WHERE,
-    OperatorTransform,
-    RandomTransform,
-    batch_of,
-    has_batches,
-    images_among,
-    values_of,
-)
+from imgops.transforms._core import annotation_kinds, operators, pil_images, programs, seeding
+from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
+from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -72,7 +64,7 @@ class _Container(RandomTransform):
 
     def forward(self, *inputs: Any) -> Any:
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
-            inputs = encoded.decoded(inputs)
+            inputs = decode_all(inputs)
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
                 if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules fail slowly in getattr

@@ -18,8 +18,9 @@ from imgops._common import check
 from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.batches.packed import PackedImages
-from imgops.transforms._core import encoded, operators
+from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
 
@@ -253,7 +254,7 @@ class _ImageToTensor(PILToTensor):
     def forward(self, *inputs: Any) -> Any:
         if _is_alone(inputs):
             return super().forward(*inputs)
-        flat, structure = tree_flatten(_as_given(encoded.decoded(inputs)))
+        flat, structure = tree_flatten(_as_given(decode_all(inputs)))
         needs = [isinstance(x, (PIL.Image.Image, np.ndarray)) for x in flat]
         if not any(needs):
             needs = self._needs(flat)

@@ -20,7 +20,8 @@ from imgops.transforms._core.arguments import (
     one_of,
     switch,
 )
-from imgops.transforms._core.base import ANNOTATIONS, RandomTransform, in_float32
+from imgops.transforms._core.base import RandomTransform, in_float32
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
 

@@ -14,8 +14,9 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
-from imgops.transforms._core import encoded, torchvision_private
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, like
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
@@ -54,7 +55,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         """Run torchvision's own ``forward``, and record its steps instead of applying them."""
         recorder = self._recorder(_recorded_steps=[])
-        recorder._torchvision_forward(like(*self._shape_of(flat_inputs)))
+        recorder._torchvision_forward(meta_image(*self._shape_of(flat_inputs)))
         return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
@@ -82,7 +83,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return self._torchvision_step(image, kind, magnitude, interpolation, fill)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        inputs = encoded.decoded(inputs)
+        inputs = decode_all(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)

@@ -28,7 +28,7 @@ from imgops import EncodedImage
 from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, pil_images
+from imgops.transforms._core import pil_images
 from imgops.transforms._core.arguments import (
     WIDEST,
     check_held,
@@ -40,6 +40,7 @@ from imgops.transforms._core.arguments import (
     switch,
 )
 from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms._core.sampling import ParameterSampler
@@ -376,7 +377,7 @@ class DINOCrops(Branches, v2.Transform):
         ):
             must = "DINOCrops: image must be a Tensor or a PIL image"
             raise_error(TypeError, f"{must}, got {type(image).__name__}")
-        return super().forward(*encoded.decoded((image,)))
+        return super().forward(*decode_all((image,)))
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> dict[str, Any]:
         offsets: list[Tensor] = []

@@ -27,11 +27,11 @@ from imgops.integrations.albumentations import values
 from imgops.integrations.albumentations.draws import Source, drawn_seed, seeded_by
 from imgops.integrations.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms._core import operators
-from imgops.transforms._core.base import batch_of
+from imgops.transforms._core.base import RandomSizeTransform
+from imgops.transforms._core.inputs import batch_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _dispatch
 
 #: What a transform may read besides the image: albumentations' names.

@@ -18,9 +18,9 @@ from imgops.integrations.lightly.views import VIEWS, one_view, views
 from imgops.integrations.torchvision.transforms import WARPS
 from imgops.transforms import containers
 from imgops.transforms._core import pil_images, seeding
+from imgops.transforms._core.base import FixedTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
-from imgops.transforms._core.sizes import FixedTransform
 
 
 class _NumpyChance(containers._Chance):

@@ -19,7 +19,8 @@ from imgops.integrations._settings import RandomWithSettings
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms import containers
 from imgops.transforms._core import operators, seeding
-from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry
@@ -168,7 +169,7 @@ class _LightlyCropAndFlip(RandomWithSettings):
 
         _, _, height, width = self._shape_of(flat_inputs)
         get_params = lightly.RandomResizedCropWithLocation.get_params
-        where = get_params(like(1, 1, height, width), self.scale, self.ratio)
+        where = get_params(meta_image(1, 1, height, width), self.scale, self.ratio)
         flips = (
             bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.hf_prob),
             bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.vf_prob),

@@ -30,9 +30,9 @@ from imgops.integrations.timm.sizes import (
 )
 from imgops.transforms import geometry
 from imgops.transforms._core import seeding
-from imgops.transforms._core.base import NOTHING, OperatorTransform, like
+from imgops.transforms._core.base import NOTHING, OperatorTransform, RandomSizeTransform
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _geometry
 
 #: What decides the size of an image: that of a patch, their number, and how sizes are rounded.
@@ -74,7 +74,9 @@ class _TimmRandomCropToSequence(_ToSequence, RandomWindow):
     def draw_place(self, height: int, width: int) -> tuple[int, int]:
         from timm.data.naflex_transforms import RandomCropToSequence
 
-        top, left = RandomCropToSequence.get_params(like(1, 1, height, width), self._out_size(height, width))
+        top, left = RandomCropToSequence.get_params(
+            meta_image(1, 1, height, width), self._out_size(height, width)
+        )
         return top, left
 
 
@@ -135,7 +137,7 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
         modes = modes if len(modes) > 1 else 0
         with seeding.own_generators():
             given = RandomResizedCropToSequence.get_params(
-                like(1, 1, height, width), interpolation=modes, **known
+                meta_image(1, 1, height, width), interpolation=modes, **known
             )
         where, size, mode = given
         names = ("top", "left", "height", "width")

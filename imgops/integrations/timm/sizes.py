@@ -18,9 +18,9 @@ from imgops.integrations._reader import Unmapped
 from imgops.integrations._settings import RandomWithSettings
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms._core import operators, pil_images, seeding
-from imgops.transforms._core.base import ANNOTATIONS
+from imgops.transforms._core.base import FixedTransform
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
-from imgops.transforms._core.sizes import FixedTransform
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
 

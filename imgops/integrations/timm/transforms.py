@@ -32,7 +32,8 @@ from imgops.integrations.timm.sizes import (
 )
 from imgops.transforms import geometry
 from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms.functional import _geometry
 
@@ -80,7 +81,7 @@ class _TimmRandomResizeKeepRatio(RandomResizeTo):
         from timm.data.transforms import ResizeKeepRatio
 
         known = (getattr(self, name) for name in self._config[:-1])
-        return ResizeKeepRatio.get_params(like(1, 1, height, width), *known)
+        return ResizeKeepRatio.get_params(meta_image(1, 1, height, width), *known)
 
 
 class CenterCropOrPad(CenterWindow):
@@ -108,7 +109,7 @@ class _TimmRandomCropOrPad(RandomWindow):
     def draw_place(self, height: int, width: int) -> tuple[int, int]:
         from timm.data.transforms import RandomCropOrPad
 
-        top, left = RandomCropOrPad.get_params(like(1, 1, height, width), self.size)
+        top, left = RandomCropOrPad.get_params(meta_image(1, 1, height, width), self.size)
         return top, left
 
 
@@ -126,7 +127,7 @@ class _TimmRandomPad(RandomWindow):
     def draw_place(self, height: int, width: int) -> tuple[int, int]:
         from timm.data.transforms import RandomPad
 
-        left, top, _, _ = RandomPad.get_params(like(1, 1, height, width), self.size)
+        left, top, _, _ = RandomPad.get_params(meta_image(1, 1, height, width), self.size)
         return -top, -left
 
 
@@ -171,7 +172,7 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
         _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
             found = RandomResizedCropAndInterpolation.get_params(
-                like(1, 1, height, width), self.scale, self.ratio
+                meta_image(1, 1, height, width), self.scale, self.ratio
             )
             mode = draw_mode(self.interpolations)
         return {**dict(zip(("top", "left", "height", "width"), found, strict=True)), "mode": mode}

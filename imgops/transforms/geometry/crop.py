@@ -14,7 +14,12 @@ from torchvision.transforms import v2
 from imgops import EncodedImage
 from imgops._operator import subclass
 from imgops.transforms._core import pil_images, rotated_boxes, steps
-from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.base import (
+    FixedTransform,
+    OperatorTransform,
+    RandomSizeTransform,
+    RandomTransform,
+)
 from imgops.transforms._core.parameters import (
     BATCHES,
     Numbers,
@@ -24,7 +29,6 @@ from imgops.transforms._core.parameters import (
     each_number,
 )
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _dispatch, _geometry
 

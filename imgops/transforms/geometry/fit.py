@@ -23,7 +23,8 @@ from imgops.transforms._core.arguments import (
     size_of,
     switch,
 )
-from imgops.transforms._core.base import ANNOTATIONS, OperatorTransform
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.probabilistic import ADDED
 from imgops.transforms._core.programs import description_of
 from imgops.transforms._core.signatures import is_own

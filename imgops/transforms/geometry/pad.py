@@ -5,9 +5,8 @@ from __future__ import annotations
 from torchvision.transforms import v2
 
 from imgops.transforms._core import steps, torchvision_private
-from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.base import OperatorTransform, RandomSizeTransform
 from imgops.transforms._core.parameters import Parameter, Params
-from imgops.transforms._core.sizes import RandomSizeTransform
 
 __all__ = ["Pad", "RandomZoomOut"]
 

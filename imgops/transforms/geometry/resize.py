@@ -10,8 +10,8 @@ from torchvision.transforms import v2
 
 from imgops.batches.packed import PackedImages
 from imgops.transforms._core import pil_images, steps, torchvision_private
+from imgops.transforms._core.base import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
-from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms.functional import _geometry
 
 __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]

@@ -8,10 +8,9 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from imgops.transforms._core import steps
-from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.base import RandomSizeTransform, RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _geometry, _matrices
 

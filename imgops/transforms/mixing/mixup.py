@@ -14,7 +14,8 @@ from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.inputs import batch_of
 from imgops.transforms._core.parameters import Numbers, Parameter, as_integers
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch

@@ -22,7 +22,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, left_right, operators, rotated_boxes
+from imgops.transforms._core import left_right, operators, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_values,
@@ -31,6 +31,7 @@ from imgops.transforms._core.arguments import (
     size_of,
     switch,
 )
+from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms._core.sampling import ParameterSampler
@@ -59,7 +60,7 @@ class _Join(ProbabilisticTransform):
         self._run(inputs, sampler)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        inputs = encoded.decoded(inputs)
+        inputs = decode_all(inputs)
         samples = inputs[0] if len(inputs) == 1 else inputs
         name = type(self).__name__
         if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
