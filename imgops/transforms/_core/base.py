@@ -263,7 +263,10 @@ class OperatorTransform(torchvision_private.Hooks):
     def _placed_steps(self, image: Any, params: Params, kind: type) -> Sequence[Step]:
         """Return the steps with their numbers where the operators take them for an image."""
         size = params.canvas if type(image) in BATCHES else tuple(image.shape[-2:])
-        return params.place(self._steps(params, size, kind), image)
+        steps = self._steps(params, size, kind)
+        if isinstance(params.numbers, Tensor):
+            params.place(steps, image)
+        return steps
 
     def _image(self, image: Any, params: Params, kind: type) -> Any:
         """Transform an image ``(..., C, H, W)``, by the steps if there are any."""

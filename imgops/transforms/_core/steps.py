@@ -27,13 +27,15 @@ from imgops.transforms.functional import _dispatch, _geometry
 class Step:
     """One operator with its arguments."""
 
+    numbers: Numbers = ()
+
     def __init__(self, numbers: Numbers = ()) -> None:
         self.numbers = numbers
 
     @property
     def is_known(self) -> bool:
         """Whether the numbers are those of one draw in eager mode."""
-        return not isinstance(self.numbers, Tensor)
+        return isinstance(self.numbers, (list, tuple))
 
     def image(self, image: Any) -> Any:
         """Change an image ``(..., C, H, W)``."""
@@ -67,7 +69,7 @@ class ResizedCrop(Step):
         antialias: bool | None = True,
         nearest: str = "nearest",
     ) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.size, self.interpolation, self.antialias, self.nearest = size, interpolation, antialias, nearest
 
     def image(self, image: Any) -> Any:
@@ -97,7 +99,7 @@ class Crop(Step):
     """Crop to a box of a known size; ``numbers`` are left, top, right and bottom."""
 
     def __init__(self, numbers: Numbers, size: Sequence[int]) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.size = size
 
     def image(self, image: Any) -> Any:
@@ -118,7 +120,6 @@ class CropAt(Step):
     """Crop to a box whose corners a graph knows only by their symbols."""
 
     def __init__(self, box: Sequence[Any]) -> None:
-        super().__init__()
         self.box = tuple(box)
 
     def image(self, image: Tensor) -> Tensor:
@@ -129,7 +130,6 @@ class Resize(Step):
     """Resize to a height and width."""
 
     def __init__(self, size: Sequence[Any], interpolation: Any, antialias: bool | None) -> None:
-        super().__init__()
         self.size, self.interpolation, self.antialias = size, interpolation, antialias
 
     def image(self, image: Any) -> Any:
@@ -143,7 +143,6 @@ class Pad(Step):
     """Pad by left, top, right and bottom."""
 
     def __init__(self, padding: Sequence[Any] | int, fill: Any, mode: str = "constant") -> None:
-        super().__init__()
         self.padding, self.fill, self.mode = padding, fill, mode
 
     def image(self, image: Tensor) -> Tensor:
@@ -154,7 +153,7 @@ class Flip(Step):
     """Mirror along a dimension; ``numbers`` say whether."""
 
     def __init__(self, numbers: Numbers, dim: int) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.dim = dim
 
     def image(self, image: Any) -> Any:
@@ -169,7 +168,7 @@ class Warp(Step):
     def __init__(
         self, numbers: Tensor, interpolation: Any, fill: Any, size: Any = None, op: str = "affine"
     ) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.interpolation, self.fill, self.size, self.op = interpolation, fill, size, op
 
     # The matrix of one draw is a tensor, too.
@@ -191,7 +190,7 @@ class Turn(Step):
     """Rotate by right angles, which move whole pixels; ``numbers`` are the angle in degrees."""
 
     def __init__(self, numbers: Numbers, interpolation: Any, expand: bool, fill: Any) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.interpolation, self.expand, self.fill = interpolation, expand, fill
 
     def image(self, image: Tensor) -> Tensor:
@@ -206,7 +205,7 @@ class Displace(Step):
     """Move each pixel; ``numbers`` are the displacements ``(H, W, 2)``, which are multiplied by a factor."""
 
     def __init__(self, numbers: Tensor, factor: Tensor, interpolation: Any, fill: Any) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.factor, self.interpolation, self.fill = factor, interpolation, fill
 
     def image(self, image: Tensor) -> Tensor:
@@ -244,7 +243,7 @@ class ColorSequence(Step):
     """Apply color changes in any order; ``numbers`` are the order, with -1 for none, and the amounts."""
 
     def __init__(self, numbers: Numbers, names: Sequence[str]) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.names = names
 
     def image(self, image: Any) -> Any:
@@ -289,7 +288,7 @@ class GaussianBlur(Step):
     """Blur; ``numbers`` are the standard deviations along x and y."""
 
     def __init__(self, numbers: Numbers, kernel_size: Sequence[int]) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.kernel_size = tuple(kernel_size)
 
     def image(self, image: Any) -> Any:
@@ -307,7 +306,7 @@ class Erase(Step):
     """Replace a box; ``numbers`` are left, top, right, bottom and, without a value, random pixels."""
 
     def __init__(self, numbers: Numbers, value: Any, inplace: bool) -> None:
-        super().__init__(numbers)
+        self.numbers = numbers
         self.value, self.inplace = value, inplace
 
     def image(self, image: Tensor) -> Tensor:
