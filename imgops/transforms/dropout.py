@@ -1,4 +1,4 @@
-"""Dropouts, which remove parts of an image, and their effect on boxes and keypoints in these parts."""
+"""Dropouts, which remove parts of an image and may affect boxes and keypoints in these parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     Parameters
     ----------
     scale : (float, float)
-        The range of the box's area, as a share of the image's.
+        The range of the box's area, as a share of the image's area.
     ratio : (float, float)
         The range of the box's height over its width.
     value : float, sequence of float, or "random"
@@ -128,13 +128,13 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         return imgops.erase(image, numbers[..., :4].long(), value)
 
     def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
-        """Return whether the random pixels are those of the box alone, as eager mode draws them."""
+        """Return whether the random pixels fill only the box, as they do in eager mode."""
         if self.value is not None or numbers.ndim > 1 or is_compiling():
             return False
         return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
 
 
-#: The largest number of holes; each is four numbers of every sample.
+#: The largest number of holes; each hole takes four numbers per sample.
 _MOST_HOLES = 10000
 
 
@@ -155,7 +155,7 @@ class _Dropout(ProbabilisticTransform):
         return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves, in any format
             return inpt
         return super()._by_torchvision(inpt, values)
 
@@ -211,7 +211,7 @@ class PixelDropout(_Dropout):
     amount : float
         The share of pixels that are replaced, in [0, 1].
     per_channel : bool
-        Whether each channel loses pixels of its own.
+        Whether the pixels are drawn separately for each channel.
     fill : float
         The value.
     mask_fill : float, optional

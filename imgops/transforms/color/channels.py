@@ -1,4 +1,4 @@
-"""Transforms of channels: gray images, and channels in another order or left out."""
+"""Transforms of channels: conversion to gray, permutation and removal of channels."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 
 
 def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
-    """Return the channels in an order, or those of each sample in an order of its own."""
+    """Return the channels in a given order, or in a separate order for each sample."""
     place = None if isinstance(order, Tensor) else "cpu"
     order = torch.as_tensor(order, dtype=torch.int64, device=place).to(image.device, non_blocking=True)
     if order.ndim == 1:
@@ -121,8 +121,8 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient goes to the channels
-    that stay.
+    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient flows to the remaining
+    channels.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))

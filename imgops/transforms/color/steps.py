@@ -18,7 +18,7 @@ __all__ = []
 
 
 class ColorSteps(RandomTransform):
-    """A transform whose parameters are an order, and an amount for each of ``_names``.
+    """A transform whose parameters are an order, and an amount for each name in ``_names``.
 
     See :func:`imgops.color_sequence`.
     """
@@ -50,7 +50,7 @@ class ColorSteps(RandomTransform):
 
 
 class ColorStep(ColorSteps):
-    """A transform of one step, taken with a probability, whose amount is an argument."""
+    """A transform of one step, applied with a probability, whose amount is an argument."""
 
     _config: tuple[str, ...] = ("p",)
     _random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
@@ -69,7 +69,7 @@ class ColorStep(ColorSteps):
         raise NotImplementedError
 
     def _require(self, image: PackedImages) -> None:
-        """Refuse what a call on each image by itself would."""
+        """Raise for images for which a call on a single image would raise."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if isinstance(image, PackedImages):

@@ -44,7 +44,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
     degrees : float or (float, float)
         The range of the angle in degrees, clockwise; one number is (-degrees, degrees).
     translate : (float, float), optional
-        The largest shifts along x and y, as shares of the width and height. By default the image is not
+        The largest shifts along x and y, as fractions of the width and height. By default the image is not
         shifted.
     scale : (float, float), optional
         The range of the factor; by default it is 1.
@@ -84,7 +84,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     Parameters
     ----------
     distortion_scale : float
-        The farthest that corners move inwards, as a share of half the sides, in [0, 1].
+        The largest distance that corners move inwards, as a fraction of half the sides, in [0, 1].
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
@@ -104,8 +104,8 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
-    The pixels are OpenCV's. Use :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
-    follow the image.
+    The pixels are OpenCV's. Use :class:`RandomRotate90` for multiples of a right angle. Masks, boxes and
+    keypoints follow the image.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all. ``expand`` must be
-        False for such a batch.
+        Whether each image of a batch has its own draws, instead of one draw for all. ``expand`` must be False
+        for such a batch.
     """
 
     _makes_planar = True
@@ -145,7 +145,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
         if params.is_known:
             (angle,) = params.numbers
-            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels for these angles
+            if self.center is None and angle % 90 == 0:  # for these angles torchvision does not interpolate
                 return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
         if not self.expand:
             return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
