@@ -1,4 +1,4 @@
-"""Dropouts, which remove parts of an image, and their effect on boxes and keypoints in these parts."""
+"""Dropouts, which remove parts of an image and may affect boxes and keypoints in these parts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     Parameters
     ----------
     scale : (float, float)
-        The range of the box's area, as a share of the image's.
+        The range of the box's area, as a share of the image's area.
     ratio : (float, float)
         The range of the box's height over its width.
     value : float, sequence of float, or "random"
@@ -106,7 +106,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         return [steps.Erase(params.numbers, self.value, self.inplace)]
 
 
-#: The largest number of holes; each is four numbers of every sample.
+#: The largest number of holes; each hole takes four numbers per sample.
 _MOST_HOLES = 10000
 
 
@@ -127,7 +127,7 @@ class _Dropout(ProbabilisticTransform):
         return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves, in any format
             return inpt
         return super()._by_torchvision(inpt, values)
 
@@ -183,7 +183,7 @@ class PixelDropout(_Dropout):
     amount : float
         The share of pixels that are replaced, in [0, 1].
     per_channel : bool
-        Whether each channel loses pixels of its own.
+        Whether the pixels are drawn separately for each channel.
     fill : float
         The value.
     mask_fill : float, optional

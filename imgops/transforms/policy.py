@@ -25,8 +25,9 @@ __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
 Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
 
-#: The numbers of a step: a forward matrix, the index of a kind in ``_COLORS`` or -1, its amounts on uint8 and
-#: on floats; and for PIL images torchvision's step: the index of its name in ``_KINDS``, and its magnitude.
+#: The numbers of a step: a forward matrix; the index of a kind in ``_COLORS``, or -1; its amounts on uint8
+#: and on floats; and, for PIL images, torchvision's step: the index of its name in ``_KINDS``, and its
+#: magnitude.
 _WIDTH = 11
 _NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -59,7 +60,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
-        """Copy the transform with a state of its own; threads share the transform that a description made."""
+        """Copy the transform with separate state; threads share the transform made from a description."""
         recorder = object.__new__(type(self))
         recorder.__dict__ = {**self.__dict__, **state}
         return recorder
@@ -105,7 +106,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return self._walk(image, params, range(self._count_steps()), torchvision_private.fill_of(self, kind))
 
     def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
-        """Apply some of the steps; in eager mode, of each known step only the half that does something."""
+        """Apply some of the steps; in eager mode, apply only the part of a known step that has an effect."""
         numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
@@ -132,7 +133,7 @@ def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor
 
 @lru_cache(maxsize=1024)
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
-    """Return the numbers of a step, cached because the bins of a policy have few magnitudes."""
+    """Return the numbers of a step. They are cached, because a policy has few magnitudes."""
     name = [float(_KINDS.index(kind)), magnitude]
     if kind in _MOVES:
         matrix = _geometry_of(kind, magnitude, height, width)
@@ -219,7 +220,7 @@ class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
     The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the steps,
-    :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
+    and :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
 
     Parameters
     ----------
@@ -275,10 +276,10 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. Use this transform for robustness: the image stays visible in the
-    mixture, which is not so with :class:`RandAugment`. Masks, boxes and keypoints raise. The sampled
-    parameters are the weights of the image and of each chain, for every sample of a batch, and the steps of
-    the chains; shorter chains are filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. Use this transform for robustness: unlike with :class:`RandAugment`,
+    the image stays visible in the mixture. Masks, boxes and keypoints raise. The sampled parameters are the
+    weights of the image and of each chain, for every sample of a batch, and the steps of the chains; shorter
+    chains are filled up with steps that do nothing.
 
     Parameters
     ----------
@@ -287,8 +288,8 @@ class AugMix(_Policy, v2.AugMix):
     mixture_width : int
         The number of chains that are mixed.
     chain_depth : int
-        The number of steps of each chain; if it is not positive (the default), from 1 to 3, drawn for each
-        chain.
+        The number of steps of each chain. If it is not positive (the default), a number from 1 to 3 is drawn
+        for each chain.
     alpha : float
         The parameter of the Beta and Dirichlet distributions from which the weights are drawn, above 0.
     all_ops : bool
@@ -324,7 +325,7 @@ class AugMix(_Policy, v2.AugMix):
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         samples, *_ = self._shape_of(flat_inputs)
         recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
-        # The stand-in has the sizes of the image, but no channels, and so no values to mix.
+        # The placeholder has the size of the image, but no channels, and therefore no values to mix.
         _, _, height, width = self._shape_of(flat_inputs)
         # torchvision's code cannot draw for a batch without images.
         recorder._torchvision_forward(_stand_in(max(samples, 1), height, width))
@@ -401,7 +402,7 @@ class AugMix(_Policy, v2.AugMix):
         return torch.tensor(numbers[_WIDTH * self._count_steps() :], dtype=torch.float64, device="cpu")
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
-        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision."""
+        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 like torchvision."""
 
         def of(weight: Tensor) -> Tensor:
             weight = weight.to(image.device, torch.float32, non_blocking=True)

@@ -64,7 +64,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
         return self.hue is not None
 
     def _outweighs_pil(self) -> bool:
-        # For a hue PIL converts the image to HSV and back, which takes longer than a conversion to a tensor.
+        # To change the hue, PIL converts the image to HSV and back, which takes longer than a conversion to a
+        # tensor.
         others = (self.brightness, self.contrast, self.saturation)
         return self.hue is not None or sum(f is not None for f in others) > 1
 
@@ -258,14 +259,14 @@ class RandomHSV(ProbabilisticTransform):
         The ranges of the numbers that are added, hue in degrees and the others in levels of 255; or of the
         factors, with ``method="scale"``.
     method : {"shift", "scale"}
-        Whether numbers are added or are factors.
+        Whether the numbers are added ("shift") or multiply the values ("scale").
 
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HSV and back, with a lookup table for each channel in between, as in
     albumentations' HueSaturationValue ("shift") and in the training of detectors of the YOLO family
     ("scale"), bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are
-    computed in real numbers, with the gradient of this computation. The image must have 3 channels.
+    computed without rounding, with the gradient of this computation. The image must have 3 channels.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("amounts", 3))
@@ -368,7 +369,7 @@ class RandomGamma(ProbabilisticTransform):
 
 
 class RandomToneCurve(ProbabilisticTransform):
-    """Bend the tone curve from dark to light, with a probability.
+    """Change the tone curve, which maps dark to light values, with a probability.
 
     Use :class:`RandomGamma` for a curve with one number.
 
@@ -378,7 +379,7 @@ class RandomToneCurve(ProbabilisticTransform):
         The standard deviation of the two middle points of a Bezier curve, whose heights are 0.25 and 0.75 on
         average; they are clamped to [0, 1].
     per_channel : bool
-        Whether each channel has a curve of its own.
+        Whether each channel has its own curve.
 
     Notes
     -----
@@ -431,7 +432,7 @@ def _bezier(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 #: The color (red, green, blue) of the light of a black body from 3000 kelvin on, and of daylight (CIE D) from
-#: 4000 on, in steps of 500.
+#: 4000 kelvin on, in steps of 500.
 _LIGHT = {
     "blackbody": (
         3000,
@@ -468,7 +469,7 @@ def _lights(method: str) -> Tensor:
 class RandomTemperature(ProbabilisticTransform):
     """Change the color of an image's light, from a candle's red to a clear sky's blue, with a probability.
 
-    Use :class:`RandomRGBShift` for any change of the channels.
+    Use :class:`RandomRGBShift` for arbitrary shifts of the channels.
 
     Parameters
     ----------
@@ -476,12 +477,13 @@ class RandomTemperature(ProbabilisticTransform):
         The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
         The range of the temperature of the light in kelvin, at most (3000, 15000) for "blackbody" and (4000,
-        15000) for "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
+        15000) for "cied", which are the defaults. Four of ten draws are below 6000 K, which is close to
+        white.
 
     Notes
     -----
     Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied by the ratio
-    of their light to that of green, and truncated to whole levels. Floats are multiplied and clamped, with
+    of their light to the green light, and truncated to whole levels. Floats are multiplied and clamped, with
     the gradient of this computation. The image must have 3 channels.
     """
 

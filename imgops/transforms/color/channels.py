@@ -1,4 +1,4 @@
-"""Transforms of channels: gray images, and channels in another order or left out."""
+"""Transforms of channels: conversion to gray, permutation and removal of channels."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient goes to the channels
-    that stay.
+    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient flows to the remaining
+    channels.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))

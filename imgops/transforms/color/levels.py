@@ -40,7 +40,7 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
     Parameters
     ----------
     bits : int
-        The number of bits that stay, from 0 to 8.
+        The number of bits to keep, from 0 to 8.
     """
 
     _names = "posterize"
@@ -79,7 +79,7 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     """Stretch the contrast of the image with a probability, as torchvision's RandomAutocontrast does.
 
     The pixels are PIL's. The transform makes the least value of each channel black and the greatest white;
-    :class:`RandomEqualize` spreads the values in between too.
+    :class:`RandomEqualize` also spreads the values in between.
     """
 
     _names = "autocontrast"
@@ -110,7 +110,7 @@ class RandomCLAHE(ProbabilisticTransform):
     Parameters
     ----------
     clip_limit : float or (float, float)
-        The range of the limit, as a multiple of the mean count of a level; from 1 on.
+        The range of the limit, as a multiple of the mean count of a level; at least 1.
     tiles : int or (int, int)
         The numbers of parts along x and y.
 

@@ -14,7 +14,7 @@ __all__ = []
 
 
 class ColorSteps(RandomTransform):
-    """A transform whose parameters are an order, and an amount for each of ``_names``.
+    """A transform whose parameters are an order, and an amount for each name in ``_names``.
 
     See :func:`imgops.color_sequence`.
     """
@@ -42,7 +42,7 @@ class ColorSteps(RandomTransform):
 
 
 class ColorStep(ColorSteps):
-    """A transform of one step, taken with a probability, whose amount is an argument."""
+    """A transform of one step, applied with a probability, whose amount is an argument."""
 
     _config: tuple[str, ...] = ("p",)
     _random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))

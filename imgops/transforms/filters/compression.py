@@ -1,4 +1,4 @@
-"""The losses of a compressed file or of a smaller size."""
+"""The losses of compression or of a smaller size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Range = float | Sequence[float]
 class JPEG(RandomTransform, v2.JPEG):
     """Compress the image as JPEG of a random quality and decode it, as torchvision's JPEG does.
 
-    The pixels are Pillow's, and the transform works on floats too. Use :class:`RandomCompression` for WebP,
+    The pixels are Pillow's, and the transform also works on floats. Use :class:`RandomCompression` for WebP,
     or for a probability.
 
     Parameters

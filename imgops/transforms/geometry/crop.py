@@ -58,7 +58,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         return _geometry.center_crop(image, self.size)
 
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
-        """Return a planar result where the crop reaches beyond the image on all sides, and so only pads."""
+        """Return a planar result if the crop extends beyond the image on all sides, and so only pads."""
         sides = zip(out.shape[-2:], image.shape[-2:], strict=True)
         only_pads = all(guard_or_false(a >= b) for a, b in sides)
         return super()._in_torchvisions_format(out, image) if only_pads else out
@@ -79,7 +79,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         high, wide = self.size
         top, left = (_geometry.center_offset(n, m) for n, m in ((image.height, high), (image.width, wide)))
-        if high > image.height or wide > image.width:  # it is padded
+        if high > image.height or wide > image.width:  # the image is padded
             return _geometry.center_crop(image.decode(), self.size)
         return image.decode((left, top, left + wide, top + high))
 
@@ -88,7 +88,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
 
 class FiveCrop(OperatorTransform, v2.FiveCrop):
-    """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does.
+    """Crop the four corners and the center of the image, as torchvision's FiveCrop does.
 
     The result is a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
 
@@ -103,7 +103,7 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
 
 
 class TenCrop(OperatorTransform, v2.TenCrop):
-    """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does.
+    """Crop the corners and center of the image and of its mirror image, as torchvision's TenCrop does.
 
     The result is a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and
     boxes raise.
@@ -130,10 +130,10 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     size : int or (int, int)
         The height and width of the output in pixels; one number is both.
     scale : (float, float)
-        The range of the part's area, as a share of the image's.
+        The range of the part's area, as a share of the image's area.
     ratio : (float, float)
-        The range of the part's width over its height. If 10 draws do not fit into the image, the middle of
-        the image is taken.
+        The range of the part's width over its height. If 10 draws do not fit into the image, the crop is the
+        center of the image.
     """
 
     _config = ("size", "scale", "ratio")
@@ -260,8 +260,8 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
 
     The input must have an image and boxes, as in the training of SSD. In a graph one operator reads the boxes
-    that the crop depends on; boxes with an angle count as the boxes without one around them. Masks follow,
-    and boxes whose center is cut off become empty, so that :class:`SanitizeBoundingBoxes` drops them.
+    that the crop depends on; a box with an angle counts as the upright box around it. Masks follow, and boxes
+    whose center is cut off become empty, so that :class:`SanitizeBoundingBoxes` drops them.
 
     Parameters
     ----------
@@ -270,8 +270,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     min_aspect_ratio, max_aspect_ratio : float
         The range of the crop's width over its height.
     sampler_options : list of float, optional
-        The least overlaps (intersection over union), of which one is drawn: a crop must overlap some box that
-        much. With 1 or more the image stays as it is. By default ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
+        The least overlaps (intersection over union), of which one is drawn: a crop must overlap at least one
+        box by this value. With 1 or more the image stays as it is. By default
+        ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
     trials : int
         The number of crops to try before another overlap is drawn.
     per_sample : bool
@@ -305,7 +306,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        """Crop boxes with an angle by our own clipping: torchvision's loses some near a right angle."""
+        """Crop boxes with an angle by our own clipping: torchvision's loses some boxes near right angles."""
         is_angled = isinstance(inpt, tv_tensors.BoundingBoxes) and tv_tensors.is_rotated_bounding_format(
             inpt.format
         )
@@ -318,7 +319,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return _dispatch.wrap_like(boxes, inpt, size)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> None:
-        return None  # the boxes are not known beforehand
+        return None  # the boxes are not known in advance
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         if sampler.draws_in_python:
@@ -330,7 +331,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
 
     def _neutral_beside(self, count: int, height: int, width: int) -> list[float]:
-        """Return the numbers of a crop that keeps all, and that leaves boxes as they are."""
+        """Return the numbers of a crop that keeps the whole image and leaves the boxes unchanged."""
         return [0.0, 0.0, width, height, *[_UNTOUCHED] * (count - 4)]
 
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
@@ -346,7 +347,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return [steps.CropAt((left, top, left + wide, top + high))]
 
 
-#: What stands for 1, "is inside", if there is no crop.
+#: The value that replaces 1, "is inside", if there is no crop.
 _UNTOUCHED = 2.0
 
 
@@ -356,7 +357,7 @@ def _has_angles(inpt: Any) -> bool:
 
 
 def _without_angle(inpt: Any) -> Any:
-    """Return boxes without an angle around boxes that have one, and other inputs as they are."""
+    """Return the upright boxes around boxes with an angle, and other inputs unchanged."""
     if not isinstance(inpt, tv_tensors.BoundingBoxes) or not tv_tensors.is_rotated_bounding_format(
         inpt.format
     ):

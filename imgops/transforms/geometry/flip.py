@@ -46,7 +46,7 @@ class _Flip(Mirror):
         self._start(per_sample, generator)
 
     def _has_pils_pixels(self) -> bool:
-        return not self.swap_labels  # labels that are missing raise
+        return not self.swap_labels  # missing labels raise
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return [steps.Flip(params.numbers, self._dim)]
@@ -102,7 +102,7 @@ class _Turn(ProbabilisticTransform):
         raise NotImplementedError
 
     def _angles(self, angles: Tensor, **params: Any) -> Tensor:
-        """Turn angles of boxes, in degrees."""
+        """Transform the angles of boxes, in degrees."""
         raise NotImplementedError
 
     #: Whether the transform is a mirror.
@@ -145,7 +145,7 @@ class _Turn(ProbabilisticTransform):
 class RandomRotate90(_Turn):
     """Rotate an image by 0, 90, 180 or 270 degrees counterclockwise, with a probability.
 
-    Whole pixels move; use :class:`RandomRotation` for any angle.
+    Pixels move without interpolation; use :class:`RandomRotation` for arbitrary angles.
 
     Notes
     -----
@@ -182,7 +182,7 @@ class RandomRotate90(_Turn):
         return torch.stack(positions[int(turns) % 4], -1)
 
     def _move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        return self._points(points, canvas, **params)  # continuous, as those of RandomRotation are
+        return self._points(points, canvas, **params)  # continuous, as in RandomRotation
 
     def _angles(self, angles: Tensor, turns: float) -> Tensor:
         turned = angles + 90 * (int(turns) % 4)

@@ -49,8 +49,8 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     Parameters
     ----------
     fill : float, sequence of float, dict or None
-        The value of the rest of the canvas, or one for each channel; a dict has one for each class, as in
-        ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
+        The value of the canvas around the image, or one for each channel; a dict has one for each class, as
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     side_range : (float, float)
         The range of the factor by which both sides grow, at least 1.
     per_sample : bool

@@ -20,8 +20,8 @@ __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
 class Resize(FixedTransform, v2.Resize):
     """Resize the image, as torchvision's Resize does.
 
-    The pixels are PIL's and OpenCV's. Use :class:`LetterBox` to fit an image into a size without a change of
-    its aspect ratio. Masks, boxes and keypoints follow the image.
+    The pixels are PIL's and OpenCV's. Use :class:`LetterBox` to fit an image into a size without changing its
+    aspect ratio. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class RandomResize(_RandomResize, v2.RandomResize):
     min_size : int
         The least length of the shortest side in pixels.
     max_size : int
-        The upper end of the range of lengths, which is itself not drawn.
+        The upper end of the range of lengths (exclusive).
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
     """
@@ -119,8 +119,8 @@ class ScaleJitter(_RandomResize, v2.ScaleJitter):
     Parameters
     ----------
     target_size : (int, int)
-        The width and height that the image fits into at the scale 1, in pixels; torchvision gives the width
-        first.
+        The width and height in pixels into which the image fits at scale 1; as in torchvision, the width
+        comes first.
     scale_range : (float, float)
         The range of the factor of that size.
     per_sample : bool

@@ -41,7 +41,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
     degrees : float or (float, float)
         The range of the angle in degrees, clockwise; one number is (-degrees, degrees).
     translate : (float, float), optional
-        The largest shifts along x and y, as shares of the width and height. By default the image is not
+        The largest shifts along x and y, as fractions of the width and height. By default the image is not
         shifted.
     scale : (float, float), optional
         The range of the factor; by default it is 1.
@@ -77,7 +77,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     Parameters
     ----------
     distortion_scale : float
-        The farthest that corners move inwards, as a share of half the sides, in [0, 1].
+        The largest distance that corners move inwards, as a fraction of half the sides, in [0, 1].
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
@@ -93,8 +93,8 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
-    The pixels are OpenCV's. Use :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
-    follow the image.
+    The pixels are OpenCV's. Use :class:`RandomRotate90` for multiples of a right angle. Masks, boxes and
+    keypoints follow the image.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all. ``expand`` must be
-        False for such a batch.
+        Whether each image of a batch has its own draws, instead of one draw for all. ``expand`` must be False
+        for such a batch.
     """
 
     _makes_planar = True
