@@ -134,7 +134,7 @@ def tensor(op: str, name: str, value: object) -> None:
 
 def images(op: str, value: object) -> None:
     """Check the image of a function that also takes a batch of images of different sizes."""
-    if not is_batch(value):
+    if not (isinstance(value, Tensor) or is_batch(value)):
         tensor(op, "image", value)
 
 

@@ -27,11 +27,11 @@ from imgops.integrations.albumentations import values
 from imgops.integrations.albumentations.draws import Source, drawn_seed, sampled, seeded_by
 from imgops.integrations.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms._core import operators
-from imgops.transforms._core.base import batch_of
+from imgops.transforms._core.base import RandomSizeTransform
+from imgops.transforms._core.inputs import batch_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _dispatch
 
 #: What a transform may read besides the image: albumentations' names.
@@ -212,7 +212,7 @@ class BesideAnnotations:
         if reads and (sampler.count is not None or (self.per_sample and batch_of(inputs) is not None)):
             must = f"{name}: per_sample must be False, because it reads"
             raise_error(NotImplementedError, f"{must} {' and '.join(sorted(reads))}, got True")
-        if not reads or sampler.draws_in_python():
+        if not reads or sampler.draws_in_python:
             return super()._sample_params(inputs, sampler)  # type: ignore[misc]
         kind = tv_tensors.BoundingBoxes if "bboxes" in reads else tv_tensors.Mask
         found = [x for x in inputs if isinstance(x, kind)]

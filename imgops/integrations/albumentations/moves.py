@@ -30,7 +30,7 @@ from imgops.integrations.albumentations.rules import (
     only,
 )
 from imgops.transforms._core import operators, torchvision_private
-from imgops.transforms._core.base import ANNOTATIONS
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry import crop, fit, flip

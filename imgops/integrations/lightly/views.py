@@ -148,7 +148,7 @@ class RandomResizedCropAndFlip(RandomCounterpart):
 
         _, _, height, width = self._shape_of(flat_inputs)
         get_params = lightly.RandomResizedCropWithLocation.get_params
-        where = get_params(like(1, 1, height, width), self.scale, self.ratio)
+        where = get_params(meta_image(1, 1, height, width), self.scale, self.ratio)
         flips = (
             bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.hf_prob),
             bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.vf_prob),

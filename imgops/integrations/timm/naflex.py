@@ -31,7 +31,6 @@ from imgops.transforms import geometry
 from imgops.transforms._core import seeding
 from imgops.transforms._core.base import NOTHING, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _geometry
 
 

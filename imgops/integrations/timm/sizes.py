@@ -24,7 +24,6 @@ from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms._core import operators, pil_images, seeding
 from imgops.transforms._core.base import ANNOTATIONS, like
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
-from imgops.transforms._core.sizes import FixedTransform
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
 

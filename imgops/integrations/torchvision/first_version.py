@@ -20,7 +20,7 @@ from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms import color, containers, conversion, dropout, geometry, policy
 from imgops.transforms._core import seeding, torchvision_private
-from imgops.transforms._core.base import like
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Params, Shape
 from imgops.transforms.functional import _dispatch
 
@@ -165,7 +165,7 @@ class RandomCrop(_OfPlanes, geometry.RandomCrop):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self._shape_of(flat_inputs)
         left, top, right, bottom = self._padding(height, width)
-        padded = like(1, 1, height + top + bottom, width + left + right)
+        padded = meta_image(1, 1, height + top + bottom, width + left + right)
         top, left, _, _ = v1.RandomCrop.get_params(padded, self.size)
         return {"top": top, "left": left}
 
