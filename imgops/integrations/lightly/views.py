@@ -19,7 +19,7 @@ from imgops.integrations._reader import Reader, Unmapped
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms import containers
 from imgops.transforms._core import operators, seeding
-from imgops.transforms._core.base import like
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry

@@ -29,7 +29,8 @@ from imgops.integrations.timm.sizes import (
 )
 from imgops.transforms import geometry
 from imgops.transforms._core import seeding
-from imgops.transforms._core.base import NOTHING, like
+from imgops.transforms._core.base import NOTHING, RandomSizeTransform
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
 from imgops.transforms.functional import _geometry
 
@@ -57,7 +58,7 @@ class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
         modes = tuple(range(len(self.interpolations)))
         known["interpolation"] = modes if len(modes) > 1 else 0
         with seeding.own_generators():
-            image = like(1, 1, height, width)
+            image = meta_image(1, 1, height, width)
             place, size, mode = timm.RandomResizedCropToSequence.get_params(image, **known)
         names = ("top", "left", "height", "width")
         return {**dict(zip(names, place, strict=True)), "size": list(size), "mode": mode}

@@ -22,7 +22,8 @@ from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Unmapped
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms._core import operators, pil_images, seeding
-from imgops.transforms._core.base import ANNOTATIONS, like
+from imgops.transforms._core.base import FixedTransform
+from imgops.transforms._core.inputs import ANNOTATIONS, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
@@ -45,7 +46,7 @@ def _of_size(height: int, width: int) -> Tensor:
     """Return a tensor from which timm's functions read a size, in a graph too."""
     if is_compiling():
         return torch.empty(1, height, width, device="meta", dtype=torch.float32)
-    return like(1, 1, height, width)
+    return meta_image(1, 1, height, width)
 
 
 def _keep_ratio(t: Any, height: int, width: int) -> Sequence[int]:
@@ -95,7 +96,7 @@ def _drawn_place(t: Any, height: int, width: int) -> tuple[int, int]:
 
     module: Any = naflex_transforms if t._name == "RandomCropToSequence" else transforms
     size = t.size if t._name == "RandomPad" else t._out_size(height, width)
-    found = getattr(module, t._name).get_params(like(1, 1, height, width), size)
+    found = getattr(module, t._name).get_params(meta_image(1, 1, height, width), size)
     return (-found[1], -found[0]) if t._name == "RandomPad" else found
 
 

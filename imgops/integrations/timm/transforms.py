@@ -27,7 +27,7 @@ from imgops.integrations.timm.sizes import (
 )
 from imgops.transforms import geometry
 from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.base import like
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms.functional import _geometry
 
@@ -47,7 +47,7 @@ class RandomResizedCropAndInterpolation(geometry.RandomResizedCrop):
 
         _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
-            image, draw = like(1, 1, height, width), timm.RandomResizedCropAndInterpolation.get_params
+            image, draw = meta_image(1, 1, height, width), timm.RandomResizedCropAndInterpolation.get_params
             place = draw(image, self.scale, self.ratio)
             mode = draw_mode(self.interpolations)
         return {**dict(zip(("top", "left", "height", "width"), place, strict=True)), "mode": mode}
