@@ -4,8 +4,8 @@
     python examples/accelerate_loop.py --steps 6
     torchrun --standalone --nproc-per-node 2 examples/accelerate_loop.py --steps 6
 
-An image's draws depend on its name and the epoch alone, so it does not matter which process augments it. With
-``split_batches`` the processes share the batch that one process would have, and train alike.
+An image's draws depend only on its name and the epoch, so it does not matter which process augments it. With
+``split_batches`` the processes share the batch that a single process would have, and train in the same way.
 """
 
 import argparse

@@ -3,8 +3,9 @@
     pip install ".[examples]"
     python examples/corruption_robustness.py --steps 60
 
-A small network learns to tell crops of photographs apart, with and without augmentation by noise and blur.
-Then the sweep ``v2.corruptions`` shows what each corruption costs, the same in each run on one machine.
+A small network learns to classify crops of photographs, with and without augmentation by noise and blur. Then
+the sweep ``v2.corruptions`` shows how much accuracy each corruption costs. On one machine, every run gives
+the same numbers.
 """
 
 import argparse

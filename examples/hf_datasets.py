@@ -28,7 +28,7 @@ ATTEMPTS = 5
 
 
 def prepare(batch: dict[str, list[Any]], root: str) -> dict[str, list[Any]]:
-    """Turn files of any size into JPEGs of 256 × 256 pixels; "error" says what is wrong with a file."""
+    """Turn files of any size into JPEGs of 256 × 256 pixels; "error" describes the problem of a file."""
     torch.set_num_threads(1)  # because there may be as many processes as cores
     out: dict[str, list[Any]] = {"jpg": [], "path": [], "error": []}
     for file in batch["image"]:
@@ -75,7 +75,7 @@ def prepared(source: Path, target: Path, processes: int) -> datasets.Dataset:
 
 
 class Augment:
-    """For set_transform(): turns rows into tensors, a batch at once, each image with its own draws."""
+    """Turn rows into tensors for set_transform(), a batch at a time; each image has its own draws."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch

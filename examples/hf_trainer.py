@@ -4,7 +4,7 @@
     python examples/hf_trainer.py --steps 6 --workers 2 --persistent
     torchrun --standalone --nproc-per-node 2 examples/hf_trainer.py --steps 6
 
-An image's draws depend on its index and the epoch alone. So the model sees the same images with any number of
+An image's draws depend only on its index and the epoch. So the model sees the same images with any number of
 workers and processes: compare the checksums, whose sums over the processes are equal.
 """
 
@@ -47,16 +47,17 @@ class Photographs(Dataset[dict[str, Tensor]]):
         return COUNT
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, Tensor]]:
-        """Return the images of a batch, which DataLoader asks for at once."""
+        """Return all images of a batch; DataLoader calls this once per batch."""
         keys = [(int(self.epoch), n) for n in indices]
         images = v2.seeded(AUGMENT, keys)(self.images[indices])
         return [{"pixel_values": x, "labels": self.labels[n]} for x, n in zip(images, indices, strict=True)]
 
 
 class Epochs(TrainerCallback):
-    """Tell the dataset each epoch, and print a checksum of what the model saw in it.
+    """Pass each epoch to the dataset, and print a checksum of the images that the model saw in it.
 
-    A method ``set_epoch`` of the dataset would do for one process; with more, accelerate does not call it.
+    A method ``set_epoch`` of the dataset would be enough for one process; with several, accelerate does not
+    call it.
     """
 
     def __init__(self, model: nn.Module) -> None:

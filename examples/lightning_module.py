@@ -3,7 +3,7 @@
     pip install ".[examples]"
     python examples/lightning_module.py --steps 6 --workers 2
 
-An image's draws depend on its index and the epoch alone. So the model sees the same images with any number of
+An image's draws depend only on its index and the epoch. So the model sees the same images with any number of
 workers and devices, and gets the same weights with any number of workers: compare the checksums.
 """
 
@@ -37,7 +37,7 @@ def photographs() -> TensorDataset:
 
 
 def checksum(images: Any) -> int:
-    """Return the sum of the images' checksums, which is the same in any order."""
+    """Return the sum of the images' checksums, which does not depend on their order."""
     return sum(zlib.crc32(image.detach().cpu().numpy().tobytes()) for image in images)
 
 
@@ -75,7 +75,7 @@ class Classifier(lightning.LightningModule):
         self.sums["validation"] += checksum(batch[0])
 
     def on_train_epoch_end(self) -> None:
-        """Print the checksums of all devices; the validation of an epoch comes before its end."""
+        """Print the checksums of all devices; Lightning validates before an epoch ends."""
         sums = [f"{name} {int(self.all_gather(torch.tensor(n)).sum())}" for name, n in self.sums.items()]
         found = ", ".join([*sums, f"weights {checksum(self.parameters())}"])
         self.print(f"epoch {self.current_epoch}: {found}", flush=True)

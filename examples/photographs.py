@@ -1,8 +1,8 @@
-"""Write a folder of JPEG files to try the other examples on. They are cut from scikit-image's photographs.
+"""Write a folder of JPEG files for the other examples. They are cut from scikit-image's photographs.
 
     python examples/photographs.py photos --count 200 --corrupt 1
 
-The files are named photos/<class>/<number>.jpg. ``--corrupt`` says how many of them end in the middle.
+The files are named photos/<class>/<number>.jpg. ``--corrupt`` is the number of truncated files.
 """
 
 import argparse

@@ -4,10 +4,10 @@
     python examples/photographs.py photos --count 200 --corrupt 1
     python examples/ray_data.py photos augmented --workers 2 --copies 2
 
-Each actor has one pipeline and augments a batch at once, every image with its own draws. The draws depend
-only on the file's path and the number of the copy, so other actors, machines and retries do not change them.
-The program leaves out files that cannot be decoded, and prints their names at the end. If an actor is killed,
-Ray starts it again and repeats its work.
+Each actor has one pipeline and augments a batch at a time, each image with its own draws. The draws depend
+only on the file's path and the number of the copy, so the actors, the machines and retries do not change
+them. The program leaves out files that cannot be decoded, and prints their names at the end. If an actor is
+killed, Ray starts it again and repeats its work.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from imgops import transforms as v2
 
 @ray.remote(num_cpus=0)
 class Report:
-    """The result of each file, in one actor for all workers. It counts a repeated batch once."""
+    """The results of all files, kept in one actor for all workers. A repeated batch counts once."""
 
     def __init__(self) -> None:
         self.errors: dict[str, str] = {}
@@ -46,7 +46,7 @@ class Report:
 
 
 class Augment:
-    """What each actor runs: it turns the bytes of files into the bytes of augmented images."""
+    """The code of each actor: it turns the bytes of files into the bytes of augmented images."""
 
     def __init__(self, root: str, size: int, copies: int, report: Any) -> None:
         torch.set_num_threads(1)  # because there are many actors

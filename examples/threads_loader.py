@@ -5,11 +5,11 @@
     python examples/threads_loader.py photos --threads 2 --epochs 2 --state state.pt
     python examples/threads_loader.py photos --threads 1 --workers 2    # the same by processes
 
-A batch is one call: its files are read, only the parts that the crops keep are decoded, on as many threads
-as PyTorch uses, and the rest of the pipeline works on the whole batch. The draws of an image depend on its
-name and the epoch alone, so threads and processes give the same images. The state is saved after each batch,
-and the same command continues from there. The program leaves out files that cannot be decoded, and prints
-their names.
+One call makes a batch: it reads the files, decodes only the parts that the crops keep, on as many threads as
+PyTorch uses, and runs the other transforms on the whole batch. The draws of an image depend only on its name
+and the epoch, so threads and processes give the same images. The state is saved after each batch, and the
+same command continues from there. The program leaves out files that cannot be decoded, and prints their
+names.
 """
 
 import argparse
@@ -40,8 +40,8 @@ def pipeline(size: int, per_sample: bool) -> v2.Compose:
 class Batches:
     """The batches of all epochs: an iterable with the state protocol of torchdata's StatefulDataLoader.
 
-    ``ahead`` batches are prepared while the caller works with the last one. They are drawn in another thread:
-    a caller that draws from PyTorch's generator on the CPU meanwhile must set it to 0.
+    ``ahead`` batches are prepared while the caller works with the last one. Another thread makes their draws,
+    so set ``ahead`` to 0 if the caller draws from PyTorch's CPU generator at the same time.
     """
 
     def __init__(self, folder: Path, batch: int, size: int, ahead: int) -> None:
@@ -62,7 +62,7 @@ class Batches:
         return [self.names[i] for i in order.tolist()]
 
     def make(self, names: list[str]) -> tuple[Tensor, list[str], dict[str, str]]:
-        """Return the images of some files, their names, and why others were left out."""
+        """Return the images of some files, their names, and the errors of the files that were left out."""
         skipped: list[tuple[int, Exception]] = []
         files = imgops.EncodedImages([self.folder / name for name in names], skipped=skipped)
         images = v2.seeded(self.augment, [(self.epoch, name) for name in names])(files)
@@ -72,7 +72,7 @@ class Batches:
         return images, [name for name in names if name not in bad], bad
 
     def __iter__(self) -> Iterator[tuple[Tensor, list[str]]]:
-        """Yield the rest of the epoch; then the next epoch begins."""
+        """Yield the remaining batches of the epoch; the next epoch begins after them."""
         order = self.order()
         starts = range(self.done, len(order), self.batch)
         with ThreadPoolExecutor(1) as pool:

@@ -4,9 +4,9 @@
     python examples/torchcodec_frames.py --steps 2
     python examples/torchcodec_frames.py --steps 2 --video film.mp4
 
-Call imgops on the decoded frames, and give none of its transforms to ``VideoDecoder(transforms=...)``.
-TorchCodec takes them for torchvision's, because they are subclasses: FFmpeg resizes, with other pixels. Crops
-come out the same, but ``per_sample`` and ``generator`` are ignored.
+Call imgops on the decoded frames, and do not pass its transforms to ``VideoDecoder(transforms=...)``.
+TorchCodec mistakes them for torchvision's, because they are subclasses, and lets FFmpeg resize, with
+different pixels. Crops give the same pixels, but ``per_sample`` and ``generator`` are ignored.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def write(path: Path) -> None:
 
 
 def clips(path: Path) -> Tensor:
-    """Return clips that start at regular distances: uint8 ``(clips, frames, 3, height, width)``."""
+    """Return clips that start at regular intervals: uint8 ``(clips, frames, 3, height, width)``."""
     decoder = VideoDecoder(path, dimension_order="NCHW")
     found = clips_at_regular_indices(decoder, num_clips=CLIPS, num_frames_per_clip=FRAMES)
     return found.data

@@ -5,9 +5,9 @@
     torchrun --standalone --nproc-per-node 2 --max-restarts 3 examples/train_ddp.py photos --epochs 3
 
 An image's draws depend only on its path and the epoch, so two processes see the same images as one, and train
-alike. The program leaves out files that cannot be decoded, and prints their names. If a process or one of its
-workers is killed, torchrun starts all processes again. They continue after the last saved step. They save
-every ``--every`` steps.
+in the same way. The program leaves out files that cannot be decoded, and prints their names. If a process or
+one of its workers is killed, torchrun starts all processes again, and they continue after the last saved
+step. The processes save every ``--every`` steps.
 """
 
 import argparse
@@ -58,7 +58,8 @@ def classifier(classes: int) -> nn.Module:
 
 
 class Step:
-    """A training step. The loss is a sum, so a file that was left out does not change the others' weights."""
+    """A training step. The loss is a sum, so a file that was left out does not change the weights of the
+    other files."""
 
     def __init__(self, model: nn.Module, device: torch.device, size: int, batch: int) -> None:
         self.model, self.device, self.size, self.batch = model, device, size, batch

@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 examples/train_sharded.py
 
 The batch is a DTensor, and each process holds its part. imgops' operators keep the batch sharded: paste and
-resize run where the images are, and so do their gradients. Only the gradient of the shared patch is summed
-over processes.
+resize and their gradients run on the process that holds the images. Only the gradient of the shared patch is
+summed over processes.
 """
 
 import torch

@@ -6,10 +6,10 @@
     python examples/webdataset_loader.py shards --workers 2 --epochs 2 --state state.pt
     python examples/webdataset_loader.py shards --workers 0 --threads 2 --epochs 2 --state state.pt
 
-Workers decode the images; without workers, threads decode each batch. The program augments a batch at once,
+Workers decode the images; without workers, threads decode each batch. The program augments a batch at a time,
 on its threads; each image has its own draws, which depend on its key and the epoch. The state of the loader
-is saved after each batch, so the same command continues from there, whether the program was stopped or one of
-its workers was killed. The program leaves out files that cannot be decoded, and prints their names.
+is saved after each batch, so the same command resumes there if the program was stopped or one of its workers
+was killed. The program leaves out files that cannot be decoded, and prints their names.
 """
 
 import argparse
@@ -32,8 +32,9 @@ from imgops import transforms as v2
 class Shards(IterableDataset[dict[str, Any]]):
     """The samples of all shards, in an order that depends on the epoch. Each worker reads its own shards.
 
-    The state is the number of samples that were read. A resumed worker skips as many without decoding them.
-    Without a worker, the samples have their files, which the program decodes by the batch.
+    The state is the number of samples that were read. A resumed worker skips this number of samples without
+    decoding them. Without workers, a sample contains its file, and the program decodes a batch of files at a
+    time.
     """
 
     def __init__(self, urls: list[str], epoch: int) -> None:
@@ -79,8 +80,8 @@ def decoded(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Progress:
-    """What was done so far. It is replaced as a whole after each batch, because PyTorch may raise the error
-    of a killed worker anywhere in the program. A batch that was not yet counted is read again.
+    """The progress so far. The program replaces the whole object after each batch, because PyTorch may raise
+    the error of a killed worker anywhere. A batch that was not counted yet is read again.
     """
 
     epoch: int = 0
@@ -91,7 +92,7 @@ class Progress:
 
 
 class Reader:
-    """Processes the batches, and continues from a saved state."""
+    """Process the batches, and continue from a saved state."""
 
     def __init__(self, urls: list[str], workers: int, batch: int, size: int) -> None:
         self.urls, self.workers, self.batch = urls, workers, batch

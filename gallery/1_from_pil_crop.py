@@ -40,8 +40,8 @@ for ax, title in zip(axes, ("the photograph", "its crop"), strict=True):
     ax.axis("off")
 
 # %%
-# ``torch.compile`` stops at the array that PIL asks for. There it breaks the graph, copies the tensor out, and leaves the
-# crop to Python. With ``fullgraph=True`` it may not break the graph, so it raises an error:
+# ``torch.compile`` cannot trace the NumPy array that PIL needs. It breaks the graph there, copies the tensor, and leaves the
+# crop to Python. With ``fullgraph=True`` it must not break the graph, so it raises an error:
 
 try:
     torch.compile(crop_with_pil, fullgraph=True, backend="eager")(photo, *box)
@@ -72,7 +72,7 @@ print("one graph:", torch.equal(graph(photo, *box), crop_with_pil(photo, *box)))
 # %%
 # A wrong fake
 # ------------
-# In a second operator, the fake swaps height and width. The operator compiles without a warning, and everything that is
+# In a second operator, the fake swaps height and width. The operator compiles without a warning, and every value that is
 # computed from the shape is wrong. Only :func:`torch.library.opcheck` compares the fake with the kernel:
 
 

@@ -2,9 +2,9 @@
 Mutable, in-place and out=
 ==========================
 
-An operator may write into existing memory. There are three contracts for that, and each makes a promise to autograd and
-to the compiler. The stock tools of ``torch.library`` keep only the promise to the compiler: the gradient is wrong, and
-nothing warns you.
+An operator may write into existing memory. There are three contracts for that, and each makes a promise to autograd and to
+the compiler. With only the tools of ``torch.library``, an operator keeps the promise to the compiler but not the one to
+autograd: the gradient is wrong, and nothing warns you.
 """
 
 # %%
@@ -45,7 +45,7 @@ print("stock:  stamp.grad is", stock[1])
 print("paste_: stamp.grad is 1 everywhere:", bool((ours[1] == 1).all()))
 
 # %%
-# The stock operator gives no error and no warning. The photograph's gradient is 1 even where the stamp covers it:
+# The stock operator raises no error and gives no warning. The photograph's gradient is 1 even where the stamp covers it:
 
 result = imgops.paste(photo, stamp, place)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
@@ -117,8 +117,8 @@ for ax, image, title in zip(
     ax.axis("off")
 
 # %%
-# All three kinds of operators validate their arguments before they write the first byte, so an error leaves the memory
-# unchanged. In a compiled graph, the compiler reuses the memory that you pass, without a copy.
+# All three kinds of operators validate their arguments before they write anything, so an error leaves the memory unchanged.
+# In a compiled graph, the compiler reuses the memory that you pass, without a copy.
 
 before = batch.clone()
 try:

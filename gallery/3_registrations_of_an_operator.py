@@ -10,8 +10,8 @@ on :func:`imgops.resize` and similar operators.
 # %%
 # Autograd: a backward made of operators
 # --------------------------------------
-# The backward of resize is its transpose, ``resize_adjoint``, which is an operator too. So the backward compiles, exports,
-# and has a gradient itself. ``gradcheck`` and ``gradgradcheck`` compare both gradients with finite differences, in double
+# The backward of resize is its transpose, ``resize_adjoint``, which is also an operator. So the backward compiles, exports,
+# and has its own gradient. ``gradcheck`` and ``gradgradcheck`` compare both gradients with finite differences, in double
 # precision:
 
 import subprocess
@@ -45,8 +45,8 @@ print("inner products:", (down * y).sum().item(), (x * up).sum().item())
 # vmap: per-sample gradients
 # --------------------------
 # A batching rule says how to replace many calls by one larger call. With this rule, :func:`torch.vmap` of
-# :func:`torch.func.grad` gives each sample its own gradient; a loss over the batch would add the gradients up. This
-# example shows how a score depends on each pixel of the photograph, in five views at five angles, all at once.
+# :func:`torch.func.grad` gives each sample its own gradient; a loss over the batch would add up the gradients. This example
+# computes how a score depends on each pixel of the photograph, for five views at five angles, all at once.
 
 
 def turn(angle: torch.Tensor) -> torch.Tensor:
@@ -82,7 +82,7 @@ axes[1, 0].set_title("the gradient of each view's score", loc="left")
 # %%
 # torch.func: forward mode
 # ------------------------
-# Forward mode tells how the output changes when a parameter changes. Here the parameter is the angle of a rotation.
+# Forward mode computes how the output changes when a parameter changes. Here the parameter is the angle of a rotation.
 
 
 def turned(angle: torch.Tensor) -> torch.Tensor:
@@ -135,7 +135,7 @@ done = subprocess.run(command, capture_output=True, text=True, check=True, timeo
 print(done.stdout)
 
 # %%
-# If an operator lacks a registration, using it raises an error that names what is missing:
+# If an operator lacks a registration, using it raises an error that names the registration:
 
 try:
     torch.vmap(lambda data: imgops.decode_image(data))(

@@ -2,16 +2,17 @@
 Train a network
 ===============
 
-This page trains a small residual network from the first image to the test accuracy. Workers of a ``DataLoader`` load the
-images. The compiled training step augments them, with parameters for each image, and runs the network. The training images
-show shapes upright and in the middle; the test images show them anywhere. Only augmentation can close this gap.
+This page trains a small residual network, from the data to the test accuracy. Workers of a ``DataLoader`` load the images.
+The compiled training step augments them, with separate parameters for each image, and runs the network. In the training
+images, the shapes are upright and centered; in the test images, they vary in angle, position and size. Only augmentation
+can close this gap.
 """
 
 # %%
 # The data
 # --------
 # This dataset draws its images instead of reading files: four shapes, in random bright colors on a dark background, with
-# noise. In the training images, all shapes are upright, in the middle and of one size. In the test images, they are turned,
+# noise. In the training images, all shapes are upright, centered and of one size. In the test images, they are turned,
 # moved, and smaller or larger.
 
 import math
@@ -123,9 +124,9 @@ def network() -> nn.Module:
 # %%
 # The training
 # ------------
-# One compiled function has the augmentation, the network and the loss. Each batch has 50 images, so there is one graph.
-# :doc:`The recipe </recipes/classification>` says what to do if the last batch is smaller. The backend ``aot_eager`` needs no C++
-# compiler; leave it out to let PyTorch's inductor generate code for the network.
+# One compiled function contains the augmentation, the network and the loss. Each batch has 50 images, so there is one graph.
+# :doc:`The recipe </recipes/classification>` says what to do if the last batch is smaller. The backend ``aot_eager`` needs
+# no C++ compiler; leave it out to let PyTorch's inductor generate code for the network.
 
 
 def accuracy(model: nn.Module) -> float:
@@ -178,7 +179,7 @@ _, plain = training(prepare, 20)
 # %%
 # The result
 # ----------
-# The network without augmentation has learned upright shapes in the middle, and fails on the others.
+# Without augmentation, the network has learned only upright, centered shapes, and fails on the others.
 
 print(f"test accuracy without augmentation: {plain[-1]:.1%}")
 print(f"test accuracy with augmentation:    {augmented[-1]:.1%}")

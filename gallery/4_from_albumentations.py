@@ -2,9 +2,9 @@
 From albumentations to one compiled graph
 =========================================
 
-This page converts a pipeline that is written in albumentations. The converted pipeline is called in the same way, draws the same
-under the same seed, and gives the same pixels. But it also takes tensors, draws for each image of a batch, and is one graph that
-can be compiled together with the model.
+This page converts an albumentations pipeline. You call the converted pipeline in the same way, and for the same seed it
+makes the same draws and gives the same pixels. It also takes tensors, draws separately for each image of a batch, and
+compiles into one graph with the model.
 """
 
 # %%
@@ -48,7 +48,7 @@ print(ours(image=frame)["image"].shape)  # by keyword, as before
 print(ours(image).shape)  # or as imgops' transforms are called
 
 # %%
-# If transforms or arguments have no counterpart, an error names every one, and says why.
+# If transforms or arguments have no counterpart, an error names all of them and gives the reasons.
 
 try:
     transforms.convert(
@@ -61,7 +61,8 @@ except ValueError as error:
 # The same draws, the same pixels
 # -------------------------------
 #
-# albumentations' own code draws in the converted pipeline, too. With a seed, both draw the same, call by call:
+# albumentations' own code also draws in the converted pipeline. With a seed, both pipelines make the same draws, call by
+# call:
 
 drawn = {
     "warp": A.Affine(rotate=40, shear=12, p=1),
@@ -78,7 +79,7 @@ for (name, transform), (above, below) in zip(drawn.items(), axes.T, strict=True)
     given = A.Compose([transform], seed=7)
     converted = transforms.convert(
         given
-    )  # before the first call: it goes on from the state of its original
+    )  # before the first call: it continues from the state of the original
     wanted = given(image=frame)["image"]
     found = converted(image=frame)["image"]
     above.imshow(wanted)
@@ -112,8 +113,8 @@ for result in (detection(**scene), converted(**scene)):
 # One graph
 # ---------
 #
-# Compile the pipeline and call it on a batch, with a draw for each image. The graph has no break. Equal seeds draw the same
-# as in eager mode, and 20 calls with fresh draws need one compilation.
+# Compile the pipeline and call it on a batch, with a draw for each image. The graph has no breaks. For equal seeds it makes
+# the same draws as eager mode, and 20 calls with new draws need one compilation.
 
 torch._dynamo.utils.counters.clear()  # they have counted since the process began
 batch = torch.stack([image.contiguous()] * 16)
@@ -137,11 +138,11 @@ for ax, view in zip(axes.flat, views, strict=True):
     ax.set_axis_off()
 
 # %%
-# Images a second
-# ---------------
+# Images per second
+# -----------------
 #
 # These timings are from one thread of the machine that built this page. Both libraries spend most of their time in OpenCV,
-# which a graph makes neither slower nor faster. A graph, or a batch, takes all images in one call.
+# and a graph does not change that time. A graph, or a batch, takes all images in one call.
 
 
 def images_a_second(call, images, rounds=5):

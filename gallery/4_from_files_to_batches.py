@@ -2,15 +2,15 @@
 From files to batches
 =====================
 
-Photographs have different sizes, and a batch has one. This page goes from JPEG files to a training batch in one call, on
-threads and without worker processes; it then leaves out a corrupt file, names the draws, and continues in the middle of an
-epoch.
+Photographs have different sizes, but all images of a batch have one size. This page turns JPEG files into a training batch
+in one call, on threads and without worker processes. It then skips a corrupt file, makes the draws depend on the file names,
+and resumes in the middle of an epoch.
 """
 
 # %%
 # Six files
 # ---------
-# Six photographs, each of another size. The bytes of a file stand for a path here; both work.
+# This page uses six photographs of different sizes. It passes the bytes of each file; a path also works.
 
 import time
 
@@ -77,8 +77,8 @@ assert torch.equal(batch, loop)
 # %%
 # Images of different sizes
 # -------------------------
-# Decoded images of different sizes are :class:`imgops.PackedImages`: one buffer, and the size of each image. Functions that give
-# all images one size return a batch; others return packed images. Parameters may differ from image to image.
+# Decoded images of different sizes form :class:`imgops.PackedImages`: one buffer, and the size of each image. Functions that
+# give all images one size return a batch; others return packed images. Parameters may differ from image to image.
 
 packed = imgops.EncodedImages(files).decode()
 print(packed, packed.sizes.tolist())
@@ -93,7 +93,7 @@ for ax, made in zip(axes, small, strict=True):
     ax.axis("off")
 
 # %%
-# A graph takes all sizes: this one is compiled twice at most, for the first sizes and for all others.
+# One graph takes all sizes. PyTorch compiles this function at most twice: for the first sizes, and for all others.
 
 
 def prepare(images):
@@ -107,8 +107,8 @@ for some in (packed, packed[:4], packed[1:]):
 # %%
 # A corrupt file
 # --------------
-# By default a file that cannot be decoded raises an error that names its index. With a list for the errors it becomes a black
-# image, and the batch keeps its length; drop it where you know the labels.
+# By default a file that cannot be decoded raises an error that names its index. If you pass a list for the errors, the file
+# becomes a black image, and the batch keeps its length; drop the image together with its label.
 
 broken = [*files[:2], files[2][:5000], *files[3:]]
 skipped = []
@@ -121,8 +121,9 @@ print(batch[good].shape)
 # %%
 # The same draws for the same name
 # --------------------------------
-# The draws above depend on what was drawn before. Name them instead: :func:`imgops.transforms.seeded` takes one key for each image,
-# such as the epoch and the name of its file. Then neither the order nor the batch matters, and threads and processes agree.
+# The draws above depend on all earlier draws. :func:`imgops.transforms.seeded` makes them depend on a key instead. It takes
+# one key for each image, such as the epoch and the name of its file. Then neither the order nor the batch matters, and
+# threads and processes give the same result.
 
 names = ["astronaut", "chelsea", "coffee", "rocket", "portrait", "colorwheel"]
 whole = v2.seeded(augment, [(0, name) for name in names])(imgops.EncodedImages(files))
@@ -134,8 +135,9 @@ assert torch.equal(whole[3:], part)
 # %%
 # Resuming in the middle of an epoch
 # ----------------------------------
-# With named draws a loader's state is two numbers. This one has the methods of torchdata's ``StatefulDataLoader``;
-# ``examples/threads_loader.py`` is a longer one, which prepares batches ahead and keeps its state in a file.
+# If draws depend on keys, the state of a loader is two numbers. This loader has the methods of torchdata's
+# ``StatefulDataLoader``; the loader in ``examples/threads_loader.py`` also prepares batches ahead and keeps its state in a
+# file.
 
 
 class Batches:
@@ -177,10 +179,11 @@ assert all(map(torch.equal, rest, seen[1:]))
 print(f"stopped after batch 1 of {len(seen)}, and continued with the other {len(rest)}")
 
 # %%
-# Beside a DataLoader
-# -------------------
-# The same images from a ``DataLoader``, one by one in worker processes. A process starts, imports and sends each batch; threads do
-# not. Measure it on your machine; :doc:`the benchmarks </benchmarks>` have more columns.
+# Comparison with a DataLoader
+# ----------------------------
+# A ``DataLoader`` makes the same images, one by one in worker processes. A process must start, import its modules and send
+# each batch; threads need none of this. Run the comparison on your machine; :doc:`the benchmarks </benchmarks>` compare with
+# more libraries.
 
 
 class Photos(Dataset):

@@ -53,7 +53,7 @@ plt.show()
 # %%
 # 2. Each image of a batch
 # ------------------------
-# One call of the pipeline draws for four images, and calls one operator for each step.
+# One call of the pipeline draws for all four images, and calls one operator for each step.
 
 each = augmentation(per_sample=True)
 print(torch.equal(v2.seeded(each, keys)(batch), eager))
@@ -69,7 +69,7 @@ print(torch.equal(v2.seeded(graph, keys)(batch), eager))
 # %%
 # 4. From an exported program
 # ---------------------------
-# The exported program draws too: one node samples the parameters of the whole pipeline.
+# The exported program also draws: one node samples the parameters of the whole pipeline.
 
 
 class Augmented(nn.Module):

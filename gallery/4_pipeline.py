@@ -7,8 +7,8 @@ the draws for the same seed. Only the imgops pipeline compiles into one graph.
 """
 
 # %%
-# One import apart
-# ----------------
+# The only difference: one import
+# -------------------------------
 
 import time
 
@@ -52,7 +52,7 @@ for name, pipeline in (("torchvision", theirs), ("imgops", ours)):
     print(f"{name:12} {found.graph_count} graphs, {found.graph_break_count} breaks")
 
 # %%
-# Call the compiled pipeline 50 times with fresh draws: it compiles once, and draws the same as eager mode.
+# Call the compiled pipeline 50 times with fresh draws: it compiles once, and makes the same draws as eager mode.
 
 torch.compiler.reset()
 torch._dynamo.utils.counters.clear()
@@ -86,8 +86,9 @@ for row, (name, module) in enumerate(
 # Time
 # ----
 # These are medians on one thread, one photograph at a time; the pipelines take turns in each round. (They were measured when
-# this page was built. The :doc:`benchmarks </benchmarks>` compare with other libraries too.) On one photograph the graph is slower
-# than eager mode: dynamo checks its guards in every call, and operators run also if their draw changes nothing. A batch hides both.
+# this page was built. The :doc:`benchmarks </benchmarks>` also compare with other libraries.) On one photograph the graph is
+# slower than eager mode: dynamo checks its guards in every call, and operators run even if their draw changes nothing. On a
+# batch, both costs are negligible.
 
 calls = {
     "torchvision": lambda: theirs(photo),

@@ -11,8 +11,8 @@ takes a matrix for each sample, and has a gradient with respect to these matrice
 # %%
 # A warp for each sample
 # ----------------------
-# ``strength`` holds two numbers: degrees and pixels. Each image draws its angle and shifts uniformly within them. The draws
-# have no gradient, but the strengths have one: it passes through the matrix.
+# ``strength`` holds two numbers: degrees and pixels. The angle and the shifts of each image are drawn uniformly within these
+# ranges. The draws have no gradient, but the strengths have one, which passes through the matrix.
 
 import matplotlib.pyplot as plt
 import torch
@@ -107,7 +107,7 @@ axes[0].legend(frameon=False)
 axes[1].legend(handles=[*axes[1].lines, *other.lines], frameon=False)
 
 # %%
-# Compare the accuracy on the test set: on the digits as they are, turned, moved, and both.
+# Compare the accuracy on the test set: for the original digits, turned digits, moved digits, and both.
 
 
 @torch.no_grad()
@@ -137,7 +137,7 @@ ax.set(ylabel="% right", ylim=(0, 118))
 ax.legend(frameon=False, ncols=2, loc="upper right")
 
 # %%
-# These are ten training digits, and how the classifier sees them at the end of training:
+# These are ten training digits, and below them the classifier's inputs at the end of training:
 
 # sphinx_gallery_thumbnail_number = 3
 

@@ -14,7 +14,7 @@ sample.
 # -----------------------------------
 #
 # The training digits are clean. The digits that the classifier will meet are turned and shifted and have another contrast;
-# nobody tells us how much. We have a few hundred of them.
+# we do not know how much. We have a few hundred of them.
 
 import matplotlib.pyplot as plt
 import torch
@@ -105,8 +105,8 @@ learned = torch.stack(history[-50:]).mean(0)
 # What was learned
 # ----------------
 #
-# The rings show the hidden strengths. Where a hidden strength is 0, a small strength remains that one batch cannot tell from
-# chance; a blur of half a pixel, for example, is hardly visible.
+# The rings show the hidden strengths. Where a hidden strength is 0, the learned strength stays slightly above 0, because one
+# batch cannot distinguish such a small strength from chance; a blur of half a pixel, for example, is hardly visible.
 
 # sphinx_gallery_thumbnail_number = 1
 

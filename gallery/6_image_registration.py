@@ -3,8 +3,8 @@ Image registration by gradient descent
 ======================================
 
 Two views of one plane are related by a homography. This page finds the homography from the views.
-:func:`imgops.warp_perspective` has an exact gradient with respect to its matrix. So eight numbers and an optimizer are
-enough, if we go from coarse to fine.
+:func:`imgops.warp_perspective` has an exact gradient with respect to its matrix. So it needs only eight numbers and an
+optimizer, if it proceeds from coarse to fine.
 """
 
 # %%
@@ -36,7 +36,7 @@ second = (
 # Eight numbers
 # -------------
 # The parameters are the positions, in pixels, that the four corners of the picture move to. All eight numbers have the same
-# scale, which helps the optimizer. The four pairs of corners give the matrix through a linear system, with a gradient.
+# scale, which helps the optimizer. A linear system gives the matrix from the four pairs of corners, with a gradient.
 
 corners = torch.tensor([[0.0, 0], [255, 0], [255, 255], [0, 255]])
 
@@ -53,8 +53,8 @@ def homography(moved: Tensor) -> Tensor:
 # %%
 # Coarse to fine
 # --------------
-# A gradient sees only as far as an edge is wide. So we blur both views, strongly at first and then less and less. A warped
-# mask tells where the warped view has pixels, and the loss looks only there.
+# A gradient is useful only if the displacement is smaller than the width of an edge. So we blur both views, strongly at
+# first and then less and less. A warped mask shows where the warped view has pixels, and the loss uses only these pixels.
 
 mask = torch.ones(1, 256, 256)
 offset = torch.zeros(4, 2, requires_grad=True)

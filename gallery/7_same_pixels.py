@@ -2,8 +2,8 @@
 The same pixels everywhere
 ==========================
 
-"Resize to a quarter, bilinear" gives a different picture in every library. This page shows how much the pictures differ,
-and what the difference does to a prediction. imgops gives PIL's or OpenCV's picture, bit-exact, whichever you ask for.
+"Resize to a quarter, bilinear" gives a different picture in every library. This page shows how much the pictures differ, and
+how the difference affects a prediction. imgops gives PIL's or OpenCV's picture, bit-exact; you choose which.
 """
 
 # %%
@@ -47,8 +47,8 @@ ways = {
 }
 
 # %%
-# The lower pictures show how far each result is from PIL's, in levels of 255. The visible difference is antialiasing. The
-# rest is rounding, which matters when you compare bits.
+# The lower pictures show how far each result is from PIL's, in levels of 255. The visible difference comes from
+# antialiasing. The remaining difference is rounding, which matters when you compare bits.
 
 photo = torch.from_numpy(data.astronaut()).permute(2, 0, 1).contiguous()
 small = {name: way(photo, 128) for name, way in ways.items()}
@@ -131,4 +131,5 @@ ax.invert_yaxis()
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# A resize with the same name lost predictions. Serve with the pixels that you trained with.
+# With another resize of the same name, the model recognizes fewer patches. Serve a model with the pixels that it was trained
+# on.

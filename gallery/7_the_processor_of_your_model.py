@@ -2,16 +2,18 @@
 The processor that your model was trained with
 ==============================================
 
-A model of transformers comes with a processor, which resizes and normalizes what the model sees. Most processors exist twice: on
-PIL images, with which models are trained, and on tensors, by torchvision. This page trains a small network on the pixels of the
-first, asks it again with those of the second, and with imgops' exact ones, and counts which answers change.
+A model of transformers comes with a processor, which resizes and normalizes its images. Most processors exist twice: one
+uses PIL images, with which models are trained, and one uses tensors and torchvision. This page trains a small network on the
+pixels of the PIL processor. It then tests the network on the pixels of the torchvision processor and on the exact pixels of
+imgops, and counts how many answers change.
 """
 
 # %%
 # Three processors
 # ----------------
 #
-# The processor is Qwen2-VL's: bicubic, to sides that are multiples of 28, then patches of 14 x 14 pixels as rows of numbers.
+# The processor is Qwen2-VL's. It resizes with bicubic interpolation to sides that are multiples of 28, and returns patches
+# of 14 x 14 pixels as rows of numbers.
 
 import time
 
@@ -36,8 +38,8 @@ processors = {
 # A small network
 # ---------------
 #
-# It learns which photograph a patch was cut from, at any place and with sides of 99 to 125 pixels, which become 112. The patches of the left half
-# of each photograph are for training, those of the right half for the test.
+# It learns from which photograph a patch was cut. A patch comes from any position, and has sides of 99 to 125 pixels, which
+# become 112. The patches from the left half of each photograph are for training, those from the right half for the test.
 
 photographs = [
     np.ascontiguousarray(p[..., :3])
@@ -53,7 +55,7 @@ photographs = [
 
 
 def patches(count: int, half: int, seed: int) -> tuple[list[Tensor], Tensor]:
-    """Cut patches ``(3, H, W)`` from one half of the photographs, and return their numbers too."""
+    """Cut patches ``(3, H, W)`` from one half of the photographs, and return them with the numbers of the photographs."""
     draws = np.random.default_rng(seed)
     labels = draws.integers(0, len(photographs), count)
     found = []
@@ -128,15 +130,16 @@ for name, answer in answers.items():
     )
 
 # %%
-# The torchvision pixels are up to 15 levels off, and yet hardly any answer of this network changes, if one does at all: it was
-# trained to see past such differences, and its accuracy does not show that the pixels are others. They matter where results must be
-# reproduced, where a threshold was tuned on a probability, where a model reads small print, and where you compare two programs that
-# serve one model. With imgops' pixels nothing changes at all.
+# The torchvision pixels differ by up to 15 levels, but few answers of this network change, if any: its training made it
+# robust to such differences, and its accuracy does not reveal them. They matter if results must be reproduced, if a
+# threshold was tuned on a probability, if a model reads small print, and if you compare two programs that serve the same
+# model. With imgops' pixels no answer changes.
 #
 # Where pixels differ
 # -------------------
 #
-# The patches that differ the most: what PIL's processor returns, and how far the two others are from it, in levels of 255.
+# The pictures show the patches that differ the most: first the result of PIL's processor, and below it the differences of
+# the two other processors from it, in levels of 255.
 
 
 def picture(of_rows: Tensor) -> Tensor:
@@ -167,11 +170,11 @@ for ax, name in zip(axes[:, 0], processors, strict=True):
 figure.colorbar(shown, ax=axes[1:], shrink=0.8, label="levels")
 
 # %%
-# How fast
-# --------
+# Speed
+# -----
 #
-# A batch of eight photographs of 512 x 512, on one thread of the machine that built this page. The
-# :doc:`page of the processors </transformers>` has fourteen models.
+# These are the times for a batch of eight photographs of 512 x 512, on one thread of the machine that built this page. The
+# :doc:`page of the processors </transformers>` has timings of fourteen models.
 
 batch = [torch.from_numpy(data.astronaut()).permute(2, 0, 1).contiguous()] * 8
 for name, processor in processors.items():

@@ -107,7 +107,7 @@ done = subprocess.run(
 print(done.stdout)
 
 # %%
-# Compare the picture that the server sees with the one that it would see if it resized with ``interpolate``:
+# Compare the picture that the server computes with the one that it would compute with ``interpolate``:
 
 other = torch.nn.functional.interpolate(photo[None].float(), (96, 128), mode="bicubic")[
     0

@@ -2,15 +2,15 @@
 On the GPU
 ==========
 
-An image on CUDA stays on the device: almost every operator runs there, as a Triton kernel or by ATen, and gives
-PIL's and OpenCV's own pixels. The machine that built these pages may have had no GPU. Then Triton's interpreter ran the
-kernels' own code on the CPU, slowly but with the same arithmetic; or, without Triton, the CPU kernels ran. The first
-output says which.
+An image on CUDA stays on the device: almost every operator runs there, as a Triton kernel or with ATen, and gives PIL's and
+OpenCV's own pixels. The machine that built these pages may have had no GPU. Then Triton's interpreter ran the kernels' own
+code on the CPU, slowly but with the same arithmetic; or, without Triton, the CPU kernels ran. The first output says which
+code ran.
 """
 
 # %%
-# What runs here
-# --------------
+# What runs on this machine
+# -------------------------
 
 import os
 
@@ -36,7 +36,7 @@ else:
 
 
 def on_the_device(name: str, *args):
-    """Run the operator's CUDA kernel; on the CPU, by Triton's interpreter."""
+    """Run the operator's CUDA kernel, on the CPU with Triton's interpreter."""
     if device.type == "cuda":
         return getattr(torch.ops.imgops, name)(*args)
     return imgops.extend.testing.cuda_kernel(f"imgops::{name}")(*args)
@@ -53,7 +53,7 @@ print("These kernels are run by", how)
 # %%
 # PIL's pixels
 # ------------
-# Resize to a quarter, with antialiasing: by PIL, by the kernel, and by ``interpolate``, which other libraries use on a GPU.
+# Resize to a quarter, with antialiasing, using PIL, the kernel, and ``interpolate``, which other libraries use on a GPU.
 
 image, size = photo.to(device), (64, 64)
 ours = on_the_device("resize", image, None, *size, "bilinear", True).cpu()
@@ -147,7 +147,7 @@ print(
 # %%
 # Gradients
 # ---------
-# Backwards are operators too, so they run on the device of their images. Here gradient descent finds a strength on the
+# Backwards are also operators, so they run on the device of their images. Here gradient descent finds a strength on the
 # device:
 
 target = imgops.adjust_contrast(image / 255, 1.5)

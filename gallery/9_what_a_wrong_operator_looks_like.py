@@ -93,7 +93,7 @@ plt.show()
 # %%
 # An output that is only partly written
 # -------------------------------------
-# The rest of the output keeps what was in the memory before: often zeros, often the last image.
+# The unwritten part of the output keeps the previous contents of the memory: often zeros, often the last image.
 
 
 def forgets_a_column(out: Tensor, image: Tensor) -> None:

@@ -10,8 +10,9 @@ generic tests on the operator.
 # %%
 # 1. The fake
 # -----------
-# The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the output. It never looks
-# at data. So eager mode and meta tensors raise the same errors; a compiler puts the text of the error into one of its own.
+# The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the output. It never
+# reads data. So eager mode and meta tensors raise the same errors; a compiler includes the text of the error in its own
+# error.
 
 import cv2
 import matplotlib.pyplot as plt
@@ -45,8 +46,8 @@ def kernel(out: Tensor, image: Tensor, size: int) -> None:
 # %%
 # 3. The decomposition
 # --------------------
-# The decomposition computes the same in PyTorch's own operators. An exported program that runs without imgops contains the
-# decomposition. imgops also derives the gradient from it, in an operator that a compiler does not look into.
+# The decomposition computes the same result with PyTorch's own operators. An exported program that runs without imgops
+# contains the decomposition. imgops also derives the gradient from it, in an operator that a compiler does not trace into.
 
 
 def by_atoms(image: Tensor, size: int) -> Tensor:

@@ -155,7 +155,7 @@ def tensors(op: str, **values: object) -> None:
 
 def images(op: str, value: object) -> None:
     """Check the image of a function that also takes a batch of images of different sizes."""
-    if not is_batch(value):
+    if not (isinstance(value, Tensor) or is_batch(value)):
         tensor(op, "image", value)
 
 

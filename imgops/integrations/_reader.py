@@ -24,16 +24,13 @@ from imgops.transforms._core.parameters import BATCHES
 
 #: The counterparts of a transform, in their order.
 Maker = Callable[[Any, "Reader"], Any]
-#: How the pixels of a counterpart differ for the arguments of a transform; None if they do not.
-Difference = Callable[[Any], str | None]
+#: How the pixels of a counterpart differ for the arguments of a transform; a false value if they do not.
+Difference = Callable[[Any], Any]
 
 #: Module and name of a class or function -> what makes its counterpart, a transform or a list of them.
 MAKERS: dict[str, Maker] = {"torch.nn.modules.container.Sequential": lambda t, r: r.read_sequential(t)}
 #: The same names -> how the pixels of the counterpart differ.
 NEAR: dict[str, Difference] = {}
-
-#: The transforms that apply others.
-_CONTAINERS = containers._Container
 
 #: What to do about a transform that has no counterpart.
 WAY_OUT = (
@@ -44,14 +41,6 @@ WAY_OUT = (
 
 #: The libraries whose transforms have counterparts; albumentations' are converted by whole pipelines.
 LIBRARIES = ("torchvision", "timm", "open_clip", "lightly")
-
-
-def load_counterparts(given: Any) -> None:
-    """Import the counterparts of the libraries that a transform, or a base of its class, is of."""
-    for kind in (given,) if isinstance(given, FunctionType | type) else type(given).__mro__:
-        package = origin.package_of(kind)
-        if package in LIBRARIES:
-            import_module(f"imgops.integrations.{package}")
 
 
 def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
@@ -100,7 +89,9 @@ class Reader:
         if origin.package_of(given) == "imgops":
             return Steps([given])
         name = ""
-        load_counterparts(given)
+        for kind in (given,) if isinstance(given, FunctionType | type) else type(given).__mro__:
+            if origin.package_of(kind) in LIBRARIES:
+                import_module(f"imgops.integrations.{origin.package_of(kind)}")
         try:
             name = origin.known_name(given, MAKERS)
             if _replaced_functions.may_call(given, self._replaced):
@@ -113,16 +104,17 @@ class Reader:
         except Unmapped as why:
             self.unmapped.append(f"{name.rpartition('.')[2]}({why})")
             return Steps([conversion.Identity()])
-        differs = NEAR[name](given) if name in NEAR else None
-        if differs:
+        if differs := name in NEAR and NEAR[name](given):
             self.near[name.rpartition(".")[2]] = differs
         if isinstance(made, Steps):
             return made
         steps = Steps(made if isinstance(made, list) else [made])
         for step in steps:
             step.training = getattr(given, "training", True)
-        is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(steps[0], _CONTAINERS)
-        if not is_lenient and not _is_users(steps[0]):
+        is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(
+            steps[0], containers._Container
+        )
+        if not is_lenient and isinstance(steps[0], OperatorTransform):
             steps[0]._only_images = True
         return steps
 
@@ -135,10 +127,9 @@ class Reader:
                 self._sources[id(read[0])] = each
             found += read
         for made in found:
-            taken = _images_of(made) if steps and _is_users(steps[-1]) else ()
-            if taken:
-                steps.append(RequireImages(taken))
-            steps.append(made)
+            # A function of a user may return anything.
+            taken = () if not steps or isinstance(steps[-1], OperatorTransform) else _images_of(made)
+            steps += [RequireImages(taken), made] if taken else [made]
         return Steps(_to_tensor.before_normalize(steps))
 
     def read_one(self, given: Any) -> Any:
@@ -160,11 +151,6 @@ def _has_state(module: nn.Module) -> bool:
 # so that the counterparts of their transforms have the attribute ``_only_images``.
 
 
-def _is_users(step: Any) -> bool:
-    """Return whether a step may return anything, as a function of a user does."""
-    return not isinstance(step, OperatorTransform)
-
-
 #: The classes of images that every transform takes; conversions take arrays, too.
 _IMAGES: tuple[type, ...] = (PIL.Image.Image, Tensor, EncodedImage, *BATCHES)
 
@@ -174,7 +160,7 @@ def _images_of(step: Any) -> tuple[type, ...]:
 
     Without one the transform takes inputs of all classes.
     """
-    if isinstance(step, _CONTAINERS):
+    if isinstance(step, containers._Container):
         inside = step.transforms[:1] if isinstance(step, v2.Compose | v2.RandomApply) else step.transforms
         return max(map(_images_of, inside), key=len, default=())
     if not getattr(step, "_only_images", False):

@@ -15,19 +15,16 @@ def to_tensor(given: Any = None, reader: Any = None) -> list[Any]:
     return [conversion._ImageToTensor(), conversion._LevelsToFloat()]
 
 
-class MaybeToTensor(conversion.ToTensor):
+class ToTensor(conversion.ToTensor):
     """A conversion of PIL images and arrays that returns tensors unchanged."""
 
     def __init__(self) -> None:
         v2.Transform.__init__(self)  # torchvision's constructor warns
         self._describe()
 
-    def _get_name(self) -> str:
-        return "ToTensor"
-
 
 def maybe_to_tensor(given: Any, reader: Any) -> Any:
-    return MaybeToTensor()
+    return ToTensor()
 
 
 def before_normalize(steps: list[Any]) -> list[Any]:
@@ -38,25 +35,18 @@ def before_normalize(steps: list[Any]) -> list[Any]:
     """
     found: list[Any] = []
     for i, step in enumerate(steps):
-        is_before = type(step) is MaybeToTensor and _normalizes_first(steps[i + 1 :])
-        found += [conversion._ImageToTensor(True), conversion._LevelsToFloat()] if is_before else [step]
+        # The first step of another kind, after which a Normalize may take a sample with levels, decides.
+        later = (
+            s for s in steps[i + 1 :] if isinstance(s, _DECIDING) or not isinstance(s, OperatorTransform)
+        )
+        if type(step) is ToTensor and isinstance(next(later, None), conversion.Normalize):
+            found += [conversion._ImageToTensor(True), conversion._LevelsToFloat()]
+        else:
+            found.append(step)
     return found
 
 
-def _normalizes_first(steps: list[Any]) -> bool:
-    """Return whether a Normalize comes before all steps after which it may take a sample with levels."""
-    for step in steps:
-        if isinstance(step, conversion.Normalize):
-            return True
-        if isinstance(step, _OTHERWISE) or not isinstance(step, OperatorTransform):
-            return False
-    return False
-
-
-_OTHERWISE = (
-    conversion.ToDtype,
-    conversion.ConvertImageDtype,
-    conversion.Lambda,
-    conversion.ToPureTensor,
-    containers._Container,
+_DECIDING = (
+    *(conversion.Normalize, conversion.ToDtype, conversion.ConvertImageDtype, conversion.Lambda),
+    *(conversion.ToPureTensor, containers._Container),
 )

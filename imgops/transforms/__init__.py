@@ -2,8 +2,8 @@
 
 ``from imgops import transforms as v2`` is enough for a whole script. The classes in ``OURS`` run imgops'
 operators and keep torchvision's names, arguments, defaults and draws; with ``per_sample=True`` each image of
-a batch has draws of its own. The classes in ``ADDED`` are not in torchvision, but follow its conventions.
-Every other name is torchvision's own.
+a batch has its own draws. The classes in ``ADDED`` are not in torchvision, but follow its conventions. Every
+other name is torchvision's own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from imgops.transforms.weather import *
 
 #: The classes that torchvision does not have.
 ADDED = tuple(sorted(_ADDED))
-#: The classes that torchvision has as well, and that run imgops' operators.
+#: The classes of torchvision that run imgops' operators.
 OURS = tuple(
     sorted(
         n
@@ -45,7 +45,7 @@ OURS = tuple(
 
 
 class _NoSuchName(AttributeError):
-    """An error that looks for similar names when it is shown: many callers only ask whether a name exists."""
+    """An error that searches for similar names only when printed: many callers only test for a name."""
 
     def __str__(self) -> str:
         (name,) = self.args

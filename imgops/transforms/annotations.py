@@ -1,4 +1,4 @@
-"""Transforms of boxes and keypoints alone."""
+"""Transforms that change only boxes and keypoints."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, operators, torchvision_private
-from imgops.transforms._core.base import OperatorTransform, refuse_nested
+from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import decode_all, refuse_nested
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
 
 
 class _OfAnnotations(OperatorTransform):
-    """A transform of boxes or keypoints alone by torchvision's code, in a graph inside an operator."""
+    """A transform of boxes or keypoints only, with torchvision's code; a graph runs it inside an operator."""
 
     _config: tuple[str, ...] = ()
 
@@ -65,8 +66,8 @@ class ClampBoundingBoxes(_OfAnnotations, v2.ClampBoundingBoxes):
     Parameters
     ----------
     clamping_mode : {"auto", "soft", "hard"} or None
-        How boxes are clamped: "hard" keeps them inside, "soft" leaves more of rotated boxes outside, None
-        does not clamp. "auto" takes the mode of the boxes themselves.
+        How boxes are clamped: "hard" keeps them inside, "soft" leaves larger parts of rotated boxes outside,
+        None does not clamp. "auto" uses the mode of the boxes.
     """
 
     _config = ("clamping_mode",) if hasattr(v2, "SetClampingMode") else ()
@@ -84,7 +85,7 @@ class SetClampingMode(
     Parameters
     ----------
     clamping_mode : {"soft", "hard"} or None
-        The mode by which later transforms clamp the boxes: see :class:`ClampBoundingBoxes`.
+        The mode that later transforms use to clamp the boxes: see :class:`ClampBoundingBoxes`.
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -101,20 +102,20 @@ def _fit(labels: Any, count: int) -> bool:
 
 
 class _Sanitize(OperatorTransform):
-    """A transform that drops what is not valid, in a graph by an operator whose size depends on the data."""
+    """A transform that drops invalid entries; in a graph, an operator with a data-dependent output size."""
 
     _of: type = Tensor
     _subject = ""
 
     def forward(self, *inputs: Any) -> Any:
-        inputs = encoded.decoded(inputs)
+        inputs = decode_all(inputs)
         whole = inputs if len(inputs) > 1 else inputs[0]
         labels = torchvision_private.labels_of(self, whole)
         if isinstance(labels, Tensor):
             labels = (labels,)
         flat, structure = tree_flatten(whole)
         found = [x for x in flat if isinstance(x, self._of)]
-        if len(found) > 1:  # torchvision drops from all what is not valid in the first
+        if len(found) > 1:  # torchvision drops from all inputs the entries that are invalid in the first
             must = f"{type(self).__name__}: {self._subject} must be one tensor, those of one sample"
             raise_error(ValueError, f"{must}, got {len(found)} tensors")
         for inpt in found:
@@ -146,8 +147,8 @@ class _Sanitize(OperatorTransform):
 class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
     """Drop bounding boxes that are not valid, as torchvision's SanitizeBoundingBoxes does.
 
-    Boxes that are too small or reach out of their canvas are dropped, together with their labels, and with
-    their masks if there is one mask for each box. In a graph the number of boxes that stay is a new dynamic
+    Boxes that are too small or extend beyond their canvas are dropped, together with their labels, and with
+    their masks if there is one mask for each box. In a graph the number of remaining boxes is a new dynamic
     size.
 
     Parameters
@@ -158,7 +159,7 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
         The least area in square pixels.
     labels_getter : callable, "default" or None
         How to find the labels in the inputs: a function that returns them, or "default", which takes the
-        tensor under a key like "labels" of a dict; None drops boxes and masks alone.
+        tensor under a key like "labels" of a dict; with None only boxes and masks are dropped.
     """
 
     _of = tv_tensors.BoundingBoxes
@@ -177,14 +178,14 @@ class SanitizeBoundingBoxes(_Sanitize, v2.SanitizeBoundingBoxes):
 class SanitizeKeyPoints(_Sanitize, v2.SanitizeKeyPoints):
     """Drop keypoints that are not valid, as torchvision's SanitizeKeyPoints does.
 
-    Keypoints outside of their canvas are dropped, with the whole group they belong to. In a graph the number
-    of keypoints that stay is a new dynamic size.
+    Keypoints outside of their canvas are dropped, with the whole group to which they belong. In a graph the
+    number of remaining keypoints is a new dynamic size.
 
     Parameters
     ----------
     labels_getter : callable, "default" or None
         How to find the labels in the inputs: a function that returns them, or "default", which takes the
-        tensor under a key like "labels" of a dict; None, the default, drops keypoints alone.
+        tensor under a key like "labels" of a dict; with None, the default, only keypoints are dropped.
     """
 
     _of = tv_tensors.KeyPoints

@@ -1,10 +1,10 @@
 """Compose, RandomApply, RandomChoice and RandomOrder.
 
-In eager mode, if one draw serves the whole call, a container calls the transforms that it has chosen. In a
-graph, and if samples have parameters of their own, all transforms run, each under a *gate*, which says to
-which samples it is applied. For samples whose gate is closed, a transform runs with its neutral parameters,
-which change nothing. If a transform joins samples (MixUp, Mosaic), or does not support gates, the container
-selects the transform's result where its gate is open.
+In eager mode, if one draw is used for the whole call, a container calls only the transforms that it has
+chosen. In a graph, and if each sample has its own parameters, all transforms run, and a *gate* says to which
+samples each transform is applied. For samples with a closed gate, a transform runs with its neutral
+parameters, which change nothing. If a transform joins samples (MixUp, Mosaic) or does not support gates, the
+container selects its result for the samples with an open gate.
 """
 
 from __future__ import annotations
@@ -25,17 +25,9 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, encoded, operators, pil_images, programs, seeding
-from imgops.transforms._core.base import (
-    THEIR_RANDOM_CLASSES,
-    WHERE,
-    OperatorTransform,
-    RandomTransform,
-    batch_of,
-    has_batches,
-    images_among,
-    values_of,
-)
+from imgops.transforms._core import annotation_kinds, operators, pil_images, programs, seeding
+from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
+from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
@@ -58,7 +50,7 @@ _EMPTY: dict[str, Any] = {}
 
 
 class _Container(RandomTransform):
-    """A transform that contains others; the index of each is part of the key of what it samples."""
+    """A transform that contains others; the index of a transform is part of the key of its sampled values."""
 
     transforms: Sequence[Any]
 
@@ -72,7 +64,7 @@ class _Container(RandomTransform):
 
     def forward(self, *inputs: Any) -> Any:
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
-            inputs = encoded.decoded(inputs)
+            inputs = decode_all(inputs)
         if is_eager() and not self.per_sample and self._description:
             for transform in self.transforms:
                 if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules fail slowly in getattr
@@ -82,7 +74,7 @@ class _Container(RandomTransform):
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        """Call the transforms that are chosen, in eager mode, if no sample has parameters of its own."""
+        """Call the chosen transforms, in eager mode, if all samples share their parameters."""
         raise NotImplementedError
 
     def _call_all(self, inputs: tuple[Any, ...]) -> Any:
@@ -120,7 +112,7 @@ class _Container(RandomTransform):
         return before
 
     def _plan_through(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        """Add what the transforms sample in order; return the output shape, None if it is not known."""
+        """Add the transforms' sampled values in order; return the output shape, or None if it is unknown."""
         path, known = program.path, shape
         for i, transform in enumerate(self.transforms):
             program.path = (*path, i)
@@ -161,7 +153,7 @@ class _Container(RandomTransform):
         return out
 
     def _of_pil(self, given: Any, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
-        """Apply the transforms from ``at`` on that give exactly PIL's pixels; return the next index too."""
+        """Apply the transforms from ``at`` on that give exactly PIL's pixels; also return the next index."""
         transforms, image = self.transforms, pil_images.to_tensor(given)
         while at < len(transforms) and _is_pils(transforms[at]):
             image = transforms[at]._pil_image(image, sampler)
@@ -172,7 +164,7 @@ class _Container(RandomTransform):
         if type(after) is _ImageToTensor and not has_hooks(after):
             return operators.as_planar(image), at + 1
         out = pil_images.to_pil(image)
-        out.info = given.info.copy()  # the profile of its colors, which most of PIL's functions keep
+        out.info = given.info.copy()  # the color profile, which most of PIL's functions keep
         return out, at
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
@@ -186,7 +178,7 @@ class _Container(RandomTransform):
 def _sample_ahead(
     steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
 ) -> None:
-    """Sample at once for as many transforms as possible before any of them is applied."""
+    """Sample for as many transforms as possible at once, before any of them is applied."""
     flat = images_among(tree_flatten(inputs)[0])
     if not flat or not _dispatch.is_image(flat[0]):
         return
@@ -215,7 +207,7 @@ def _outweigh_pil(transforms: Sequence[Any]) -> bool:
 
 
 def _is_own(transform: Any) -> bool:
-    """Return whether a transform is imgops' own, with no method overridden by a user."""
+    """Return whether a transform is imgops' own and no user has overridden its methods."""
     is_ours = isinstance(transform, OperatorTransform) and transform._has_own_forward
     return is_ours and bool(transform._description)
 
@@ -225,7 +217,7 @@ def _is_pils(transform: Any) -> bool:
 
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
-    """Add what a transform samples to a program; return the output shape, None if it is not known."""
+    """Add a transform's sampled values to a program; return the output shape, or None if it is unknown."""
     if (
         tuple(shape[2:]) == programs.OWN_SIZES
         and _is_own(transform)
@@ -286,9 +278,10 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
 
 
 def _draws_once(transform: Any) -> bool:
-    """Return whether a transform, or one inside, is known to draw once for all samples.
+    """Return whether a transform, or a transform inside it, is known to draw once for all samples.
 
-    A class of torchvision is known by the class of imgops that replaces it, a user's by its ``make_params``.
+    A class of torchvision is recognized by the class of imgops that replaces it, a user's class by its
+    ``make_params``.
     """
     if getattr(transform, "per_sample", False):
         return False
@@ -302,7 +295,7 @@ def _draws_once(transform: Any) -> bool:
 
 
 def _shapes_around(transform: Any, inputs: tuple[Any, ...]) -> tuple[Shape, Shape] | None:
-    """Return the shapes of images before and after a transform; None if they are not known."""
+    """Return the shapes of images before and after a transform, or None if they are unknown."""
     images = [x for x in images_among(tree_flatten(inputs)[0]) if _dispatch.is_image(x)]
     is_known = isinstance(transform, OperatorTransform) and not getattr(transform, "_joins_samples", False)
     if not images or not is_known:
@@ -319,13 +312,13 @@ def _is_neutral(transform: Any, inputs: tuple[Any, ...]) -> bool:
     if isinstance(transform, _Container):
         return all(_is_neutral(t, inputs) for t in transform.transforms)
     shapes = _shapes_around(transform, inputs)
-    if has_batches(inputs):  # whose results cannot be selected
+    if has_batches(inputs):  # the results cannot be selected
         return shapes is None or _are_equal(*shapes)
     return isinstance(transform, RandomTransform) and shapes is not None and _are_equal(*shapes)
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """Return whether two shapes are known to be equal, which sizes that depend on data are not."""
+    """Return whether two shapes are known to be equal; sizes that depend on data are not."""
     return len(one) == len(other) and all(guard_or_false(a == b) for a, b in zip(one, other, strict=True))
 
 
@@ -349,7 +342,7 @@ _SAME_RESULTS = f"transforms must give results of {_FORMS} of the first {WHERE}"
 
 
 def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = _REFUSAL) -> Any:
-    """Select one result where a gate is open, the other where it is closed."""
+    """Select one result where a gate is open, and the other where it is closed."""
     flat_opened, structure = tree_flatten(opened)
     flat_closed, other_structure = tree_flatten(closed)
     refusal = f"{must}, got {_name_of(transform)}"
@@ -373,16 +366,16 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 
 def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
-    """Select what is not a tensor, such as a label in a list with one for each sample."""
+    """Select values that are not tensors, such as labels in a list with one label for each sample."""
     if gate.ndim or is_compiling():
         raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
     return opened if gate else closed
 
 
 def _call_on_copies(transform: Any, gate: Tensor, inputs: tuple[Any, ...]) -> Any:
-    """Call code of others on copies of the tensors and arrays, because it may write into them.
+    """Call foreign code with copies of the tensors and arrays, because it may write to them.
 
-    What no gate can select must not change; it is given back in the place of its copy.
+    Values that no gate can select must not change; the originals are returned in place of their copies.
     """
     flat, structure = tree_flatten(inputs)
     given: dict[int, tuple[Any, Any]] = {}
@@ -428,7 +421,7 @@ def _is_of(gate: Tensor, value: Tensor) -> bool:
 
 
 def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
-    """Return the gate of each flat input, one number if the input is of one of the samples."""
+    """Return the gate of each flat input, or one number if the input belongs to a single sample."""
     if not gate.ndim:
         return [gate] * len(tree_flatten(inputs)[0])
     owners = _samples_of(inputs, gate.shape[0])
@@ -436,7 +429,7 @@ def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
 
 
 def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
-    """Select one tensor where a gate is open, the other where it is closed."""
+    """Select one tensor where a gate is open, and the other where it is closed."""
     if type(opened) is not type(closed):
         raise_error(ValueError, f"{refusal}: {type(closed).__name__} to {type(opened).__name__}")
     for name in ("format", "clamping_mode", "canvas_size"):
@@ -458,7 +451,7 @@ def _select_value(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) ->
 
 
 def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -> Any:
-    """Select nested boxes, whose components are those of the samples."""
+    """Select nested boxes, which have one component for each sample."""
     pairs = zip(subclass.plain(opened).unbind(), subclass.plain(closed).unbind(), strict=True)
     gates = [gate[i] if gate.ndim else gate for i in range(subclass.plain(closed).size(0))]
     each = [_select_value(g, a, b, refusal) for g, (a, b) in zip(gates, pairs, strict=True)]
@@ -468,10 +461,10 @@ def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -
 
 
 def _samples_of(inputs: Any, count: int) -> list[int | None]:
-    """Return for each flat input the only sample that it is of, None if it is of all.
+    """Return, for each flat input, the one sample to which it belongs, or None if it belongs to all.
 
-    A list with as many values as there are samples, none of them an image, holds one value per sample.
-    Bounding boxes do so wherever there are as many of them.
+    A list with as many values as there are samples, none of them an image, has one value per sample. The same
+    holds for bounding boxes, wherever their number is that of the samples.
     """
     flat, _ = tree_flatten(inputs)
     owners = _owners(inputs, count, images_among(flat))
@@ -495,24 +488,25 @@ def _owners(value: Any, count: int, images: list[Any]) -> list[int | None]:
 class Compose(_Container, v2.Compose):
     """Apply transforms one after the other, as torchvision's Compose does.
 
-    The transforms sample in torchvision's order, in a graph too. Samples with parameters of their own get
-    those that a loop over the batch would give them, as far as all sizes are known beforehand: a transform
-    that is not imgops', GaussianNoise, and a transform whose output size depends on its parameters end the
-    part of the pipeline that can be sampled at once.
+    The transforms sample in torchvision's order, also in a graph. With ``per_sample=True``, each sample gets
+    the parameters that a loop over the batch would give it, if all sizes are known in advance: a transform
+    that is not imgops' own, GaussianNoise, or a transform whose output size depends on its parameters ends
+    the part of the pipeline that can be sampled at once.
 
     Parameters
     ----------
     transforms : sequence of callable
         The transforms, or any functions of the inputs.
     per_sample : bool
-        Whether every transform inside samples for each image of a batch, instead of once for all.
+        Whether every transform inside samples separately for each image of a batch, instead of once for all
+        images.
     generator : torch.Generator, optional
         This argument changes nothing, because the transforms inside draw from their own generators.
     """
 
     @property
     def _decodes_regions(self) -> bool:  # type: ignore[override]
-        """Whether the first transform decodes regions; no later one meets an encoded image."""
+        """Whether the first transform decodes regions; later transforms never get an encoded image."""
         return bool(self.transforms) and getattr(self.transforms[0], "_decodes_regions", False)
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
@@ -533,17 +527,17 @@ class Compose(_Container, v2.Compose):
 
 
 class Branches(_Container):
-    """The base of transforms whose steps take the image, or what an earlier step made of it."""
+    """The base class of transforms whose steps take the image, or the result of an earlier step."""
 
     #: The name of each step, and the number of the step whose result it takes; 0 is the image.
-    _steps: list[tuple[str, int]]
+    _branches: list[tuple[str, int]]
     #: The step whose result comes first in the output.
     _first: int
 
     @property
     def transforms(self) -> list[Any]:  # type: ignore[override]
         """Return the steps in the order of their draws."""
-        return [getattr(self, name) for name, _ in self._steps]
+        return [getattr(self, name) for name, _ in self._branches]
 
     def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
         return self._run(inputs, ParameterSampler())
@@ -551,13 +545,13 @@ class Branches(_Container):
     def _results_of(
         self, inputs: tuple[Any, ...], sampler: ParameterSampler, changes: dict[str, Callable[[Any], Any]]
     ) -> list[Any]:
-        """Return the image and the results of all steps; ``changes`` are other functions for some steps."""
+        """Return the image and the results of all steps; ``changes`` replaces the functions of some steps."""
         before, covered, path = self._count_samples(inputs, sampler), sampler.covered, sampler.path
         if not covered and sampler.plans(self):
             _sample_ahead([(path, self)], inputs, sampler)
             sampler.covered = path in sampler.planned
         is_alone, results = sampler.draws_once(), [inputs[0]]
-        for i, (name, source) in enumerate(self._steps):
+        for i, (name, source) in enumerate(self._branches):
             sampler.path = (*path, i)
             change = changes.get(name) or (getattr(self, name) if is_alone else None)
             image = results[source]
@@ -568,21 +562,21 @@ class Branches(_Container):
         return results
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
-        """Add what the steps sample; return the shape of the first of the results."""
+        """Add the values that the steps sample; return the shape of the first result."""
         inside, path, shapes = program.inside, program.path, [shape]
         program.inside = inside or self.per_sample
-        for i, (name, source) in enumerate(self._steps):
+        for i, (name, source) in enumerate(self._branches):
             program.path = (*path, i)
             after = _shape_after(getattr(self, name), shapes[source], program)
             if after is None:
                 break
             shapes.append(after)
         program.inside, program.path = inside, path
-        return shapes[self._first] if len(shapes) > len(self._steps) else None
+        return shapes[self._first] if len(shapes) > len(self._branches) else None
 
 
 class _Choosing(_Container):
-    """A container whose parameters choose the transforms, which sample after it and only where chosen."""
+    """A container whose parameters choose transforms; only the chosen ones sample, after the container."""
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         before = self._count_samples(inputs, sampler)
@@ -594,7 +588,7 @@ class _Choosing(_Container):
         if isinstance(chosen, list):
             out = self._known(inputs, chosen, sampler)
         else:
-            out = self._steps(inputs, chosen, sampler)
+            out = self._run_chosen(inputs, chosen, sampler)
         sampler.count, sampler.covered = before, covered
         return out
 
@@ -602,7 +596,7 @@ class _Choosing(_Container):
         """Apply only the transforms that were chosen, in eager mode."""
         raise NotImplementedError
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """Apply all transforms; a transform that was not chosen runs with its neutral parameters."""
         raise NotImplementedError
 
@@ -616,7 +610,7 @@ class _Choosing(_Container):
         return after
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
-        """Add what the transforms inside sample; return the output shape, None if it is not known."""
+        """Add the sampled values of the transforms inside; return the output shape, or None if unknown."""
         raise NotImplementedError
 
     def _plan_one_of(self, shape: Shape, program: SamplingProgram, step: int, column: int) -> Shape | None:
@@ -660,7 +654,7 @@ class _Choosing(_Container):
 
 
 class _Chance:
-    """The sampling of RandomApply: 1 if its transforms are applied, else 0."""
+    """The sampled number of RandomApply: 1 if its transforms are applied, else 0."""
 
     p: float
 
@@ -684,7 +678,7 @@ class _Chance:
 
 
 class _Choice(_Chance):
-    """The sampling of RandomChoice: the index of a transform."""
+    """The sampled number of RandomChoice: the index of a transform."""
 
     p: Any
 
@@ -696,7 +690,7 @@ class _Choice(_Chance):
 
 
 class _Order(_Chance):
-    """The sampling of RandomOrder: a permutation of as many transforms as the shape has channels."""
+    """The sampled numbers of RandomOrder: a permutation of as many transforms as the shape has channels."""
 
     def _draw_row(self, shape: Shape) -> list[float]:
         return torch.randperm(shape[1], device="cpu").double().tolist()
@@ -711,7 +705,7 @@ class _Order(_Chance):
 class RandomApply(_Chance, _Choosing, v2.RandomApply):
     """Apply a list of transforms with a probability, as torchvision's RandomApply does.
 
-    The transform applies all of them, or returns its input.
+    It applies all of them, or returns its input unchanged.
 
     Parameters
     ----------
@@ -720,11 +714,10 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     p : float
         The probability that the transforms are applied.
     per_sample : bool
-        Whether each image of a batch has a choice and draws of its own, instead of one choice and draw for
-        all.
+        Whether each image of a batch has its own choice and draws, instead of one choice and draw for all.
     generator : torch.Generator, optional
-        Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
-        own.
+        Draw the choice from this generator instead of PyTorch's global one; the transforms inside use their
+        own generators.
     """
 
     _config = ("p",)
@@ -750,13 +743,13 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
             return self._through(inputs, sampler)
         return inputs if len(inputs) > 1 else inputs[0]
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         if self.p <= 0:
             return inputs if len(inputs) > 1 else inputs[0]
         if self.p >= 1:
             return self._through(inputs, sampler)
         before, later = sampler.narrow_gate(chosen[..., 0] > 0), sampler.selects_later
-        sampler.selects_later = False  # a container around this one knows nothing of this gate
+        sampler.selects_later = False  # an outer container does not know this gate
         out = self._through(inputs, sampler)
         sampler.gate, sampler.selects_later = before, later
         return out
@@ -772,11 +765,10 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     p : list of float, optional
         The weight of each transform; the weights are scaled to a sum of 1. By default all are equal.
     per_sample : bool
-        Whether each image of a batch has a choice and draws of its own, instead of one choice and draw for
-        all.
+        Whether each image of a batch has its own choice and draws, instead of one choice and draw for all.
     generator : torch.Generator, optional
-        Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
-        own.
+        Draw the choice from this generator instead of PyTorch's global one; the transforms inside use their
+        own generators.
     """
 
     _config = ("p",)
@@ -791,7 +783,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         return self._one(int(chosen[0]), inputs, sampler)
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         return self._one_of(inputs, chosen[..., 0], sampler)
 
 
@@ -803,11 +795,10 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     transforms : sequence of callable
         The transforms, each of which is applied.
     per_sample : bool
-        Whether each image of a batch has a choice and draws of its own, instead of one choice and draw for
-        all.
+        Whether each image of a batch has its own choice and draws, instead of one choice and draw for all.
     generator : torch.Generator, optional
-        Draw the choice from this generator instead of PyTorch's global one; the transforms inside have their
-        own.
+        Draw the choice from this generator instead of PyTorch's global one; the transforms inside use their
+        own generators.
     """
 
     _described = _Order
@@ -847,7 +838,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
         sampler.path = path
         return out
 
-    def _steps(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
+    def _run_chosen(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         several, path, out = len(inputs) > 1, sampler.path, None
         for turn in range(self._turns):
             sampler.path = (*path, turn)

@@ -1,4 +1,4 @@
-"""Conversions of dtypes, classes and numbers, which do not change what an image shows."""
+"""Conversions of dtypes, classes and numbers, which do not change the content of an image."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from imgops._common import check
 from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.batches.packed import PackedImages
-from imgops.transforms._core import encoded, operators
+from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
 
@@ -41,9 +42,9 @@ __all__ = [
 class ToDtype(OperatorTransform, v2.ToDtype):
     """Convert the input to a dtype and optionally scale its values, as torchvision's ToDtype does.
 
-    The bits are torchvision's, unless its arithmetic overflows: white stays white for every pair of dtypes,
-    and values out of range become the nearest that the dtype has. In a graph the transform works with
-    tv_tensors too.
+    The result is bit-exact with torchvision's, unless torchvision's arithmetic overflows: white stays white
+    for every pair of dtypes, and values out of range become the nearest value of the dtype. In a graph the
+    transform also works with tv_tensors.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 
 
 class _DivideBy255(ToDtype):
-    """ToDtype in the arithmetic of torchvision's first version: a quotient, and no product by 1 / 255."""
+    """ToDtype in the arithmetic of torchvision's first version: divide by 255, not multiply by 1 / 255."""
 
     def _convert(self, image: Tensor) -> Tensor:
         if image.dtype == torch.uint8 and self.dtype.is_floating_point:
@@ -88,7 +89,7 @@ class _DivideBy255(ToDtype):
 
 
 class _LevelsToFloat(_DivideBy255):
-    """The second half of the first version's ToTensor: levels become floats, and other dtypes stay."""
+    """The second half of the first version's ToTensor: convert levels to floats and keep other dtypes."""
 
     def __init__(self) -> None:
         super().__init__(torch.float32, scale=True)
@@ -99,7 +100,7 @@ class _LevelsToFloat(_DivideBy255):
 
     @dtype.setter
     def dtype(self, value: Any) -> None:
-        """Take the constructor's value, which changes nothing."""
+        """Accept the value of the constructor, which changes nothing."""
 
     def extra_repr(self) -> str:
         return f"dtype={self.dtype}, scale=True"
@@ -114,7 +115,7 @@ class _LevelsToFloat(_DivideBy255):
 class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """Convert an image to a dtype and scale its values, as torchvision's ConvertImageDtype does.
 
-    In new code use ``ToDtype(dtype, scale=True)``, whose arithmetic this is.
+    In new code use ``ToDtype(dtype, scale=True)``, which has the same arithmetic.
 
     Parameters
     ----------
@@ -129,8 +130,8 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
 class Normalize(OperatorTransform, v2.Normalize):
     """Normalize each channel by a mean and a standard deviation, as torchvision's Normalize does.
 
-    The arithmetic is torchvision's own; in a graph the transform works with tv_tensors too. The image must be
-    of floats.
+    The arithmetic is torchvision's own; in a graph the transform also works with tv_tensors. The image must
+    have a floating-point dtype.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class Normalize(OperatorTransform, v2.Normalize):
     std : sequence of float
         The standard deviation of each channel, by which the difference is divided.
     inplace : bool
-        Whether the input is overwritten.
+        Whether to overwrite the input.
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -148,7 +149,8 @@ class Normalize(OperatorTransform, v2.Normalize):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in ("mean", "std"):
-            # A graph takes the lookup table as a tensor, so that other numbers do not need another graph.
+            # The lookup table is a tensor input of the graph, so that other numbers do not need another
+            # graph.
             given = self.__dict__.get("mean"), self.__dict__.get("std"), "cpu"
             self._levels, self._levels_of_quotients = (
                 _levels_of(*given, divides) for divides in (False, True)
@@ -157,8 +159,8 @@ class Normalize(OperatorTransform, v2.Normalize):
     def _levels_table(self, channels: int, device: torch.device, divides: bool) -> Tensor | None:
         """Return the lookup table ``(C, 256)`` of torchvision's arithmetic for the levels of each channel.
 
-        ``divides`` is for levels that are divided by 255, and not multiplied by 1 / 255. Return None if there
-        is no such table, so that torchvision raises its own error.
+        With ``divides``, levels are divided by 255 instead of multiplied by 1 / 255. Return None if there is
+        no such table, so that torchvision raises its own error.
         """
         if is_compiling():
             table = self._levels_of_quotients if divides else self._levels
@@ -170,7 +172,7 @@ class Normalize(OperatorTransform, v2.Normalize):
 
 
 class _NormalizeByChannel(Normalize):
-    """A Normalize that refuses an image of another number of channels, as the first version does."""
+    """A Normalize that raises for images with another number of channels, as the first version does."""
 
     def _get_name(self) -> str:
         return "Normalize"
@@ -204,7 +206,7 @@ def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str
 class ToImage(OperatorTransform, v2.ToImage):
     """Convert a tensor, an array or a PIL image to an Image, as torchvision's ToImage does.
 
-    In a graph the transform works with tensors too.
+    In a graph the transform also works with tensors.
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
@@ -229,16 +231,16 @@ class ToPureTensor(OperatorTransform, v2.ToPureTensor):
 class PILToTensor(OperatorTransform, v2.PILToTensor):
     """Convert a PIL image to a tensor without scaling its values, as torchvision's PILToTensor does.
 
-    A graph has no PIL images: convert them before they reach a compiled function.
+    A graph has no PIL images: convert them before the call of a compiled function.
     """
 
 
 class _ImageToTensor(PILToTensor):
     """The first half of the first version's ToTensor: PIL images and arrays become planar tensors.
 
-    Tensors of levels stay, as the pixels of a PIL image would be read; so do tensors of floats, and with
-    ``takes_tensors`` all others. In a sample of several inputs this step makes floats, too: after it nothing
-    tells the tensors of PIL images from those that were given.
+    uint8 tensors are unchanged, like the pixels that are read from a PIL image; so are tensors of floats, and
+    with ``takes_tensors`` all other tensors. In a sample with several inputs this step also converts to
+    floats, because later steps cannot distinguish tensors made from PIL images from tensors in the input.
     """
 
     _transformed_types = (PIL.Image.Image, np.ndarray, Tensor)
@@ -253,7 +255,7 @@ class _ImageToTensor(PILToTensor):
     def forward(self, *inputs: Any) -> Any:
         if _is_alone(inputs):
             return super().forward(*inputs)
-        flat, structure = tree_flatten(_as_given(encoded.decoded(inputs)))
+        flat, structure = tree_flatten(_as_given(decode_all(inputs)))
         needs = [isinstance(x, (PIL.Image.Image, np.ndarray)) for x in flat]
         if not any(needs):
             needs = self._needs(flat)
@@ -275,7 +277,7 @@ class _ImageToTensor(PILToTensor):
 
 
 def _is_alone(inputs: tuple[Any, ...]) -> bool:
-    """Return whether a transform is called with one image, and with no structure of inputs."""
+    """Return whether a transform is called with one image, and not with a structure of inputs."""
     return len(inputs) == 1 and not isinstance(inputs[0], (tuple, list, dict))
 
 
@@ -285,9 +287,9 @@ def _as_given(inputs: tuple[Any, ...]) -> Any:
 
 
 def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:
-    """Return what the first version's ToTensor makes floats of: planar memory ``(C, H, W)`` of its own.
+    """Return the planar tensor ``(C, H, W)`` that the first version's ToTensor converts to floats.
 
-    The numbers of 16 bits are not negative, as those of torchvision are before its version that has uint16.
+    Numbers of 16 bits are never negative, unlike in torchvision's versions without uint16.
     """
     if isinstance(image, np.ndarray):
         if image.ndim not in (2, 3):
@@ -348,7 +350,7 @@ class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2
 class Lambda(OperatorTransform, v2.Lambda):
     """Apply a user's function, as torchvision's Lambda does.
 
-    A compiler traces the function as far as it can.
+    A compiler traces the function as far as possible.
 
     Parameters
     ----------

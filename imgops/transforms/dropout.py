@@ -1,4 +1,4 @@
-"""Dropouts, which remove parts of an image, and their effect on boxes and keypoints in these parts."""
+"""Dropouts, which remove parts of an image and may affect boxes and keypoints in these parts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision.transforms import v2
 
-import imgops
-from imgops._common import layout
-from imgops.transforms._core import rotated_boxes
+from imgops.transforms._core import rotated_boxes, steps
 from imgops.transforms._core.arguments import (
     check_held,
     fill_tensor,
@@ -23,10 +20,10 @@ from imgops.transforms._core.arguments import (
     one_of,
     switch,
 )
-from imgops.transforms._core.base import ANNOTATIONS, RandomTransform, in_float32
+from imgops.transforms._core.base import RandomTransform, in_float32
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
-from imgops.transforms.functional import _dispatch
 
 __all__ = ["CoarseDropout", "GridDropout", "PixelDropout", "RandomErasing"]
 
@@ -46,7 +43,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     Parameters
     ----------
     scale : (float, float)
-        The range of the box's area, as a share of the image's.
+        The range of the box's area, as a share of the image's area.
     ratio : (float, float)
         The range of the box's height over its width.
     value : float, sequence of float, or "random"
@@ -105,36 +102,11 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
             value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
         return {"i": top, "j": left, "h": bottom - top, "w": right - left, "v": value}
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers = params.beside(image)
-        if params.is_known or self._has_box_alone(numbers, image):
-            left, top, right, bottom = map(int, numbers[:4])
-            high, wide = bottom - top, right - left
-            if self.value is None:
-                value = numbers[4:].reshape(image.shape[-3], high, wide)
-            else:
-                value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
-            if self.inplace or not layout.is_dense(image):
-                return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
-            out = image.clone()
-            out[..., top:bottom, left:right] = value
-            return out
-        if self.value is None:
-            value = numbers[..., 4:].unflatten(-1, image.shape[-3:])
-        else:
-            value = torch.tensor(self.value, dtype=torch.float64, device="cpu")[:, None, None]
-            value = value.expand(image.shape[-3], 1, 1)
-        value = value.to(image.device, image.dtype, non_blocking=True)
-        return imgops.erase(image, numbers[..., :4].long(), value)
-
-    def _has_box_alone(self, numbers: Tensor, image: Tensor) -> bool:
-        """Return whether the random pixels are those of the box alone, as eager mode draws them."""
-        if self.value is not None or numbers.ndim > 1 or is_compiling():
-            return False
-        return numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Erase(params.numbers, self.value, self.inplace)]
 
 
-#: The largest number of holes; each is four numbers of every sample.
+#: The largest number of holes; each hole takes four numbers per sample.
 _MOST_HOLES = 10000
 
 
@@ -155,7 +127,7 @@ class _Dropout(ProbabilisticTransform):
         return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves in any format
+        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves, in any format
             return inpt
         return super()._by_torchvision(inpt, values)
 
@@ -211,7 +183,7 @@ class PixelDropout(_Dropout):
     amount : float
         The share of pixels that are replaced, in [0, 1].
     per_channel : bool
-        Whether each channel loses pixels of its own.
+        Whether the pixels are drawn separately for each channel.
     fill : float
         The value.
     mask_fill : float, optional

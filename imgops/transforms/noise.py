@@ -114,7 +114,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
 
 class RandomMultiplicativeNoise(ProbabilisticTransform):
-    """Multiply all values, or each channel's, by a random number, with a probability.
+    """Multiply all values, or the values of each channel, by a random number, with a probability.
 
     All pixels get the same factor; use :class:`RandomGaussianNoise` for noise that differs between pixels.
 
@@ -123,7 +123,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     factor : float or (float, float)
         The range of the factor.
     per_channel : bool
-        Whether each channel has a factor of its own.
+        Whether each channel has its own factor.
 
     Notes
     -----
@@ -164,7 +164,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
 class RandomSaltAndPepper(ProbabilisticTransform):
     """Turn some pixels white and some black, with a probability.
 
-    Use :class:`PixelDropout` for one value, and for masks and boxes that follow.
+    Use :class:`PixelDropout` for one value, or if masks and boxes must follow.
 
     Parameters
     ----------
@@ -176,7 +176,8 @@ class RandomSaltAndPepper(ProbabilisticTransform):
     Notes
     -----
     Reference: NumPy's ``where``, as in albumentations' SaltAndPepper, bit-exact for the same pixels:
-    :func:`imgops.salt_and_pepper`. Each pixel is drawn by itself, so their number varies a little.
+    :func:`imgops.salt_and_pepper`. Each pixel is drawn independently, so the number of changed pixels varies
+    a little.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("amount"), Parameter("salt"), Parameter("seed"))
@@ -204,12 +205,13 @@ class RandomSaltAndPepper(ProbabilisticTransform):
 class RandomShotNoise(ProbabilisticTransform):
     """Add the noise of counted photons, with a probability.
 
-    The noise grows with the light; use :class:`RandomGaussianNoise` for noise that is the same everywhere.
+    The noise grows with the brightness; use :class:`RandomGaussianNoise` for noise that is the same
+    everywhere.
 
     Parameters
     ----------
     scale : float or (float, float)
-        The range of the variance of white: one over the number of photons that white stands for.
+        The range of the variance of white: 1 divided by the number of photons of a white pixel.
 
     Notes
     -----
@@ -241,7 +243,7 @@ class RandomShotNoise(ProbabilisticTransform):
 class RandomISONoise(ProbabilisticTransform):
     """Add the noise of a camera at high sensitivity, to hue and to lightness, with a probability.
 
-    The noise changes hue and lightness; use :class:`RandomShotNoise` for noise of each channel by itself.
+    The noise changes hue and lightness; use :class:`RandomShotNoise` for independent noise in each channel.
 
     Parameters
     ----------
@@ -253,9 +255,9 @@ class RandomISONoise(ProbabilisticTransform):
     Notes
     -----
     Reference: albumentations' ISONoise, within a level: :func:`imgops.iso_noise` with normal noise for hue,
-    and for lightness Poisson's, whose mean is the intensity times the standard deviation of the lightness.
-    The image must have 3 channels. (albumentations' color shift is in degrees too, but its usual values, 0.01
-    to 0.05, are seldom visible.) The gradient treats the noise as a constant.
+    and Poisson noise for lightness, whose mean is the intensity times the standard deviation of the
+    lightness. The image must have 3 channels. (albumentations' color shift is in degrees too, but its usual
+    values, 0.01 to 0.05, are seldom visible.) The gradient treats the noise as a constant.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
@@ -290,7 +292,7 @@ def _lightness_spread(image: Tensor) -> Tensor:
     pixels = image.detach()
     real = pixels.to(torch.float32) / 255 if image.dtype == torch.uint8 else pixels.to(torch.float32)
     low, high = real.aminmax(dim=-3, keepdim=True)
-    if not low.numel():  # a deviation of nothing warns
+    if not low.numel():  # the deviation of an empty tensor warns
         return low.new_zeros(*low.shape[:-3], 1, 1, 1)
     return ((low + high) / 2).std((-3, -2, -1), correction=0, keepdim=True)
 
@@ -306,7 +308,7 @@ def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
 class RandomGaussianNoise(ProbabilisticTransform):
     """Add normal noise of a random strength, with a probability.
 
-    Use :class:`GaussianNoise` for torchvision's noise and draws: one strength, applied always.
+    Use :class:`GaussianNoise` for torchvision's noise and draws, with one strength and always applied.
 
     Parameters
     ----------
@@ -315,7 +317,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     mean : float or (float, float)
         The range of the mean, as a share of the largest value.
     per_channel : bool
-        Whether each channel has noise of its own.
+        Whether each channel has its own noise.
 
     Notes
     -----

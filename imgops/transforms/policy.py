@@ -14,8 +14,9 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
-from imgops.transforms._core import encoded, torchvision_private
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, like
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
@@ -24,8 +25,9 @@ __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
 Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
 
-#: The numbers of a step: a forward matrix, the index of a kind in ``_COLORS`` or -1, its amounts on uint8 and
-#: on floats; and for PIL images torchvision's step: the index of its name in ``_KINDS``, and its magnitude.
+#: The numbers of a step: a forward matrix; the index of a kind in ``_COLORS``, or -1; its amounts on uint8
+#: and on floats; and, for PIL images, torchvision's step: the index of its name in ``_KINDS``, and its
+#: magnitude.
 _WIDTH = 11
 _NO_STEP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -40,25 +42,25 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _dtypes = _dispatch.COMPUTED
     _channels = (1, 3)
     _needs_pixels = True
-    _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._steps(), kind=float),)
+    _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
     _recorded_steps: list[Step] | None = None
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         """Return the largest number of steps."""
         raise NotImplementedError
 
     def _neutral_numbers(self, shape: Shape) -> list[float]:
-        return _NO_STEP * self._steps()
+        return _NO_STEP * self._count_steps()
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         """Run torchvision's own ``forward``, and record its steps instead of applying them."""
         recorder = self._recorder(_recorded_steps=[])
-        recorder._torchvision_forward(like(*self._shape_of(flat_inputs)))
+        recorder._torchvision_forward(meta_image(*self._shape_of(flat_inputs)))
         return {"steps": recorder._recorded_steps}
 
     def _recorder(self, **state: Any) -> Any:
-        """Copy the transform with a state of its own; threads share the transform that a description made."""
+        """Copy the transform with separate state; threads share the transform made from a description."""
         recorder = object.__new__(type(self))
         recorder.__dict__ = {**self.__dict__, **state}
         return recorder
@@ -69,10 +71,10 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         steps = values["steps"]
         numbers = [n for kind, magnitude in steps for n in _numbers_of(kind, magnitude, height, width)]
-        return numbers + _NO_STEP * (self._steps() - len(steps))
+        return numbers + _NO_STEP * (self._count_steps() - len(steps))
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        starts = range(0, _WIDTH * self._steps(), _WIDTH)
+        starts = range(0, _WIDTH * self._count_steps(), _WIDTH)
         return {"steps": [(_KINDS[int(numbers[at + 9])], numbers[at + 10]) for at in starts]}
 
     def _step(self, image: Any, kind: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
@@ -82,7 +84,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return self._torchvision_step(image, kind, magnitude, interpolation, fill)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        inputs = encoded.decoded(inputs)
+        inputs = decode_all(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)
@@ -101,10 +103,10 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return inpt
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._walk(image, params, range(self._steps()), torchvision_private.fill_of(self, kind))
+        return self._walk(image, params, range(self._count_steps()), torchvision_private.fill_of(self, kind))
 
     def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
-        """Apply some of the steps; in eager mode, of each known step only the half that does something."""
+        """Apply some of the steps; in eager mode, apply only the part of a known step that has an effect."""
         numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
@@ -131,7 +133,7 @@ def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor
 
 @lru_cache(maxsize=1024)
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
-    """Return the numbers of a step, cached because the bins of a policy have few magnitudes."""
+    """Return the numbers of a step. They are cached, because a policy has few magnitudes."""
     name = [float(_KINDS.index(kind)), magnitude]
     if kind in _MOVES:
         matrix = _geometry_of(kind, magnitude, height, width)
@@ -210,7 +212,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
     def _from_config(cls, policy: str) -> AutoAugment:
         return cls(v2.AutoAugmentPolicy(policy))
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return 2
 
 
@@ -218,7 +220,7 @@ class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
     The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the steps,
-    :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
+    and :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
 
     Parameters
     ----------
@@ -237,7 +239,7 @@ class RandAugment(_Policy, v2.RandAugment):
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return self.num_ops
 
 
@@ -260,7 +262,7 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
 
     _config = ("num_magnitude_bins",)
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return 1
 
 
@@ -274,10 +276,10 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. Use this transform for robustness: the image stays visible in the
-    mixture, which is not so with :class:`RandAugment`. Masks, boxes and keypoints raise. The sampled
-    parameters are the weights of the image and of each chain, for every sample of a batch, and the steps of
-    the chains; shorter chains are filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. Use this transform for robustness: unlike with :class:`RandAugment`,
+    the image stays visible in the mixture. Masks, boxes and keypoints raise. The sampled parameters are the
+    weights of the image and of each chain, for every sample of a batch, and the steps of the chains; shorter
+    chains are filled up with steps that do nothing.
 
     Parameters
     ----------
@@ -286,8 +288,8 @@ class AugMix(_Policy, v2.AugMix):
     mixture_width : int
         The number of chains that are mixed.
     chain_depth : int
-        The number of steps of each chain; if it is not positive (the default), from 1 to 3, drawn for each
-        chain.
+        The number of steps of each chain. If it is not positive (the default), a number from 1 to 3 is drawn
+        for each chain.
     alpha : float
         The parameter of the Beta and Dirichlet distributions from which the weights are drawn, above 0.
     all_ops : bool
@@ -306,24 +308,24 @@ class AugMix(_Policy, v2.AugMix):
     def _depth(self) -> int:
         return self.chain_depth if self.chain_depth > 0 else 3
 
-    def _steps(self) -> int:
+    def _count_steps(self) -> int:
         return self.mixture_width * self._depth()
 
     _random_parameters = (
         Parameter(
             "steps_and_weights",
-            lambda t, shape: _WIDTH * t._steps() + shape[0] * (1 + t.mixture_width),
+            lambda t, shape: _WIDTH * t._count_steps() + shape[0] * (1 + t.mixture_width),
         ),
     )
 
     def _neutral_numbers(self, shape: Shape) -> list[float]:
         samples = shape[0]
-        return [*_NO_STEP * self._steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
+        return [*_NO_STEP * self._count_steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
         samples, *_ = self._shape_of(flat_inputs)
         recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
-        # The stand-in has the sizes of the image, but no channels, and so no values to mix.
+        # The placeholder has the size of the image, but no channels, and therefore no values to mix.
         _, _, height, width = self._shape_of(flat_inputs)
         # torchvision's code cannot draw for a batch without images.
         recorder._torchvision_forward(_stand_in(max(samples, 1), height, width))
@@ -364,7 +366,7 @@ class AugMix(_Policy, v2.AugMix):
         return [*super()._numbers_from(values, height, width), *values["weights"].T.flatten().tolist()]
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        weights = torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float32, device="cpu")
+        weights = torch.tensor(numbers[_WIDTH * self._count_steps() :], dtype=torch.float32, device="cpu")
         return {
             **super()._values_from(numbers, height, width),
             "weights": weights.reshape(1 + self.mixture_width, len(weights) // (1 + self.mixture_width)).T,
@@ -396,11 +398,11 @@ class AugMix(_Policy, v2.AugMix):
 
     def _weights_of(self, numbers: Numbers) -> Tensor:
         if isinstance(numbers, Tensor):
-            return numbers[..., _WIDTH * self._steps() :]
-        return torch.tensor(numbers[_WIDTH * self._steps() :], dtype=torch.float64, device="cpu")
+            return numbers[..., _WIDTH * self._count_steps() :]
+        return torch.tensor(numbers[_WIDTH * self._count_steps() :], dtype=torch.float64, device="cpu")
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
-        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 as torchvision."""
+        """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 like torchvision."""
 
         def of(weight: Tensor) -> Tensor:
             weight = weight.to(image.device, torch.float32, non_blocking=True)

@@ -1,4 +1,4 @@
-"""Recipes of public training code as one line each, with the numbers of their papers and code.
+"""Recipes of public training code, one line each, with the numbers of their papers and code.
 
 ===========================  =========================================================================
 :func:`three_augment`        DeiT III's 3-Augment
@@ -28,7 +28,7 @@ from imgops import EncodedImage
 from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, pil_images
+from imgops.transforms._core import pil_images
 from imgops.transforms._core.arguments import (
     WIDEST,
     check_held,
@@ -40,6 +40,7 @@ from imgops.transforms._core.arguments import (
     switch,
 )
 from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms._core.sampling import ParameterSampler
@@ -76,7 +77,7 @@ _BICUBIC = InterpolationMode.BICUBIC
 
 
 class _Levels(OperatorTransform, v2.Transform):
-    """The first step of a recipe whose numbers are levels of three channels: it refuses other images."""
+    """The first step of a recipe for uint8 images with three channels: it raises for other images."""
 
     _config = ("owner",)
 
@@ -149,7 +150,7 @@ def three_augment(
     std: Sequence[float] = STD,
     per_sample: bool = False,
 ) -> Compose:
-    """Return DeiT III's 3-Augment: a crop, a flip, one of gray, solarize and blur, and a color jitter.
+    """Return DeiT III's 3-Augment: a crop, a flip, either grayscale, solarize or blur, and a color jitter.
 
     Parameters
     ----------
@@ -161,9 +162,9 @@ def three_augment(
         Whether the crop is the paper's simple random crop: a resize of the shorter side, a reflecting border
         of 4 pixels, and a crop of the size. Otherwise it is a random resized crop of 8 to 100 % of the area.
     mean, std : sequence of float
-        The numbers of the normalization at the end.
+        The mean and standard deviation of the normalization at the end.
     per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all.
+        Whether each image of a batch has its own draws, instead of one draw for all.
 
     Returns
     -------
@@ -230,11 +231,11 @@ class DINOCrops(Branches, v2.Transform):
     global_crops_size, local_crops_size : int
         The sides of the crops in pixels.
     gram_teacher_crops_size : int, optional
-        The side of further crops for DINOv3's Gram teacher, which show what the global crops show.
+        The side of further crops for DINOv3's Gram teacher, which show the same parts as the global crops.
     gram_teacher_no_distortions : bool
-        Whether these are without changes of color.
+        Whether these crops have no changes of color.
     teacher_no_color_jitter : bool
-        Whether the teacher's global crops are without changes of color.
+        Whether the teacher's global crops have no changes of color.
     local_crops_subset_of_global_crops : bool
         Whether local crops are cut out of the global ones, at multiples of ``patch_size``.
     patch_size : int
@@ -245,10 +246,11 @@ class DINOCrops(Branches, v2.Transform):
         Whether crops are mirrored with a probability of 0.5.
     blur : (float, float, float)
         The probabilities of the blur of the first global crop, of the second and of local crops. The default
-        is what the public code does. Its class takes ``1 - p`` for ``p``, so that it blurs the first global
-        crop never and the second in nine of ten cases; the paper's (1.0, 0.1, 0.5) are the other way round.
+        is that of the public code. Its class uses ``1 - p`` for ``p``, so it never blurs the first global
+        crop, and blurs the second in nine of ten cases; the paper's probabilities, (1.0, 0.1, 0.5), are
+        reversed.
     mean, std : sequence of float
-        The numbers of the normalization.
+        The mean and standard deviation of the normalization.
 
     Notes
     -----
@@ -256,14 +258,14 @@ class DINOCrops(Branches, v2.Transform):
     "global_crops" (2), "global_crops_teacher" (2), "local_crops", with a Gram teacher "gram_teacher_crops"
     (2), and "offsets": for each local crop its top and left in a global one, ``(2,)``, with ``per_sample``
     ``(N, 2)``, int64; or (). Reference: ``DataAugmentationDINO`` of DINOv2 and DINOv3, whose crops have the
-    same draws under the same seed, but for the offsets, which NumPy draws there. Crops of PIL images are
-    within a level of theirs. Those of tensors are further away, mostly because PIL has 256 hues, by up to 25
-    levels. With ``per_sample`` the draws are those of a loop over the images.
+    same draws for the same seed, except for the offsets, which NumPy draws there. Crops of PIL images are
+    within a level of the original's. Crops of tensors differ by up to 25 levels, mostly because PIL has 256
+    hues. With ``per_sample`` the draws are those of a loop over the images.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is not a number of its range, or the image is not RGB of levels with pixels.
+        If an argument is out of its range, or the image is not a nonempty uint8 RGB image.
     """
 
     def __init__(
@@ -343,11 +345,11 @@ class DINOCrops(Branches, v2.Transform):
         self, shares: bool, finishes: bool, steady: bool, has_gram: bool, clean: bool, inside: bool
     ) -> None:
         """Set the steps in the order of their draws, and which of their results are the crops."""
-        self._steps = []
+        self._branches = []
 
         def add(name: str, source: int) -> int:
-            self._steps.append((name, source))
-            return len(self._steps)
+            self._branches.append((name, source))
+            return len(self._branches)
 
         image = add("share", 0) if shares else 0
         bases, changed = [], []
@@ -376,7 +378,7 @@ class DINOCrops(Branches, v2.Transform):
         ):
             must = "DINOCrops: image must be a Tensor or a PIL image"
             raise_error(TypeError, f"{must}, got {type(image).__name__}")
-        return super().forward(*encoded.decoded((image,)))
+        return super().forward(*decode_all((image,)))
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> dict[str, Any]:
         offsets: list[Tensor] = []
@@ -393,7 +395,7 @@ class DINOCrops(Branches, v2.Transform):
 
 
 class _CropAtPatches(RandomCrop):
-    """A crop that begins at a multiple of a patch."""
+    """A crop that begins at a multiple of the patch size."""
 
     _config = ("size", "patch_size", "whole")  # type: ignore[assignment]
 
@@ -412,13 +414,13 @@ class _CropAtPatches(RandomCrop):
         return self._values_from(offset.tolist(), *self._shape_of(flat_inputs)[2:])
 
     def crop_and_offset(self, image: Any, sampler: ParameterSampler) -> tuple[Any, Tensor]:
-        """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` for samples with their own."""
+        """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` if each sample has its own crop."""
         params: Any = self._sample_params([image], sampler)
         return self._change(image, params, sampler), params.tensor().long()
 
 
 def _gray(fill: Any, image: Any) -> Any:
-    """Return YOLO's border for an image: what was given, or 114 of 255 levels."""
+    """Return YOLO's border for an image: the argument, or by default level 114 of 255."""
     if fill is not None:
         return fill
     return 114 / 255 if isinstance(image, Tensor) and image.dtype.is_floating_point else 114
@@ -464,7 +466,7 @@ class _YOLOMosaic(Mosaic):
         return super()._canvas_of(first, shape, _gray(fill, first))
 
 
-# Errors and representations have the names of the functions that made these.
+# Errors and representations show the names of the functions that construct these classes.
 _PILBlur.__name__ = "three_augment"
 _YOLOLetterBox.__name__, _YOLOMosaic.__name__ = "yolo_letterbox", "yolo_mosaic"
 
@@ -484,7 +486,7 @@ def yolo_letterbox(
     size : int or (int, int)
         The height and width of the output in pixels.
     auto : bool
-        Whether the border only reaches the next multiple of ``stride``, so that the output is smaller.
+        Whether the border extends only to the next multiple of ``stride``, so that the output is smaller.
     scaleup : bool
         Whether small images are enlarged.
     stride : int
@@ -523,7 +525,7 @@ def yolo_mosaic(
     ----------
     size : int
         The side in pixels to which the longer side of each image is resized. The mosaic is twice as large,
-        and its middle lies between a quarter and three quarters of its sides.
+        and its center lies between one and three quarters of its sides.
     fill : float, optional
         The value of pixels without an image; by default 114, and 114 / 255 for floats. Masks get 0.
     generator : torch.Generator, optional
@@ -543,7 +545,7 @@ def yolo_mosaic(
     Notes
     -----
     Reference: ``ultralytics.data.augment.Mosaic`` with ``n=4``, and ``load_image`` of its data sets,
-    bit-exact on uint8 for the same middle.
+    bit-exact on uint8 for the same center.
     """
     side = one_number("yolo_mosaic", "size", size, 1, WIDEST // 2, whole=True)
     fill = fill.tolist() if isinstance(fill, Tensor) else fill

@@ -38,11 +38,11 @@ class _Transform:
             self._check_targets(data)
         if source.is_foreign:  # its code may draw while it changes the image
             with source.generators():
-                return self._apply(_sampled(given, data), data)
+                return self._apply(draws.sampled(given, data), data)
         if self.is_silent:
-            return self._apply(_sampled(given, data), data)
+            return self._apply(draws.sampled(given, data), data)
         with source.generators():
-            params = _sampled(given, data)
+            params = draws.sampled(given, data)
         return self._apply(params, data)
 
     def _apply(self, params: Data, data: Data) -> Data:
@@ -61,12 +61,6 @@ class _Transform:
 _ANNOTATIONS = frozenset({"bboxes", "keypoints"})
 #: Where albumentations lists what was applied, if a pipeline has save_applied_params.
 _APPLIED = "applied_transforms"
-
-
-def _sampled(given: Any, data: Data) -> Data:
-    params = given.update_transform_params(given.get_params(), data)
-    params.update(given.get_params_dependent_on_data(params, data))
-    return params
 
 
 class _Levels(_Transform):

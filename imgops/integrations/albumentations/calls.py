@@ -63,25 +63,22 @@ class Call:
         for name in boxes_are_tensors:
             data[name] = data[name].tolist()
         self._preprocess(processors, data, (height, width))
-        inputs, rows = {}, {}
+        inputs = {}
         # Images come first, because what a transform draws may depend on their values.
         for name in sorted(data, key=lambda n: self.kind_of(n) not in _IMAGES):
             made = self._input(name, data[name], (height, width))
             if made is not None:
                 inputs[name] = made
-        for name, kind in (("bboxes", "bboxes"), ("keypoints", "keypoints")):
-            if name in inputs:
-                rows[kind] = ROWS[kind]
-                inputs[ROWS[kind]] = torch.arange(len(data[name]), dtype=torch.int64, device="cpu")
-        labels = {field for p in processors.values() for field in p.params.label_fields or ()}
+        for kind in ("bboxes", "keypoints"):
+            if kind in inputs:
+                inputs[ROWS[kind]] = torch.arange(len(data[kind]), dtype=torch.int64, device="cpu")
         for kind, processor in processors.items():
             for field in processor.params.label_fields or ():
                 if kind in inputs:
                     inputs[field] = inputs[ROWS[kind]]
         out = pipeline.run_plainly(inputs)
-        result = {
-            n: self._output(n, out[n], v) if n in out else v for n, v in data.items() if n not in labels
-        }
+        kept = {n: v for n, v in data.items() if n not in self.fields}
+        result = {n: self._output(n, out[n], v) if n in out else v for n, v in kept.items()}
         self._restore(result, data, out, processors)
         for name in boxes_are_tensors & result.keys():
             dtype = None if isinstance(result[name], np.ndarray) else torch.float32
@@ -171,15 +168,10 @@ class Call:
         kind = self.kind_of(name)
         if value is None or (isinstance(value, (list, tuple)) and not value):
             return None
-        if kind == "image":
-            return tv_tensors.Image(value if isinstance(value, Tensor) else _planes(value))
-        if kind == "images":
-            return tv_tensors.Image(torch.stack([x if isinstance(x, Tensor) else _planes(x) for x in value]))
-        if kind == "mask":
-            return tv_tensors.Mask(value if isinstance(value, Tensor) else _labels(value))
-        if kind == "masks":
-            each = [x if isinstance(x, Tensor) else _labels(x) for x in value]
-            return tv_tensors.Mask(torch.stack(each))
+        if kind in (*_IMAGES, *_MASKS):
+            cls: Any = tv_tensors.Image if kind in _IMAGES else tv_tensors.Mask
+            each = [_planes(x, kind in _MASKS) for x in ([value] if kind in ("image", "mask") else value)]
+            return cls(each[0] if kind in ("image", "mask") else torch.stack(each))
         if kind == "bboxes":
             sides = torch.tensor([canvas[1], canvas[0]] * 2, dtype=torch.float64, device="cpu")
             corners = torch.from_numpy(np.asarray(_table(value)[:, :4], dtype=np.float64)) * sides
@@ -190,25 +182,21 @@ class Call:
         return None
 
     def _output(self, name: str, made: Any, before: Any) -> Any:
-        """Return a result in the kind and form of what was given."""
+        """Return a result in the kind and form of the argument."""
         kind, plain = self.kind_of(name), subclass.plain(made)
         if kind in ("bboxes", "keypoints"):
             return made
         if isinstance(before, Tensor):
             return plain
+        is_mask, is_list = kind in _MASKS, isinstance(before, (list, tuple))
         if self.last is not None:
-            if kind in _MASKS and plain.ndim == (3 if kind == "mask" else 4) and not self.last.transpose_mask:
+            if is_mask and plain.ndim == (3 if kind == "mask" else 4) and not self.last.transpose_mask:
                 plain = plain.movedim(-3, -1)
-            return list(plain) if kind == "masks" and isinstance(before, (list, tuple)) else plain
-        if kind == "image":
-            return _array(plain, before.ndim)
-        if kind == "images":
-            each = [_array(x, before[0].ndim) for x in plain]
-            return each if isinstance(before, (list, tuple)) else np.stack(each)
-        if kind == "mask":
-            return _array_of_labels(plain, before.ndim)
-        each = [_array_of_labels(x, before[0].ndim) for x in plain]
-        return each if isinstance(before, (list, tuple)) else np.stack(each)
+            return list(plain) if kind == "masks" and is_list else plain
+        if kind in ("image", "mask"):
+            return _array(plain, before.ndim, is_mask)
+        each = [_array(x, before[0].ndim, is_mask) for x in plain]
+        return each if is_list else np.stack(each)
 
     # -- boxes and keypoints ------------------------------------------------------------------------------
 
@@ -263,26 +251,23 @@ def _table(values: np.ndarray) -> np.ndarray:
     return values if len(values) else np.zeros((0, 4), dtype=np.float32)
 
 
-def _planes(array: np.ndarray) -> Tensor:
-    """Return an image as a tensor ``(C, H, W)`` in the memory of the array."""
-    if array.ndim == 2:
-        array = array[..., None]
-    return torch.from_numpy(np.ascontiguousarray(array)).permute(2, 0, 1)
+def _planes(value: Any, is_mask: bool) -> Tensor:
+    """Return an array as a tensor ``(C, H, W)`` in the memory of the array; a flat mask stays flat."""
+    if isinstance(value, Tensor):
+        return value
+    plain = torch.from_numpy(np.ascontiguousarray(value))
+    if plain.ndim == 2 and is_mask:
+        return plain
+    return (plain[..., None] if plain.ndim == 2 else plain).permute(2, 0, 1)
 
 
-def _labels(array: np.ndarray) -> Tensor:
-    """Return a mask as a tensor: ``(H, W)``, or ``(C, H, W)`` if it has channels."""
-    plain = torch.from_numpy(np.ascontiguousarray(array))
-    return plain if array.ndim == 2 else plain.permute(2, 0, 1)
-
-
-def _array(image: Tensor, ndim: int) -> np.ndarray:
-    array = image.permute(1, 2, 0).numpy()
-    return np.ascontiguousarray(array[..., 0] if ndim == 2 and array.shape[-1] == 1 else array)
-
-
-def _array_of_labels(mask: Tensor, ndim: int) -> np.ndarray:
-    return np.ascontiguousarray(mask.numpy() if ndim == 2 else mask.permute(1, 2, 0).numpy())
+def _array(plain: Tensor, ndim: int, is_mask: bool) -> np.ndarray:
+    """Return a tensor as an array of as many dimensions as were given."""
+    if is_mask and ndim == 2:
+        return np.ascontiguousarray(plain.numpy())
+    array = plain.permute(1, 2, 0).numpy()
+    is_flat = not is_mask and ndim == 2 and array.shape[-1] == 1
+    return np.ascontiguousarray(array[..., 0] if is_flat else array)
 
 
 class _Pipeline(containers.Compose):

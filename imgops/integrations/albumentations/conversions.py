@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,11 @@ from imgops.transforms.functional import _dispatch
 
 
 class _Conversion(OperatorTransform, v2.Transform):
-    """A change of the values of images, to another dtype, by an argument-free function."""
+    """A change of the values of images by a function, which may return another dtype."""
 
-    def __init__(self, name: str, **arguments: Any) -> None:
+    def __init__(self, name: str, change: Callable[[Tensor], Tensor]) -> None:
         v2.Transform.__init__(self)
-        for key, value in ({"name": name} | arguments).items():
-            setattr(self, key, value)
+        self.name, self.change = name, change
 
     def _get_name(self) -> str:
         return self.name
@@ -34,82 +34,69 @@ class _Conversion(OperatorTransform, v2.Transform):
     def extra_repr(self) -> str:
         return ""
 
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        return self.change(image)
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):
             return inpt
-        return _dispatch.wrap_like(self._image(subclass.plain(inpt), Params((0, 0), []), type(inpt)), inpt)
-
-
-class _AffineLevels(_Conversion):
-    """Floats from levels by albumentations' own tables, and from other values by the same line."""
-
-    tables: list[Tensor]
-    shift: Tensor
-    factor: Tensor
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        count = image.shape[-3]
-        if image.dtype == torch.uint8:
-            table = self.tables[min(count, len(self.tables)) - 1]
-            return imgops.lut(image, table if len(table) == count else table[0])
-        shift, factor = (_fitted(x, count).to(image.device)[:, None, None] for x in (self.shift, self.factor))
-        return (image.float() - shift) * factor
+        return _dispatch.wrap_like(self.change(subclass.plain(inpt)), inpt)
 
 
 def _fitted(values: Tensor, count: int) -> Tensor:
-    """Return a number for each channel: of more, the first ones; of fewer, the first one for all."""
+    """Return a number for each of some channels, or the first number for all if there are too few."""
     return values[:count] if len(values) >= count else values[:1]
 
 
-class _Shares(_AffineLevels):
-    """Floats from levels as shares of the largest one; floats stay as they are."""
+def _shifted(tables: list[Tensor], shift: Tensor, factor: Tensor, image: Tensor) -> Tensor:
+    """Return floats from levels by albumentations' own tables, and from other values by the same line."""
+    count = image.shape[-3]
+    if image.dtype == torch.uint8:
+        table = tables[min(count, len(tables)) - 1]
+        return imgops.lut(image, table if len(table) == count else table[0])
+    shift, factor = (_fitted(x, count).to(image.device)[:, None, None] for x in (shift, factor))
+    return (image.float() - shift) * factor
 
-    largest: float | None
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if image.dtype == torch.uint16:
-            return (image.double() / float(self.largest or 65535)).float()
-        return super()._image(_levels_or_floats(image, "ToFloat", "uint8, uint16"), params, kind)
+def _shares(tables: list[Tensor], largest: float | None, image: Tensor) -> Tensor:
+    """Return levels as shares of the largest one, and floats unchanged, as float32."""
+    if image.dtype == torch.uint16:
+        return (image.double() / float(largest or 65535)).float()
+    _require_levels_or_floats(image, "ToFloat", "uint8, uint16")
+    return _shifted(tables, torch.zeros(1, device="cpu", dtype=torch.float32), _ONE, image)
 
 
-def _levels_or_floats(image: Tensor, name: str, levels: str) -> Tensor:
-    """Return an image of uint8 or floats; raise for another dtype."""
+_ONE = torch.ones(1, device="cpu", dtype=torch.float32)
+
+
+def _require_levels_or_floats(image: Tensor, name: str, levels: str) -> None:
     if image.dtype != torch.uint8 and not image.is_floating_point():
         must = f"{name}: image must be {levels} or floating point"
         raise_error(TypeError, f"{must}, got {image.dtype}")
-    return image
 
 
-class _ImageNormalization(_Conversion):
-    """Floats by the mean and deviation, or by the range, of each image or channel."""
-
-    kind: str
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        real = image.float()
-        dims = (-2, -1) if self.kind.endswith("per_channel") else (-3, -2, -1)
-        if self.kind.startswith("min_max"):
-            low, high = real.amin(dims, keepdim=True), real.amax(dims, keepdim=True)
-            out = (real - low) / (high - low + _LEAST)
-        else:
-            deviation = real.std(dims, correction=0, keepdim=True)
-            out = (real - real.mean(dims, keepdim=True)) / (deviation + _LEAST)
-        return out.clamp(-20, 20)
+def _normalized(kind: str, image: Tensor) -> Tensor:
+    """Return floats by the mean and deviation, or by the range, of each image or channel."""
+    real = image.float()
+    dims = (-2, -1) if kind.endswith("per_channel") else (-3, -2, -1)
+    if kind.startswith("min_max"):
+        low, high = real.amin(dims, keepdim=True), real.amax(dims, keepdim=True)
+        out = (real - low) / (high - low + _LEAST)
+    else:
+        deviation = real.std(dims, correction=0, keepdim=True)
+        out = (real - real.mean(dims, keepdim=True)) / (deviation + _LEAST)
+    return out.clamp(-20, 20)
 
 
 _LEAST = 1e-4
 
 
-class _RoundedLevels(_Conversion):
-    """Levels from floats, rounded to the nearest."""
-
-    largest: float
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if image.dtype == torch.uint8:
-            return image
-        image = _levels_or_floats(image, "FromFloat", "uint8")
-        return (image.float() * self.largest).round().clamp(0, 255).to(torch.uint8)
+def _rounded(largest: float, image: Tensor) -> Tensor:
+    """Return levels from floats, rounded to the nearest."""
+    if image.dtype == torch.uint8:
+        return image
+    _require_levels_or_floats(image, "FromFloat", "uint8")
+    return (image.float() * largest).round().clamp(0, 255).to(torch.uint8)
 
 
 def tables_of(given: Any) -> list[np.ndarray]:
@@ -136,20 +123,15 @@ def _tensors_of(given: Any) -> list[Tensor]:
 
 def _normalize(given: Any) -> list[Any]:
     if not has_tables(given):
-        return [_ImageNormalization("Normalize", kind=given.normalization)]
-    shift, factor = (torch.from_numpy(np.atleast_1d(x)) for x in (given.mean_np, given.denominator))
-    return [_AffineLevels("Normalize", tables=_tensors_of(given), shift=shift, factor=factor)]
-
-
-def _to_float(given: Any) -> list[Any]:
-    zero, one = (torch.full((1,), x, dtype=torch.float32, device="cpu") for x in (0.0, 1.0))
-    return [_Shares("ToFloat", tables=_tensors_of(given), largest=given.max_value, shift=zero, factor=one)]
+        return [_Conversion("Normalize", partial(_normalized, given.normalization))]
+    line = (torch.from_numpy(np.atleast_1d(x)) for x in (given.mean_np, given.denominator))
+    return [_Conversion("Normalize", partial(_shifted, _tensors_of(given), *line))]
 
 
 def _from_float(given: Any) -> list[Any]:
     if np.dtype(given.dtype) != np.uint8:
         raise Unmapped(f"dtype={given.dtype}")
-    return [_RoundedLevels("FromFloat", largest=float(given.max_value or 255))]
+    return [_Conversion("FromFloat", partial(_rounded, float(given.max_value or 255)))]
 
 
 def _to_rgb(given: Any) -> list[Any]:
@@ -163,7 +145,7 @@ CONVERSIONS: dict[str, Callable[[Any], list[Any]]] = {
     "FromFloat": _from_float,
     "NoOp": lambda given: [],
     "Normalize": _normalize,
-    "ToFloat": _to_float,
+    "ToFloat": lambda given: [_Conversion("ToFloat", partial(_shares, _tensors_of(given), given.max_value))],
     "ToRGB": _to_rgb,
     "ToTensorV2": lambda given: [],
 }

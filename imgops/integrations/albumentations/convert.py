@@ -61,6 +61,10 @@ def _drawn_by(source: draws.Source, made: Any) -> Any:
     return made
 
 
+def _as_one(steps: list[Any]) -> Any:
+    return steps[0] if len(steps) == 1 else containers.Compose(steps or [conversion.Identity()])
+
+
 # -- single transforms ---------------------------------------------------------------------------------------
 
 
@@ -153,7 +157,7 @@ class _Reader:
             for inner in given.transforms:
                 steps += self.add_filter(self.read(inner), is_first=not steps)
             return self._by_chance(steps, given, forced)
-        makes = [self._as_one(self.read(t, name in ("OneOf", "OneOrOther"))) for t in given.transforms]
+        makes = [_as_one(self.read(t, name in ("OneOf", "OneOrOther"))) for t in given.transforms]
         if name == "OneOf":
             if not makes:
                 return []
@@ -165,11 +169,8 @@ class _Reader:
             return [
                 _drawn_by(draws.Choice(given, forced), containers.RandomChoice(makes, [given.p, 1 - given.p]))
             ]
-        makes = [self._as_one(self.add_filter([m], is_first=True)) for m in makes]
+        makes = [_as_one(self.add_filter([m], is_first=True)) for m in makes]
         return [_drawn_by(draws.Order(given), _SomeOf(makes, given.n))]
-
-    def _as_one(self, steps: list[Any]) -> Any:
-        return steps[0] if len(steps) == 1 else containers.Compose(steps or [conversion.Identity()])
 
     def _by_chance(self, steps: list[Any], given: Any, forced: bool) -> list[Any]:
         """Return steps under the probability of a transform."""

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from imgops.integrations.albumentations.rules import bases_of, changed_names, is_container
+from imgops.integrations.albumentations.rules import bases_of, changed_names, drawn_indices, is_container
 from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
 
@@ -93,6 +93,13 @@ def _give(given: Any, generator: np.random.Generator, python: random.Random) -> 
         given.set_random_state(generator, python)
     else:
         given.random_generator, given.py_random = generator, python
+
+
+def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a transform draws for an image and its annotations."""
+    params = given.update_transform_params(given.get_params(), data)
+    params.update(given.get_params_dependent_on_data(params, data))
+    return params
 
 
 class Source:
@@ -192,4 +199,4 @@ class Order(Chance):
         if not self.chance():
             return [-1.0] * self.given.n
         with self.generators():
-            return [float(i) for i in self.given._get_idx()]
+            return [float(i) for i in drawn_indices(self.given)]

@@ -24,14 +24,14 @@ from torchvision.transforms import v2
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.integrations.albumentations import values
-from imgops.integrations.albumentations.draws import Source, drawn_seed, seeded_by
+from imgops.integrations.albumentations.draws import Source, drawn_seed, sampled, seeded_by
 from imgops.integrations.albumentations.rules import MIRRORS, OUTSIDE, bases_of
 from imgops.transforms._core import operators
-from imgops.transforms._core.base import batch_of
+from imgops.transforms._core.base import RandomSizeTransform
+from imgops.transforms._core.inputs import batch_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _dispatch
 
 #: What a transform may read besides the image: albumentations' names.
@@ -41,22 +41,18 @@ _READ_BOXES = {"AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBo
 _READ_MASKS = {"ConstrainedCoarseDropout", "CropNonEmptyMaskIfExists"}
 
 
-def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that a transform draws for an image and what is beside it."""
-    params = given.update_transform_params(given.get_params(), data)
-    params.update(given.get_params_dependent_on_data(params, data))
-    return params
-
-
 def stand_in(height: int, width: int, channels: int) -> np.ndarray:
     """Return a black image that takes no memory."""
     return np.broadcast_to(np.uint8(0), (height, width, channels))
 
 
 def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
-    """Return an image of a shape, and the annotations among flat inputs, as albumentations holds them."""
+    """Return an image of a shape, and the annotations among flat inputs that a transform may read."""
     _, channels, height, width = shape
     data: dict[str, Any] = {"image": stand_in(height, width, channels)}
+    reads = reads_annotations(given)
+    if not reads:
+        return data
     masks = [subclass.plain(x) for x in inputs if isinstance(x, tv_tensors.Mask)]
     boxes = [x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes)]
     if masks:
@@ -67,7 +63,7 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
         corners = subclass.plain(found)
         left = (corners[:, 2:] > corners[:, :2]).all(1)  # the others were dropped before
         data["bboxes"] = normalized(corners, (height, width))[left.numpy()]
-    missing = reads_annotations(given) - data.keys() - ({"mask", "masks"} if masks else set())
+    missing = reads - data.keys() - ({"mask", "masks"} if masks else set())
     if missing:
         must = f"{type(given).__name__}: inputs must have {' and '.join(sorted(missing))}"
         raise_error(ValueError, f"{must}, got none")
@@ -216,7 +212,7 @@ class BesideAnnotations:
         if reads and (sampler.count is not None or (self.per_sample and batch_of(inputs) is not None)):
             must = f"{name}: per_sample must be False, because it reads"
             raise_error(NotImplementedError, f"{must} {' and '.join(sorted(reads))}, got True")
-        if not reads or sampler.draws_in_python():
+        if not reads or sampler.draws_in_python:
             return super()._sample_params(inputs, sampler)  # type: ignore[misc]
         kind = tv_tensors.BoundingBoxes if "bboxes" in reads else tv_tensors.Mask
         found = [x for x in inputs if isinstance(x, kind)]

@@ -16,14 +16,8 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._operator import subclass
-from imgops.integrations.albumentations.draws import Source
-from imgops.integrations.albumentations.host import (
-    BesideAnnotations,
-    data_of,
-    reads_annotations,
-    sampled,
-    stand_in,
-)
+from imgops.integrations.albumentations.draws import Source, sampled
+from imgops.integrations.albumentations.host import BesideAnnotations, data_of
 from imgops.integrations.albumentations.rules import (
     BORDERS,
     MIRRORS,
@@ -36,7 +30,7 @@ from imgops.integrations.albumentations.rules import (
     only,
 )
 from imgops.transforms._core import operators, torchvision_private
-from imgops.transforms._core.base import ANNOTATIONS
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry import crop, fit, flip
@@ -44,40 +38,26 @@ from imgops.transforms.geometry import crop, fit, flip
 # -- draws -------------------------------------------------------------------------------------------------
 
 
-def _corner(params: dict[str, Any]) -> dict[str, Any]:
-    left, top, _, _ = params["crop_coords"]
-    return {"top": int(top), "left": int(left)}
-
-
 def _box(params: dict[str, Any]) -> dict[str, Any]:
     left, top, right, bottom = map(int, params["crop_coords"])
     return {"top": top, "left": left, "height": bottom - top, "width": right - left}
 
 
-#: The quarter turns, and whether the image is mirrored after them.
-_GROUP = {
-    "e": (0, 0),
-    "r90": (1, 0),
-    "r180": (2, 0),
-    "r270": (3, 0),
-    "v": (2, 1),
-    "hvt": (1, 1),
-    "h": (0, 1),
-    "t": (3, 1),
-}
+#: The symmetries of a square: 0 to 3 quarter turns, and the same before a mirror image.
+_GROUP = ("e", "r90", "r180", "r270", "h", "hvt", "v", "t")
 
 
 def _turns(params: dict[str, Any]) -> dict[str, Any]:
-    turns, mirrors = _GROUP[str(params["group_element"])]
+    mirrors, turns = divmod(_GROUP.index(str(params["group_element"])), 4)
     return {"turns": float(turns), "mirrors": float(mirrors)}
 
 
 #: Class -> what converts its parameters to those of its counterpart.
 VALUES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "AtLeastOneBBoxRandomCrop": _corner,
-    "CropNonEmptyMaskIfExists": _corner,
+    "AtLeastOneBBoxRandomCrop": _box,
+    "CropNonEmptyMaskIfExists": _box,
     "D4": _turns,
-    "RandomCrop": _corner,
+    "RandomCrop": _box,
     "RandomResizedCrop": _box,
     "RandomRotate90": lambda params: {"turns": float(params["factor"])},
     "RandomSizedBBoxSafeCrop": _box,
@@ -92,29 +72,19 @@ class Drawn(Source):
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> Any:
         if not self.chance():
             return None
-        name = self.name
-        _, channels, height, width = shape
+        name, (_, _, height, width) = self.name, shape
         if name not in VALUES:
             return transform._numbers_from({}, height, width)
-        if not reads_annotations(self.given):
-            data = {"image": stand_in(height, width, channels)}
-        else:
-            data = data_of(self.given, inputs, shape)
+        from albumentations.augmentations.crops.transforms import CropSizeError
+
+        data = data_of(self.given, inputs, shape)
         with self.generators():
             try:
                 params = sampled(self.given, data)
-            except Exception as why:
-                if not isinstance(why, _crop_size_error()):
-                    raise
+            except CropSizeError:
                 must = f"{name}: image must be at least {self.given.height} x {self.given.width}"
                 raise ValueError(f"{must}, got {height} x {width}") from None
         return transform._numbers_from(VALUES[name](params), height, width)
-
-
-def _crop_size_error() -> type[Exception]:
-    from albumentations.augmentations.crops.transforms import CropSizeError
-
-    return CropSizeError
 
 
 # -- classes -------------------------------------------------------------------------------------------------
@@ -231,40 +201,27 @@ class _PadCounterpart(fit._FitTransform):
         return self._kernel(v2.functional.pad, inpt, padding=self.padding, **how)
 
 
-class _CenterCropCounterpart(fit._FitTransform):
-    """A center crop; of an odd number of pixels, the smaller part is cut off above and to the left."""
+class _FixedCrop(fit._FitTransform):
+    """A crop of a size at a top and left edge, or at the center.
 
-    def __init__(self, size: Any) -> None:
-        super().__init__(size=tuple(size))
+    At the center, the smaller part of an odd number of pixels is cut off above and to the left.
+    """
+
+    def __init__(self, size: Any, corner: Any = None) -> None:
+        super().__init__(size=tuple(size), corner=corner)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         high, wide = self.size
-        if height < high or width < wide:
-            must = f"image must be at least {high} x {wide}"
-            raise ValueError(f"CenterCrop: {must}, got {height} x {width}")
-        place = ((height - high) // 2, (width - wide) // 2)
-        return self._kernel(v2.functional.crop, inpt, *place, high, wide)
-
-
-class _CropCounterpart(fit._FitTransform):
-    """A crop to a fixed box."""
-
-    def __init__(self, box: Any) -> None:
-        super().__init__(box=tuple(box))
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        left, top, right, bottom = self.box
-        return bottom - top, right - left
-
-    def _fit(self, inpt: Any, height: int, width: int) -> Any:
-        left, top, right, bottom = self.box
-        if right > width or bottom > height:
-            must = f"Crop: image must be at least {bottom} x {right}"
-            raise ValueError(f"{must}, got {height} x {width}")
-        return self._kernel(v2.functional.crop, inpt, top, left, bottom - top, right - left)
+        top, left = self.corner or (0, 0)
+        if height < top + high or width < left + wide:
+            name, least = "Crop" if self.corner else "CenterCrop", f"{top + high} x {left + wide}"
+            raise ValueError(f"{name}: image must be at least {least}, got {height} x {width}")
+        if self.corner is None:
+            top, left = (height - high) // 2, (width - wide) // 2
+        return self._kernel(v2.functional.crop, inpt, top, left, high, wide)
 
 
 # -- counterparts ------------------------------------------------------------------------------------
@@ -327,34 +284,34 @@ def _after_padding(kind: Callable[[Any], Any]) -> Maker:
     return make
 
 
-def _resized_crop(a: Arguments) -> Any:
-    return _ResizedCropCounterpart(tuple(a["size"]), **_resize(a))
-
-
 def _crop(a: Arguments) -> Any:
     only(a, pad_if_needed=False)
-    return _CropCounterpart((a["x_min"], a["y_min"], a["x_max"], a["y_max"]))
+    top, left = a["y_min"], a["x_min"]
+    return _FixedCrop((a["y_max"] - top, a["x_max"] - left), (top, left))
 
 
 #: Class -> its counterpart, or several of them in their order, which draw by :class:`Drawn`.
 MOVES: dict[str, Maker] = {
-    "AtLeastOneBBoxRandomCrop": lambda a: _CropBeside((a["height"], a["width"])),
-    "CenterCrop": _after_padding(_CenterCropCounterpart),
+    **dict.fromkeys(
+        ("AtLeastOneBBoxRandomCrop", "CropNonEmptyMaskIfExists"),
+        lambda a: _CropBeside((a["height"], a["width"])),
+    ),
+    **dict.fromkeys(("D4", "SquareSymmetry"), lambda a: _Dihedral(a["p"])),
+    **dict.fromkeys(
+        ("RandomResizedCrop", "RandomSizedCrop"),
+        lambda a: _ResizedCropCounterpart(tuple(a["size"]), **_resize(a)),
+    ),
+    "CenterCrop": _after_padding(_FixedCrop),
     "Crop": _crop,
-    "CropNonEmptyMaskIfExists": lambda a: _CropBeside((a["height"], a["width"])),
-    "D4": lambda a: _Dihedral(a["p"]),
     "HorizontalFlip": lambda a: flip.RandomHorizontalFlip(a["p"]),
     "LongestMaxSize": _max_size(_LongestCounterpart),
     "Pad": _pad,
     "PadIfNeeded": _pad_if_needed,
     "RandomCrop": _after_padding(crop.RandomCrop),
-    "RandomResizedCrop": _resized_crop,
     "RandomRotate90": lambda a: _Rotate90Counterpart(a["p"]),
     "RandomSizedBBoxSafeCrop": lambda a: _ResizedCropBeside((a["height"], a["width"]), **_resize(a)),
-    "RandomSizedCrop": _resized_crop,
     "Resize": lambda a: _ResizeCounterpart((a["height"], a["width"]), **_resize(a)),
     "SmallestMaxSize": _max_size(_SmallestCounterpart),
-    "SquareSymmetry": lambda a: _Dihedral(a["p"]),
     "Transpose": lambda a: flip.RandomTranspose(a["p"]),
     "VerticalFlip": lambda a: flip.RandomVerticalFlip(a["p"]),
 }

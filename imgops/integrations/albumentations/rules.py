@@ -1,4 +1,8 @@
-"""Helpers that convert the arguments of albumentations' transforms to those of their counterparts."""
+"""Helpers that convert the arguments of albumentations' transforms to those of their counterparts.
+
+This module has all uses of albumentations' private names; tried with albumentations 2.0.8.
+``tests/test_integrations_private.py`` fails if one of them moves, or if another module uses one.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +28,7 @@ OUTSIDE = -(2.0**20)
 # -- classes -----------------------------------------------------------------------------------------------
 
 #: What a subclass may define without being another transform: its arguments and how it is stored.
-_HARMLESS = frozenset({"InitSchema", "_abc_impl", "_original_init", "get_class_fullname"}) | {
-    "get_transform_init_args_names"
-}
+_HARMLESS = {"InitSchema", "_abc_impl", "get_class_fullname", "get_transform_init_args_names"}
 
 
 def is_own_class(cls: type) -> bool:
@@ -51,14 +53,13 @@ def changed_names(given: Any) -> set[str]:
     base = mro[closest]
     found = {n for cls in mro[:closest] for n in vars(cls) if hasattr(base, n)} - _HARMLESS
     found = {n for n in found if not n.startswith("__") or n == "__call__"}  # such as __init__ and __doc__
-    found |= {n for n in vars(given) if _is_code(getattr(type(given), n, None))}
+    for name in vars(given):
+        value = getattr(type(given), name, None)
+        if isinstance(value, property) or (callable(value) and not isinstance(value, type)):
+            found.add(name)
     for cls in mro[closest:-1]:  # whose methods may have been replaced
         found |= {n for n, v in vars(cls).items() if not all(is_code_of(_PACKAGES, c) for c in code_of(v))}
     return found
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, property) or (callable(value) and not isinstance(value, type))
 
 
 #: albumentations' packages, and those that its classes are made with.
@@ -68,6 +69,11 @@ _PACKAGES = frozenset(("abc", "albucore", "albumentations", "functools", "pydant
 def name_of(given: Any) -> str:
     """Return the name of albumentations' class whose code runs, or "" if any of that code is another."""
     return "" if changed_names(given) else next(bases_of(given), "")
+
+
+def drawn_indices(given: Any) -> Any:
+    """Draw the transforms that SomeOf or RandomOrder applies, in their order."""
+    return given._get_idx()
 
 
 class Rule(NamedTuple):

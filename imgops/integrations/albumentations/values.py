@@ -19,20 +19,34 @@ from imgops.integrations.albumentations.rules import BORDERS
 from imgops.transforms.color.adjust import hsv_shifted
 
 Params = dict[str, Any]
+#: The change of an image by a transform of albumentations and its parameters; None if there is none.
+Change = Callable[[Tensor, Any, Params], Tensor | None]
 _LEVELS = np.arange(256, dtype=np.uint8)[:, None, None]
 
 
-def _by_levels(image: Tensor, given: Any, params: Params) -> Tensor | None:
+def _on_levels(change: Change, channels: tuple[int, ...] = ()) -> Change:
+    """Return a change of uint8 images alone, perhaps only of some numbers of channels."""
+
+    def checked(image: Tensor, given: Any, params: Params) -> Tensor | None:
+        is_known = image.dtype == torch.uint8 and (not channels or image.shape[-3] in channels)
+        return change(image, given, params) if is_known else None
+
+    return checked
+
+
+def _on_floats(change: Change) -> Change:
+    """Return a change of floating-point images alone."""
+    return lambda image, given, params: change(image, given, params) if image.is_floating_point() else None
+
+
+def _by_levels(image: Tensor, given: Any, params: Params) -> Tensor:
     """Change the levels by what the transform makes of all 256."""
-    if image.dtype != torch.uint8:
-        return None
     return imgops.lut(image, torch.from_numpy(given.apply(_LEVELS, **params)).reshape(256))
 
 
 def _by_levels_of_channels(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    """Change the levels of each channel, unless each pixel has a number of its own."""
-    each = any(np.size(params.get(name, 0)) > image.shape[-3] for name in ("multiplier", "noise_map"))
-    if each or image.dtype != torch.uint8:
+    """Change the levels of each channel, unless there is a separate number for each pixel."""
+    if any(np.size(params.get(name, 0)) > image.shape[-3] for name in ("multiplier", "noise_map")):
         return None
     levels = np.repeat(_LEVELS, image.shape[-3], 2)
     table = torch.from_numpy(np.ascontiguousarray(given.apply(levels, **params))).reshape(256, -1)
@@ -41,27 +55,17 @@ def _by_levels_of_channels(image: Tensor, given: Any, params: Params) -> Tensor 
 
 def _hue(image: Tensor, given: Any, params: Params) -> Tensor | None:
     shifts = [params[name] for name in ("hue_shift", "sat_shift", "val_shift")]
-    if image.dtype != torch.uint8 or image.shape[-3] != 3 or not any(shifts):
+    if not any(shifts):
         return None
     amounts = torch.tensor([2 * shifts[0], *shifts[1:]], dtype=torch.float64, device="cpu")
     return hsv_shifted(image, amounts)
 
 
-def _clahe(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    if image.dtype != torch.uint8 or image.shape[-3] not in (1, 3):
-        return None
-    return imgops.clahe(image, params["clip_limit"], tuple(given.tile_grid_size))
+def _box_blur(image: Tensor, given: Any, params: Params) -> Tensor:
+    return imgops.box_blur(image, int(params["kernel"]))
 
 
-def _box_blur(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    return imgops.box_blur(image, int(params["kernel"])) if image.dtype == torch.uint8 else None
-
-
-def _median_blur(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    return imgops.median_blur(image, int(params["kernel"])) if image.dtype == torch.uint8 else None
-
-
-def _filter(name: str, floats: bool) -> Callable[[Tensor, Any, Params], Tensor | None]:
+def _filter(name: str, floats: bool) -> Change:
     def change(image: Tensor, given: Any, params: Params) -> Tensor | None:
         kernel = params[name]
         if kernel is None or image.is_floating_point() != floats:
@@ -75,12 +79,12 @@ def _filter(name: str, floats: bool) -> Callable[[Tensor, Any, Params], Tensor |
     return change
 
 
-def _swapped(image: Tensor, given: Any, params: Params) -> Tensor | None:
+def _swapped(image: Tensor, given: Any, params: Params) -> Tensor:
     order = params["channels_shuffled"]
     return image.clone() if order is None else image[..., list(order), :, :]
 
 
-def _without_channels(image: Tensor, given: Any, params: Params) -> Tensor | None:
+def _without_channels(image: Tensor, given: Any, params: Params) -> Tensor:
     out = image.clone()
     for channel in params["channels_to_drop"]:
         out[..., int(channel), :, :] = given.fill
@@ -92,11 +96,8 @@ def _with_holes(image: Tensor, given: Any, params: Params) -> Tensor | None:
     if isinstance(fill, str):
         return None
     out = image.clone()
-    values: Any = (
-        torch.tensor(np.asarray(fill, dtype=np.float64), dtype=torch.float64, device="cpu")
-        .to(out)
-        .reshape(-1, 1, 1)
-    )
+    values: Any = torch.tensor(np.asarray(fill, dtype=np.float64), dtype=torch.float64, device="cpu")
+    values = values.to(out).reshape(-1, 1, 1)
     for left, top, right, bottom in np.asarray(params["holes"]).astype(int).tolist():
         out[..., top:bottom, left:right] = values
     return out
@@ -142,12 +143,14 @@ def _mapped(image: Tensor, given: Any, params: Params) -> Tensor | None:
 
 
 #: Class -> the change of an image, with albumentations' bits.
-OPERATORS: dict[str, Callable[[Tensor, Any, Params], Tensor | None]] = {
+OPERATORS: dict[str, Change] = {
     **dict.fromkeys(
-        ("InvertImg", "Posterize", "RandomBrightnessContrast", "RandomGamma", "Solarize"), _by_levels
+        ("InvertImg", "Posterize", "RandomBrightnessContrast", "RandomGamma", "Solarize"),
+        _on_levels(_by_levels),
     ),
     **dict.fromkeys(
-        ("MultiplicativeNoise", "PlanckianJitter", "RGBShift", "RandomToneCurve"), _by_levels_of_channels
+        ("MultiplicativeNoise", "PlanckianJitter", "RGBShift", "RandomToneCurve"),
+        _on_levels(_by_levels_of_channels),
     ),
     **dict.fromkeys(("CoarseDropout", "Erasing", "GridDropout"), _with_holes),
     **dict.fromkeys(("Affine", "Rotate", "SafeRotate", "ShiftScaleRotate"), _affine),
@@ -156,43 +159,30 @@ OPERATORS: dict[str, Callable[[Tensor, Any, Params], Tensor | None]] = {
         _mapped,
     ),
     **dict.fromkeys(("AdvancedBlur", "MotionBlur"), _filter("kernel", False)),
-    "Blur": _box_blur,
-    "CLAHE": _clahe,
+    "Blur": _on_levels(_box_blur),
+    "CLAHE": _on_levels(
+        lambda image, given, params: imgops.clahe(image, params["clip_limit"], tuple(given.tile_grid_size)),
+        (1, 3),
+    ),
     "ChannelDropout": _without_channels,
     "ChannelShuffle": _swapped,
     "Emboss": _filter("emboss_matrix", False),
-    "HueSaturationValue": _hue,
-    "MedianBlur": _median_blur,
+    "HueSaturationValue": _on_levels(_hue, (3,)),
+    "MedianBlur": _on_levels(lambda image, given, params: imgops.median_blur(image, int(params["kernel"]))),
     "Perspective": _perspective,
     "Sharpen": _filter("sharpening_matrix", False),
 }
-
-
-def _line(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    if not image.is_floating_point():
-        return None
-    return (image * float(params["alpha"]) + float(params["beta"])).clamp(0, 1)
-
-
-def _power(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    return imgops.adjust_gamma(image, float(params["gamma"])) if image.is_floating_point() else None
-
-
-def _inverse(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    return 1 - image if image.is_floating_point() else None
-
-
-def _float_blur(image: Tensor, given: Any, params: Params) -> Tensor | None:
-    return imgops.box_blur(image, int(params["kernel"]))
-
-
 #: Class -> the change of an image of floats on a device, or with a gradient.
-NEAR: dict[str, Callable[[Tensor, Any, Params], Tensor | None]] = {
+NEAR: dict[str, Change] = {
     **dict.fromkeys(("AdvancedBlur", "MotionBlur"), _filter("kernel", True)),
-    "Blur": _float_blur,
+    "Blur": _box_blur,
     "Emboss": _filter("emboss_matrix", True),
-    "InvertImg": _inverse,
-    "RandomBrightnessContrast": _line,
-    "RandomGamma": _power,
+    "InvertImg": _on_floats(lambda image, given, params: 1 - image),
+    "RandomBrightnessContrast": _on_floats(
+        lambda image, given, params: (image * float(params["alpha"]) + float(params["beta"])).clamp(0, 1)
+    ),
+    "RandomGamma": _on_floats(
+        lambda image, given, params: imgops.adjust_gamma(image, float(params["gamma"]))
+    ),
     "Sharpen": _filter("sharpening_matrix", True),
 }

@@ -8,15 +8,14 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
-from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Reader, Unmapped
-from imgops.integrations._settings import RandomWithSettings
 from imgops.transforms import containers, conversion
 from imgops.transforms._core import seeding
-from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.base import NOTHING
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
 
@@ -28,15 +27,15 @@ def _require_tensor(owner: Any, inpt: Any) -> Tensor:
     return subclass.plain(inpt)
 
 
-class _LightlyToSpectrum(OperatorTransform, v2.Transform):
-    """Return the spectrum of an image, ``(..., C, H, W // 2 + 1)``, by PyTorch's function."""
+class _Spectral(Counterpart):
+    """A change between an image and its spectrum, by PyTorch's functions."""
 
-    def __init__(self) -> None:
-        v2.Transform.__init__(self)
-        self._describe()
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return self._image(_require_tensor(self, inpt), NOTHING, Tensor)
 
-    def _get_name(self) -> str:
-        return "RFFT2DTransform"
+
+class RFFT2DTransform(_Spectral):
+    """Return the spectrum of an image, ``(..., C, H, W // 2 + 1)``."""
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return height, width // 2 + 1
@@ -44,35 +43,18 @@ class _LightlyToSpectrum(OperatorTransform, v2.Transform):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return torch.fft.rfft2(image.contiguous())  # the last bits depend on the memory format
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return self._image(_require_tensor(self, inpt), Params((0, 0), []), Tensor)
 
-
-class _LightlyFromSpectrum(OperatorTransform, v2.Transform):
-    """Return the image of a spectrum, by PyTorch's function."""
-
-    _config = ("shape",)
-
-    def __init__(self, shape: Any) -> None:
-        v2.Transform.__init__(self)
-        self.shape = tuple(shape)
-        self._describe()
-
-    def _get_name(self) -> str:
-        return "IRFFT2DTransform"
+class IRFFT2DTransform(_Spectral):
+    """Return the image of a spectrum."""
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = self.shape
-        return high, wide
+        return self.shape
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return torch.fft.irfft2(image, s=self.shape)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        return self._image(_require_tensor(self, inpt), Params((0, 0), []), Tensor)
 
-
-class _OnSpectrum(RandomWithSettings):
+class _OnSpectrum(RandomCounterpart):
     """A random change of a spectrum; in a graph the spectrum itself is selected where it is not applied."""
 
     def draw_values(self, height: int, width: int) -> Tensor:
@@ -117,12 +99,10 @@ def _plane(values: Tensor, spectrum: Tensor) -> Tensor:
 _OF_EACH = Parameter("values", lambda _, shape: shape[2] * shape[3])
 
 
-class _LightlyAmplitudeRescale(_OnSpectrum):
-    _random_parameters = (IS_APPLIED, _OF_EACH)
-    _config = ("low", "high")
+class AmplitudeRescaleTransform(_OnSpectrum):
+    """Multiply the amplitude of each frequency by a factor."""
 
-    def _get_name(self) -> str:
-        return "AmplitudeRescaleTransform"
+    _random_parameters = (IS_APPLIED, _OF_EACH)
 
     def draw_values(self, height: int, width: int) -> Tensor:
         return torch.distributions.Uniform(self.low, self.high).sample(torch.Size((height, width)))
@@ -132,12 +112,10 @@ class _LightlyAmplitudeRescale(_OnSpectrum):
         return _cartesian(amplitude * _plane(values, spectrum), phase)
 
 
-class _LightlyPhaseShift(_OnSpectrum):
-    _random_parameters = (IS_APPLIED, Parameter("values"))
-    _config = ("low", "high", "sign_probability")
+class PhaseShiftTransform(_OnSpectrum):
+    """Add an angle to the phase of all frequencies."""
 
-    def _get_name(self) -> str:
-        return "PhaseShiftTransform"
+    _random_parameters = (IS_APPLIED, Parameter("values"))
 
     def draw_values(self, height: int, width: int) -> Tensor:
         theta = torch.distributions.Uniform(self.low, self.high).sample()
@@ -151,12 +129,10 @@ class _LightlyPhaseShift(_OnSpectrum):
         return _cartesian(amplitude, phase + values[..., None, None])
 
 
-class _LightlyFrequencyMask(_OnSpectrum):
-    _random_parameters = (IS_APPLIED, _OF_EACH)
-    _config = ("k",)
+class RandomFrequencyMaskTransform(_OnSpectrum):
+    """Remove frequencies, but for the mean of the image."""
 
-    def _get_name(self) -> str:
-        return "RandomFrequencyMaskTransform"
+    _random_parameters = (IS_APPLIED, _OF_EACH)
 
     def draw_values(self, height: int, width: int) -> Tensor:
         with seeding.own_generators():
@@ -169,12 +145,10 @@ class _LightlyFrequencyMask(_OnSpectrum):
         return spectrum * (_plane(values, spectrum) > 0)
 
 
-class _LightlyGaussianMixture(_OnSpectrum):
-    _random_parameters = (IS_APPLIED, Parameter("values", lambda t, _: 4 * t.num_gaussians))
-    _config = ("num_gaussians", "std_range")
+class GaussianMixtureMask(_OnSpectrum):
+    """Dampen the frequencies around some centers."""
 
-    def _get_name(self) -> str:
-        return "GaussianMixtureMask"
+    _random_parameters = (IS_APPLIED, Parameter("values", lambda t, _: 4 * t.num_gaussians))
 
     def draw_values(self, height: int, width: int) -> Tensor:
         low, high = self.std_range
@@ -223,7 +197,7 @@ class _ThroughFloats(containers.Compose):
 
 def _phase_shift(given: Any, reader: Reader) -> Any:
     sign = float(given.sign_dist.probs) if given.include_negatives else None
-    return _LightlyPhaseShift(low=float(given.dist.low), high=float(given.dist.high), sign_probability=sign)
+    return PhaseShiftTransform(low=float(given.dist.low), high=float(given.dist.high), sign_probability=sign)
 
 
 def _view(given: Any, reader: Reader) -> Any:
@@ -238,18 +212,18 @@ def _view(given: Any, reader: Reader) -> Any:
 
 
 SPECTRA: dict[str, Any] = {
-    "amplitude_rescale_transform.AmplitudeRescaleTransform": lambda t, _: _LightlyAmplitudeRescale(
+    "amplitude_rescale_transform.AmplitudeRescaleTransform": lambda t, _: AmplitudeRescaleTransform(
         low=float(t.dist.low), high=float(t.dist.high)
     ),
     "fda_transform.FDAView1Transform": _view,
     "fda_transform.FDAView2Transform": _view,
-    "gaussian_mixture_masks_transform.GaussianMixtureMask": lambda t, _: _LightlyGaussianMixture(
+    "gaussian_mixture_masks_transform.GaussianMixtureMask": lambda t, _: GaussianMixtureMask(
         num_gaussians=t.num_gaussians, std_range=tuple(t.std_range)
     ),
-    "irfft2d_transform.IRFFT2DTransform": lambda t, _: _LightlyFromSpectrum(t.shape),
+    "irfft2d_transform.IRFFT2DTransform": lambda t, _: IRFFT2DTransform(shape=tuple(t.shape)),
     "phase_shift_transform.PhaseShiftTransform": _phase_shift,
-    "random_frequency_mask_transform.RandomFrequencyMaskTransform": lambda t, _: _LightlyFrequencyMask(
+    "random_frequency_mask_transform.RandomFrequencyMaskTransform": lambda t, _: RandomFrequencyMaskTransform(
         k=tuple(t.k)
     ),
-    "rfft2d_transform.RFFT2DTransform": lambda t, _: _LightlyToSpectrum(),
+    "rfft2d_transform.RFFT2DTransform": lambda t, _: RFFT2DTransform(),
 }

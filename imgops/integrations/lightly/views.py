@@ -14,12 +14,12 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Reader, Unmapped
-from imgops.integrations._settings import RandomWithSettings
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms import containers
 from imgops.transforms._core import operators, seeding
-from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry
@@ -28,16 +28,13 @@ from imgops.transforms.functional import _dispatch, _geometry
 _Call = Callable[[int, tuple[Any, ...]], Any]
 
 
-class _LightlyViews(containers._Container, v2.Transform):
+class MultiViewTransform(containers._Container, v2.Transform):
     """Return a list of views: each transform is applied to the image itself."""
 
     def __init__(self, transforms: list[Any]) -> None:
         v2.Transform.__init__(self)
         self.transforms = list(transforms)
         self._start(False, None)
-
-    def _get_name(self) -> str:
-        return "MultiViewTransform"
 
     def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
         return [call(i, inputs) for i in range(len(self.transforms))]
@@ -73,15 +70,12 @@ class _LightlyViews(containers._Container, v2.Transform):
         return after
 
 
-class _LightlyMaskedViews(_LightlyViews):
+class DetConSTransform(MultiViewTransform):
     """Return views of an image and of a mask of segments, which a user's function makes of the image."""
 
     def __init__(self, transforms: list[Any], mask_fn: Callable[[Any], Any]) -> None:
         super().__init__(transforms)
         self.mask_fn = mask_fn
-
-    def _get_name(self) -> str:
-        return "DetConSTransform"
 
     def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
         segments = self.mask_fn(inputs[0])
@@ -92,18 +86,8 @@ class _LightlyMaskedViews(_LightlyViews):
         return super()._views((inputs[0], mask), call)
 
 
-class _LightlyAddGrid(OperatorTransform, v2.Transform):
+class AddGridTransform(Counterpart):
     """Replace masks and boxes by a regular grid, which depends on their size alone."""
-
-    _config = ("num_rows", "num_cols")
-
-    def __init__(self, num_rows: int, num_cols: int) -> None:
-        v2.Transform.__init__(self)
-        self.num_rows, self.num_cols = num_rows, num_cols
-        self._describe()
-
-    def _get_name(self) -> str:
-        return "AddGridTransform"
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.Mask):
@@ -142,7 +126,7 @@ class _LightlyAddGrid(OperatorTransform, v2.Transform):
 # -- views with grids ------------------------------------------------------------------------------------
 
 
-class _LightlyCropAndFlip(RandomWithSettings):
+class RandomResizedCropAndFlip(RandomCounterpart):
     """A resized crop that may be mirrored, beside a grid of the places in the image that its cells show.
 
     The grid ``(n, n, 2)`` is sampled with the crop: lightly's code makes it of the crop's numbers.
@@ -153,22 +137,18 @@ class _LightlyCropAndFlip(RandomWithSettings):
         *(Parameter("horizontal"), Parameter("vertical")),
         Parameter("grid", lambda t, _: 2 * t.grid_size**2),
     )
-    _config = ("size", "scale", "ratio", "interpolation", "hf_prob", "vf_prob", "grid_size")
     _moves = True
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._is_pure = False  # a call returns the grid, too, which ``_image`` does not
 
-    def _get_name(self) -> str:
-        return "RandomResizedCropAndFlip"
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         from lightly.transforms import random_crop_and_flip_with_grid as lightly
 
         _, _, height, width = self._shape_of(flat_inputs)
         get_params = lightly.RandomResizedCropWithLocation.get_params
-        where = get_params(like(1, 1, height, width), self.scale, self.ratio)
+        where = get_params(meta_image(1, 1, height, width), self.scale, self.ratio)
         flips = (
             bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.hf_prob),
             bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.vf_prob),
@@ -212,11 +192,8 @@ class _LightlyCropAndFlip(RandomWithSettings):
         return v2.functional.vflip(view) if values["vertical"] else view
 
 
-class _LightlyGridViews(_LightlyViews):
+class ImageGridTransform(MultiViewTransform):
     """Return the views, then the grids, of crops that are each followed by a transform of its own."""
-
-    def _get_name(self) -> str:
-        return "ImageGridTransform"
 
     def _input_of(self, index: int) -> int | None:
         return index - 1 if index % 2 else None
@@ -233,14 +210,10 @@ class _LightlyGridViews(_LightlyViews):
 # -- jigsaws ---------------------------------------------------------------------------------------------
 
 
-class _LightlyPieces(RandomWithSettings):
+class _Pieces(RandomCounterpart):
     """Cut a piece out of each cell of a grid, at a place that is drawn: a list of crops of one size."""
 
     _random_parameters = (Parameter("corners", lambda t, _: 2 * len(t.rows), kind=int),)
-    _config = ("rows", "columns", "side", "crop_size")
-
-    def _get_name(self) -> str:
-        return "Jigsaw"
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         _, _, height, width = self._shape_of(flat_inputs)
@@ -274,11 +247,10 @@ class _LightlyPieces(RandomWithSettings):
         return [_geometry.crop_boxes(image, box, *how) for box in boxes]
 
 
-class _LightlyShuffle(RandomWithSettings):
+class _Shuffle(RandomCounterpart):
     """Put the pieces of a jigsaw, ``(..., n, C, h, w)``, into an order that is drawn."""
 
     _random_parameters = (Parameter("order", lambda t, _: t.count, kind=int),)
-    _config = ("count",)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         with seeding.own_generators():
@@ -291,11 +263,8 @@ class _LightlyShuffle(RandomWithSettings):
         return torch.stack([each.index_select(-4, row) for each, row in zip(image, order, strict=True)])
 
 
-class _LightlyJigsaw(_LightlyViews):
+class Jigsaw(MultiViewTransform):
     """Return shuffled pieces of an image, each of which goes through a transform by itself."""
-
-    def _get_name(self) -> str:
-        return "Jigsaw"
 
     def extra_repr(self) -> str:
         return f"pieces={len(self.transforms) - 2}, transform={self.transforms[1]}"
@@ -312,22 +281,14 @@ class _LightlyJigsaw(_LightlyViews):
 # -- makers ----------------------------------------------------------------------------------------------
 
 
-def views(given: Any, reader: Reader) -> Any:
-    return _LightlyViews([reader.read_one(each) for each in given.transforms])
-
-
-def one_view(given: Any, reader: Reader) -> Any:
-    return _LightlyViews([reader.read_one(given.transform)])
-
-
 def _segmented_views(given: Any, reader: Reader) -> Any:
     each = [reader.read_one(transform) for transform in given.transforms]
-    return _LightlyViews(each) if given.mask_fn is None else _LightlyMaskedViews(each, given.mask_fn)
+    return MultiViewTransform(each) if given.mask_fn is None else DetConSTransform(each, given.mask_fn)
 
 
 def _crop_and_flip(given: Any, reader: Reader) -> Any:
     crop = given.resized_crop
-    return _LightlyCropAndFlip(
+    return RandomResizedCropAndFlip(
         size=tuple(crop.size),
         scale=tuple(crop.scale),
         ratio=tuple(crop.ratio),
@@ -338,34 +299,34 @@ def _crop_and_flip(given: Any, reader: Reader) -> Any:
     )
 
 
-def _grid_views(given: Any, reader: Reader) -> Any:
-    return _LightlyGridViews([reader.read_one(each) for pair in given.transforms for each in pair])
-
-
 def _jigsaw(given: Any, reader: Reader) -> Any:
     known = {"rows": given.xx.tolist(), "columns": given.yy.tolist(), "side": given.side}
     count = len(given.xx)
     each = [reader.read_one(given.transform)] * count
-    return _LightlyJigsaw(
-        [_LightlyPieces(crop_size=given.crop_size, **known), *each, _LightlyShuffle(count=count)]
-    )
+    return Jigsaw([_Pieces(crop_size=given.crop_size, **known), *each, _Shuffle(count=count)])
 
 
 def _has_location(given: Any, reader: Reader) -> Any:
     raise Unmapped("what it passes on is a Location, which only RandomResizedCropAndFlip makes a tensor of")
 
 
-_GRIDS = "random_crop_and_flip_with_grid"
+_VIEWS_AND_GRIDS = ("image_grid_transform.ImageGridTransform", "vicregl_transform.VICRegLTransform")
+_LOCATIONS = (
+    "RandomHorizontalFlipWithLocation",
+    "RandomResizedCropWithLocation",
+    "RandomVerticalFlipWithLocation",
+)
 VIEWS: dict[str, Any] = {
-    "add_grid_transform.AddGridTransform": lambda t, _: _LightlyAddGrid(t.num_rows, t.num_cols),
+    **dict.fromkeys(
+        _VIEWS_AND_GRIDS,
+        lambda t, r: ImageGridTransform([r.read_one(x) for pair in t.transforms for x in pair]),
+    ),
+    **{f"random_crop_and_flip_with_grid.{name}": _has_location for name in _LOCATIONS},
+    "add_grid_transform.AddGridTransform": lambda t, _: AddGridTransform(
+        num_rows=t.num_rows, num_cols=t.num_cols
+    ),
     "detcon_transform.DetConSTransform": _segmented_views,
     "detcon_transform.DetConSViewTransform": lambda t, r: r.read(t.tr),
-    "image_grid_transform.ImageGridTransform": _grid_views,
     "jigsaw.Jigsaw": _jigsaw,
-    "pirl_transform.PIRLTransform": views,
-    f"{_GRIDS}.RandomHorizontalFlipWithLocation": _has_location,
-    f"{_GRIDS}.RandomResizedCropAndFlip": _crop_and_flip,
-    f"{_GRIDS}.RandomResizedCropWithLocation": _has_location,
-    f"{_GRIDS}.RandomVerticalFlipWithLocation": _has_location,
-    "vicregl_transform.VICRegLTransform": _grid_views,
+    "random_crop_and_flip_with_grid.RandomResizedCropAndFlip": _crop_and_flip,
 }

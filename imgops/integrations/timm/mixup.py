@@ -2,99 +2,62 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
+from imgops.integrations._counterparts import RandomCounterpart
 from imgops.integrations._reader import MAKERS, Reader
+from imgops.integrations.timm import timm_private
 from imgops.transforms._core import seeding
-from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import Numbers, Parameter
 from imgops.transforms._core.sampling import ParameterSampler
 
 #: The numbers of an image: its box (top, bottom, left, right), two weights, and the weight of its label.
 _WIDTH = 7
-_SETTINGS = ("mixup_alpha", "cutmix_alpha", "cutmix_minmax", "mix_prob", "switch_prob", "mode", "correct_lam")
-_OF_LABELS = ("label_smoothing", "num_classes", "multi_label")
+_SETTINGS = (
+    *("mixup_alpha", "cutmix_alpha", "cutmix_minmax", "mix_prob", "switch_prob", "mode", "correct_lam"),
+    *("label_smoothing", "num_classes", "multi_label", "mixup_enabled"),
+)
 
 
-class _TimmMixup(RandomTransform, v2.Transform):
+class Mixup(RandomCounterpart):
+    """Blend the images of a batch, or paste boxes of them, and blend their labels."""
+
     _random_parameters = (Parameter("mix", lambda t, shape: _WIDTH * shape[0]),)
     _joins_samples = True
-    _config = (*_SETTINGS, *_OF_LABELS, "mixup_enabled")
-
-    def __init__(self, **settings: Any) -> None:
-        v2.Transform.__init__(self)
-        for name in self._config:
-            setattr(self, name, settings[name])
-        self._start(False, None)
-
-    def _get_name(self) -> str:
-        return "Mixup"
 
     def _neutral_numbers(self, shape: Any) -> list[float]:
         return [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0] * shape[0]
 
     def _draw(self, inputs: Any) -> Numbers:
-        """Run timm's own method on a batch without channels, and note its boxes and weights."""
-        from timm.data.mixup import Mixup
-
+        """Draw the weights and then the boxes, in the order of timm's loops over images."""
         samples, _, height, width = self._shape_of(inputs)
-        given, boxes = Mixup.__new__(Mixup), []
-        given.__dict__.update({name: getattr(self, name) for name in self._config})
-        method = getattr(Mixup, f"_mix_{self.mode}" if self.mode in ("elem", "pair") else "_mix_batch")
-        whole = method.__globals__["cutmix_bbox_and_lam"]
-
-        def noted(*args: Any, **keywords: Any) -> Any:
-            box, lam = whole(*args, **keywords)
-            boxes.append([float(n) for n in box])
-            return box, lam
-
-        params: list[Any] = []
-
-        def drawn(name: str) -> Any:
-            def draw(*args: Any) -> Any:
-                lam, use_cutmix = getattr(Mixup, name)(given, *args)
-                # The method writes the weights of boxes into the array; they are those of blends before.
-                params.append((lam.copy() if hasattr(lam, "copy") else lam, use_cutmix))
-                return lam, use_cutmix
-
-            return draw
-
-        given._params_per_batch = drawn("_params_per_batch")
-        given._params_per_elem = drawn("_params_per_elem")
-        names = {**method.__globals__, "cutmix_bbox_and_lam": noted}
+        known = {name: getattr(self, name) for name in _SETTINGS}
         with seeding.own_generators():
-            of_labels = FunctionType(method.__code__, names)(
-                given, torch.zeros(samples, 0, height, width, dtype=torch.float32, device="cpu")
-            )
-        lams, are_boxes = params[0]
-        return self._rows(samples, lams, are_boxes, boxes, of_labels)
-
-    def _rows(
-        self, samples: int, lams: Any, are_boxes: Any, boxes: list[list[float]], labels: Any
-    ) -> list[float]:
-        rows: list[list[float]] = []
-        following = iter(boxes)
-        for i in range(samples):
-            each = hasattr(lams, "copy")
-            if each and i >= len(lams):  # the second of a pair has the numbers of the first
-                rows.append(rows[samples - 1 - i])
-                continue
-            lam, is_box = (lams[i], are_boxes[i]) if each else (lams, are_boxes)
-            label = float(labels[i, 0]) if isinstance(labels, Tensor) else float(labels)
-            row = [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, label]
-            if lam != 1.0 and is_box:
-                row[:4] = next(following) if each or not rows else rows[0][:4]
-            elif lam != 1.0:
-                row[4:6] = [float(lam), float(1 - lam)]
-            rows.append(row)
+            if self.mode not in ("elem", "pair"):
+                return self._row(*timm_private.draw_mixup(known, None), height, width) * samples
+            count = samples // 2 if self.mode == "pair" else samples
+            drawn = zip(*timm_private.draw_mixup(known, count), strict=True)
+            rows = [self._row(lam, is_box, height, width) for lam, is_box in drawn]
+        if self.mode == "pair":  # the second of a pair has the numbers of the first
+            rows += rows[::-1]
         return [n for row in rows for n in row]
+
+    def _row(self, lam: Any, is_box: bool, height: int, width: int) -> list[float]:
+        """Return the numbers of an image, whose box is drawn; its label has the precision of the weight."""
+        from timm.data.mixup import cutmix_bbox_and_lam
+
+        if lam == 1.0:
+            return [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0]
+        if not is_box:
+            return [0.0, 0.0, 0.0, 0.0, float(lam), float(1 - lam), float(lam)]
+        how = {"ratio_minmax": self.cutmix_minmax, "correct_lam": self.correct_lam}
+        box, share = cutmix_bbox_and_lam((height, width), lam, **how)
+        return [*map(float, box), 1.0, 0.0, float(type(lam)(share))]
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if len(inputs) != 2 or not all(isinstance(x, Tensor) for x in inputs):
@@ -131,11 +94,11 @@ class _TimmMixup(RandomTransform, v2.Transform):
             return torch.where(inside, others, images)
         # timm multiplies by numbers, which have the precision of the arithmetic and not that of the images.
         precise = torch.promote_types(images.dtype, torch.float32)
-        own, other = (
+        one, other = (
             (x.to(precise) * weights.to(precise)).to(images.dtype)
             for x, weights in ((images, first), (others, second))
         )
-        return torch.where(inside, others, torch.where(second == 0, images, own + other))
+        return torch.where(inside, others, torch.where(second == 0, images, one + other))
 
     def _labels(self, labels: Tensor, numbers: Tensor, dtype: torch.dtype) -> Tensor:
         from timm.data.mixup import mixup_target
@@ -146,7 +109,7 @@ class _TimmMixup(RandomTransform, v2.Transform):
 
 
 def _mixup(given: Any, reader: Reader) -> Any:
-    return _TimmMixup(**{name: getattr(given, name, None) for name in _TimmMixup._config})
+    return Mixup(**{name: getattr(given, name, None) for name in _SETTINGS})
 
 
 MAKERS["timm.data.mixup.Mixup"] = _mixup

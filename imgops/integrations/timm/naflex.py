@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,103 +12,30 @@ from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms import functional as v1_functional
 
 import imgops
+from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Reader
-from imgops.integrations._settings import RandomWithSettings
 from imgops.integrations.timm.sizes import (
-    CenterWindow,
+    RATIO_TO_SEQUENCE,
+    SEQUENCE,
+    FixedWindow,
     RandomResizeTo,
     RandomWindow,
     ResizeInAMode,
     ResizeTo,
     as_tuple,
+    in_drawn_mode,
     in_known_format,
-    in_one_mode,
     modes_of,
-    number_of,
-    of_size,
 )
 from imgops.transforms import geometry
 from imgops.transforms._core import seeding
-from imgops.transforms._core.base import NOTHING, OperatorTransform, like
+from imgops.transforms._core.base import NOTHING, RandomSizeTransform
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _geometry
 
-#: What decides the size of an image: that of a patch, their number, and how sizes are rounded.
-_SEQUENCE = ("patch_size", "max_seq_len", "divisible_by_patch", "max_ratio")
-_CHANCES = (
-    *("random_scale_prob", "random_scale_range", "random_scale_area"),
-    *("random_aspect_prob", "random_aspect_range"),
-)
 
-
-class _ToSequence:
-    """The size at which an image has at most a number of patches, by timm's code."""
-
-    def _get_name(self) -> str:
-        return type(self).__name__.removeprefix("_Timm").removesuffix("InAMode")
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.naflex_transforms import get_image_size_for_seq
-
-        _, (high, wide) = get_image_size_for_seq((height, width), *(getattr(self, n) for n in _SEQUENCE))
-        return high, wide
-
-
-class _TimmResizeToSequence(_ToSequence, ResizeTo):
-    _config = (*_SEQUENCE, "interpolation")
-
-
-class _TimmResizeToSequenceInAMode(_ToSequence, ResizeInAMode):
-    _config = (*_SEQUENCE, "interpolations")
-
-
-class _TimmCenterCropToSequence(_ToSequence, CenterWindow):
-    _config = (*_SEQUENCE, "fill", "padding_mode")
-
-
-class _TimmRandomCropToSequence(_ToSequence, RandomWindow):
-    _config = (*_SEQUENCE, "fill", "padding_mode")
-
-    def draw_place(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.naflex_transforms import RandomCropToSequence
-
-        top, left = RandomCropToSequence.get_params(like(1, 1, height, width), self._out_size(height, width))
-        return top, left
-
-
-class _KeepRatioToSequence(_ToSequence):
-    """The size that nearly keeps the aspect ratio, with the draws of a scale and of an aspect ratio."""
-
-    def draw_size(self, height: int, width: int) -> Sequence[int]:
-        from timm.data.naflex_transforms import ResizeKeepRatioToSequence
-
-        known = {name: getattr(self, name) for name in (*_CHANCES, *_SEQUENCE, "longest")}
-        known["max_sequence_len"] = known.pop("max_seq_len")
-        return ResizeKeepRatioToSequence.get_params(of_size(height, width), **known)
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = self.draw_size(height, width)  # which draws nothing where the probabilities are 0
-        return high, wide
-
-
-class _TimmResizeKeepRatioToSequence(_KeepRatioToSequence, ResizeTo):
-    _config = (*_SEQUENCE, *_CHANCES, "longest", "interpolation")
-
-
-class _TimmResizeKeepRatioToSequenceInAMode(_KeepRatioToSequence, ResizeInAMode):
-    _config = (*_SEQUENCE, *_CHANCES, "longest", "interpolations")
-
-
-class _TimmRandomResizeKeepRatioToSequence(RandomResizeTo):
-    _config = (*_SEQUENCE, *_CHANCES, "longest", "interpolations")
-    draw_size = _KeepRatioToSequence.draw_size
-
-    def _get_name(self) -> str:
-        return "ResizeKeepRatioToSequence"
-
-
-class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
+class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
     """A random crop, resized to a size that follows from that of the crop, and may be drawn."""
 
     _random_parameters: Any = (
@@ -117,29 +43,25 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
         Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),
         Parameter("mode", kind=int),
     )
-    _config = (
+    #: The settings that timm's class draws with; it has a max_ratio, which it does not pass on.
+    drawn_with = (
         *("scale", "ratio", "attempts", "patch_h", "patch_w", "max_seq_len", "divisible_by_patch"),
-        *("final_scale_range", "interpolations"),
+        "final_scale_range",
     )
 
-    def _get_name(self) -> str:
-        return "RandomResizedCropToSequence"
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        from timm.data.naflex_transforms import RandomResizedCropToSequence
+        from timm.data import naflex_transforms as timm
 
         _, _, height, width = self._shape_of(flat_inputs)
-        known = {name: getattr(self, name) for name in self._config[:-1]}
-        known["crop_attempts"] = known.pop("attempts")  # timm passes no max_ratio, though it has one
-        modes: Any = tuple(range(len(self.interpolations)))
-        modes = modes if len(modes) > 1 else 0
+        known = {name: getattr(self, name) for name in self.drawn_with}
+        known["crop_attempts"] = known.pop("attempts")
+        modes = tuple(range(len(self.interpolations)))
+        known["interpolation"] = modes if len(modes) > 1 else 0
         with seeding.own_generators():
-            given = RandomResizedCropToSequence.get_params(
-                like(1, 1, height, width), interpolation=modes, **known
-            )
-        where, size, mode = given
+            image = meta_image(1, 1, height, width)
+            place, size, mode = timm.RandomResizedCropToSequence.get_params(image, **known)
         names = ("top", "left", "height", "width")
-        return {**dict(zip(names, where, strict=True)), "size": list(size), "mode": mode}
+        return {**dict(zip(names, place, strict=True)), "size": list(size), "mode": mode}
 
     def _has_pils_pixels(self) -> bool:
         return True
@@ -157,14 +79,13 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         boxes, size = as_integers(params.beside(image)), self._canvas(params)
-
         how: dict[str, Any] = {"antialias": True, "planar": params.is_known and image.ndim == 3}
 
         def crop(mode: str) -> Tensor:
             out = _geometry.crop_boxes(image, boxes, size, InterpolationMode(mode), **how)
             return out if params.is_known else in_known_format(out, image)
 
-        return in_one_mode(number_of(params, 6), self.interpolations, crop)
+        return in_drawn_mode(params, 6, self.interpolations, crop)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         boxes = as_integers(params.beside(mask))
@@ -176,24 +97,16 @@ class _TimmRandomResizedCropToSequence(RandomSizeTransform, RandomWithSettings):
         return v2.functional.resized_crop(inpt, *where, values["size"], mode, antialias=True)
 
 
-class _TimmPatchify(OperatorTransform, v2.Transform):
+class Patchify(Counterpart):
     """Cut an image into patches: a dict of patches, of their coordinates, and of which are valid."""
 
     _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
-
-    def __init__(self, patch_size: Any, flatten_patches: bool, channels_last: bool) -> None:
-        v2.Transform.__init__(self)
-        self.patch_size, self.flatten_patches = tuple(patch_size), flatten_patches
-        self.channels_last = channels_last
-
-    def _get_name(self) -> str:
-        return "Patchify"
 
     def _plan(self, shape: Any, program: Any) -> None:
         return None
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        """Return what timm's function does, for images of sizes that a compiler does not know, too."""
+        """Do the work of timm's function, also for images whose size a compiler does not know."""
         *samples, channels, height, width = image.shape
         high, wide = self.patch_size
         rows, columns = (height + high - 1) // high, (width + wide - 1) // wide
@@ -222,45 +135,53 @@ class _TimmPatchify(OperatorTransform, v2.Transform):
 # -- makers ----------------------------------------------------------------------------------------------
 
 
-def _sequence_of(given: Any, max_ratio: float | None = None) -> dict[str, Any]:
+def _sequence_of(given: Any, name: str, max_ratio: float | None = None) -> dict[str, Any]:
     length = given.max_seq_len if hasattr(given, "max_seq_len") else given.max_sequence_len
     size = as_tuple(given.patch_size)
-    return dict(zip(_SEQUENCE, (size, length, given.divisible_by_patch, max_ratio), strict=True))
+    known = zip(SEQUENCE, (size, length, given.divisible_by_patch, max_ratio), strict=True)
+    return {"_name": name, **dict(known)}
 
 
-def _border_of(given: Any) -> dict[str, Any]:
-    return {"fill": as_tuple(given.fill), "padding_mode": given.padding_mode}
+def _crop_to_sequence(given: Any, name: str, max_ratio: float | None) -> dict[str, Any]:
+    border = {"fill": as_tuple(given.fill), "padding_mode": given.padding_mode}
+    return {**_sequence_of(given, name, max_ratio), **border}
+
+
+def resize(known: dict[str, Any], modes: list[str]) -> Any:
+    """Return a resize in one interpolation, or in one that is drawn."""
+    if len(modes) > 1:
+        return ResizeInAMode(**known, interpolations=modes)
+    return ResizeTo(**known, interpolation=modes[0])
 
 
 def _resize_to_sequence(given: Any, reader: Reader) -> Any:
-    modes, known = modes_of(given.interpolation), _sequence_of(given, given.max_ratio)
-    if len(modes) > 1:
-        return _TimmResizeToSequenceInAMode(interpolations=modes, **known)
-    return _TimmResizeToSequence(interpolation=modes[0], **known)
+    known = _sequence_of(given, "ResizeToSequence", given.max_ratio)
+    return resize(known, modes_of(given.interpolation))
 
 
 def _keep_ratio_to_sequence(given: Any, reader: Reader) -> Any:
-    modes, known = modes_of(given.interpolation), _sequence_of(given, given.max_ratio)
-    known |= {name: as_tuple(getattr(given, name)) for name in (*_CHANCES, "longest")}
+    modes = modes_of(given.interpolation)
+    known = _sequence_of(given, "ResizeKeepRatioToSequence", given.max_ratio)
+    known |= {name: as_tuple(getattr(given, name)) for name in (*RATIO_TO_SEQUENCE, "longest")}
     if given.random_scale_prob > 0 or given.random_aspect_prob > 0:
-        return _TimmRandomResizeKeepRatioToSequence(interpolations=modes, **known)
-    if len(modes) > 1:
-        return _TimmResizeKeepRatioToSequenceInAMode(interpolations=modes, **known)
-    return _TimmResizeKeepRatioToSequence(interpolation=modes[0], **known)
+        return RandomResizeTo(interpolations=modes, **known)
+    return resize(known, modes)
 
 
 def _resized_crop_to_sequence(given: Any, reader: Reader) -> Any:
-    cls = _TimmRandomResizedCropToSequence
-    known = {name: as_tuple(getattr(given, name)) for name in cls._config[:-1]}
+    cls = RandomResizedCropToSequence
+    known = {name: as_tuple(getattr(given, name)) for name in cls.drawn_with}
     return cls(interpolations=modes_of(given.interpolation), **known)
 
 
 NAFLEX: dict[str, Any] = {
     "ResizeToSequence": _resize_to_sequence,
     "ResizeKeepRatioToSequence": _keep_ratio_to_sequence,
-    "CenterCropToSequence": lambda t, _: _TimmCenterCropToSequence(**_sequence_of(t), **_border_of(t)),
+    "CenterCropToSequence": lambda t, _: FixedWindow(**_crop_to_sequence(t, "CenterCropToSequence", None)),
     # timm passes 1 here, so that an image is not enlarged.
-    "RandomCropToSequence": lambda t, _: _TimmRandomCropToSequence(**_sequence_of(t, 1.0), **_border_of(t)),
+    "RandomCropToSequence": lambda t, _: RandomWindow(**_crop_to_sequence(t, "RandomCropToSequence", 1.0)),
     "RandomResizedCropToSequence": _resized_crop_to_sequence,
-    "Patchify": lambda t, _: _TimmPatchify(t.patch_size, t.flatten_patches, t.channels_last),
+    "Patchify": lambda t, _: Patchify(
+        patch_size=tuple(t.patch_size), flatten_patches=t.flatten_patches, channels_last=t.channels_last
+    ),
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from torchvision import tv_tensors
 
 import imgops
 from imgops._common.torch_private import raise_error
-from imgops.integrations._reader import MAKERS, Reader, Unmapped, UsersCode
-from imgops.integrations._settings import RandomWithSettings
+from imgops.integrations._counterparts import RandomCounterpart
+from imgops.integrations._reader import MAKERS, Reader, Unmapped, UsersCode, add_makers
+from imgops.integrations.timm import timm_private
 from imgops.integrations.timm.sizes import as_tuple
 from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.origin import is_code_of, known_name
@@ -39,47 +40,49 @@ class _Canvas:
 
     mode = "RGB"
 
-    def __init__(self, size: tuple[int, int], note: Callable[[list[float]], None]) -> None:
-        self.size, self._note = size, note
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.size = size
+        self.rows: list[list[float]] = []
+
+    def note(self, kind: str, *numbers: float, mode: int = 0) -> _Canvas:
+        self.rows.append(_row(kind, *numbers, mode=mode))
+        return self
 
     def transform(
         self, size: Any, method: Any, data: Sequence[float], *, resample: int, **how: Any
     ) -> _Canvas:
-        self._note(_row("affine", *data, mode=resample))
-        return self
+        return self.note("affine", *data, mode=resample)
 
     def rotate(self, degrees: float, *, resample: int, **how: Any) -> _Canvas:
-        self._note(_row("rotate", degrees, mode=resample))
-        return self
+        return self.note("rotate", degrees, mode=resample)
 
     def filter(self, given: Any) -> _Canvas:
-        self._note(_row("blur", given.radius))
-        return self
+        return self.note("blur", given.radius)
 
 
-class _TimmPolicy(ProbabilisticTransform):
+class _Policy(ProbabilisticTransform):
     """A policy of timm: steps that are drawn beforehand, and applied as numbers.
 
-    Its probability is a matter of timm's code, so that PyTorch draws nothing for it.
+    timm's code draws whether it is applied, so that PyTorch draws nothing for it.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("steps", lambda t, _: _WIDTH * t._most_steps(), kind=float))
     _known = ("steps",)
+    #: The name of timm's class.
+    _name: str
     #: The color that comes in from outside of an image.
     fill: Any
     #: timm's own transform, for PIL images whose pixels no tensor of levels holds.
     _given: Any = None
 
-    def of(self, given: Any) -> Any:
-        """Return this transform with timm's own one."""
-        self._given = given
-        return self
-
     def __init__(self, p: float = 1.0, **given: Any) -> None:
         super().__init__(p, False, None, **given)
 
     def _get_name(self) -> str:
-        return type(self).__name__.removeprefix("_Timm")
+        return self._name
+
+    def _most_steps(self) -> int:
+        return _POLICIES[self._name][0](self)
 
     def _draw(self, inputs: Any) -> Numbers | None:
         return self._numbers_from(self.make_params(inputs), 0, 0)
@@ -96,19 +99,12 @@ class _TimmPolicy(ProbabilisticTransform):
                 must = f"{self._get_name()}: inputs must not be masks, boxes or keypoints"
                 raise_error(TypeError, f"{must}, got {type(inpt).__name__}")
 
-    def _most_steps(self) -> int:
-        raise NotImplementedError
-
-    def _policy(self, noted: Callable[[list[Any]], Any]) -> Any:
-        """Return timm's policy, whose operations only note what they would do."""
-        raise NotImplementedError
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self._shape_of(flat_inputs)
-        rows: list[list[float]] = []
+        canvas = _Canvas((width, height))
         with seeding.own_generators():
-            self._policy(lambda op: _noting(op, rows.append))(_Canvas((width, height), rows.append))
-        rows += [_row("nothing")] * (self._most_steps() - len(rows))
+            _POLICIES[self._name][1](self)(canvas)
+        rows = canvas.rows + [_row("nothing")] * (self._most_steps() - len(canvas.rows))
         return {"steps": [n for row in rows for n in row]}
 
     def _change_image(self, image: Tensor, steps: list[float]) -> Tensor:
@@ -174,29 +170,30 @@ _COLORS: dict[str, Callable[[Tensor, float], Tensor]] = {
 }
 _KINDS = ("nothing", "affine", "rotate", "blur", *_COLORS, "chain", "add", "blend", "blend all")
 
-
-def _noting(op: Any, note: Callable[[list[float]], None]) -> Any:
-    """Return a copy of an operation of timm that notes a step in the place of taking it."""
-    function, own = op.aug_fn, copy(op)
-
-    def noted(image: Any, *numbers: float, **how: Any) -> Any:
-        if function.__name__ in _COLORS:
-            note(_row(function.__name__, *numbers[:1]))
-            return image
-        return function(image, *numbers, **how)
-
-    own.aug_fn = noted
-    return own
+# -- operations as text ----------------------------------------------------------------------------------
 
 
-def _written(op: Any) -> list[Any]:
-    """Return an operation as text can hold it; its functions must be timm's own."""
-    known_name(op, MAKERS)
-    name = _name_of(op)
-    hparams = {n: int(v) if n == "interpolation" and isinstance(v, int) else v for n, v in op.hparams.items()}
-    resample = op.kwargs.get("resample")
+def _operations(value: Any) -> Iterator[Any]:
+    """Yield the operations in a list, or in a list of lists."""
+    if isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _operations(inner)
+    else:
+        yield value
+
+
+def _written(value: Any) -> Any:
+    """Return an operation, or lists of them, as text can hold it; its functions must be timm's own."""
+    if isinstance(value, (list, tuple)):
+        return [_written(inner) for inner in value]
+    known_name(value, MAKERS)
+    hparams = {
+        n: int(v) if n == "interpolation" and isinstance(v, int) else v for n, v in value.hparams.items()
+    }
+    resample = value.kwargs.get("resample")
     modes = [int(m) for m in resample] if isinstance(resample, (list, tuple)) else int(resample)
-    return [name, op.prob, op.magnitude, hparams, op.magnitude_std, op.magnitude_max, modes]
+    numbers = value.prob, value.magnitude, hparams, value.magnitude_std, value.magnitude_max
+    return [_name_of(value), *numbers, modes]
 
 
 def _name_of(op: Any) -> str:
@@ -212,104 +209,88 @@ def _name_of(op: Any) -> str:
 
 
 def _read(written: list[Any]) -> Any:
+    """Return an operation of timm that notes its step on the canvas in the place of taking it."""
     from timm.data.auto_augment import AugmentOp
 
     name, prob, magnitude, hparams, deviation, most, modes = written
     made = AugmentOp(name, prob, magnitude, hparams)
     made.magnitude_std, made.magnitude_max = deviation, most
     made.kwargs["resample"] = tuple(modes) if isinstance(modes, list) else modes
+    function = made.aug_fn
+
+    def noted(canvas: _Canvas, *numbers: float, **how: Any) -> Any:
+        if function.__name__ in _COLORS:
+            return canvas.note(function.__name__, *numbers[:1])
+        return function(canvas, *numbers, **how)
+
+    made.aug_fn = noted
     return made
 
 
-class _TimmRandAugment(_TimmPolicy):
-    def _most_steps(self) -> int:
-        return self.num_layers
-
-    def _policy(self, noted: Callable[[Any], Any]) -> Any:
-        from timm.data.auto_augment import RandAugment
-
-        return RandAugment([noted(_read(op)) for op in self.ops], self.num_layers, self.choice_weights)
+# -- policies --------------------------------------------------------------------------------------------
 
 
-class _TimmAugmentOp(_TimmPolicy):
-    def _most_steps(self) -> int:
-        return 1
+def _rand_augment(t: Any) -> Any:
+    from timm.data.auto_augment import RandAugment
 
-    def _policy(self, noted: Callable[[Any], Any]) -> Any:
-        return noted(_read(self.op))
+    return RandAugment([_read(op) for op in t.ops], t.num_layers, t.choice_weights)
 
 
-class _TimmAutoAugment(_TimmPolicy):
-    def _most_steps(self) -> int:
-        return max(map(len, self.policy), default=0)
+def _auto_augment(t: Any) -> Any:
+    from timm.data.auto_augment import AutoAugment
 
-    def _policy(self, noted: Callable[[Any], Any]) -> Any:
-        from timm.data.auto_augment import AutoAugment
-
-        return AutoAugment([[noted(_read(op)) for op in part] for part in self.policy])
+    return AutoAugment([[_read(op) for op in part] for part in t.policy])
 
 
-class _TimmAugMixAugment(_TimmPolicy):
-    def _most_steps(self) -> int:
-        return self.width * ((self.depth if self.depth > 0 else 3) + 2) + 1
+def _augmix(t: Any) -> Callable[[_Canvas], None]:
+    """Return what draws a mixture in the order of timm's code, whose blends need the pixels of an image."""
+    ops = [_read(op) for op in t.ops]
 
-    def _policy(self, noted: Callable[[Any], Any]) -> Any:
-        from timm.data.auto_augment import AugMixAugment
+    def draw(canvas: _Canvas) -> None:
+        weights: Any = np.float32(np.random.dirichlet([t.alpha] * t.width))
+        m: Any = np.float32(np.random.beta(t.alpha, t.alpha))
+        for weight in timm_private.blended_weights(weights, m) if t.blended else weights:
+            depth = t.depth if t.depth > 0 else np.random.randint(1, 4)
+            canvas.note("chain")
+            for op in np.random.choice(ops, depth, replace=True):
+                op(canvas)
+            canvas.note("blend" if t.blended else "add", weight)
+        if not t.blended:
+            canvas.note("blend all", m)
 
-        class Noted(AugMixAugment):
-            """timm's mixture, whose chains are drawn in the same order, and noted."""
-
-            def _chains(self, canvas: _Canvas, end: str, weights: Any) -> _Canvas:
-                for weight in weights:
-                    depth = self.depth if self.depth > 0 else np.random.randint(1, 4)
-                    canvas._note(_row("chain"))
-                    for op in np.random.choice(self.ops, depth, replace=True):
-                        op(canvas)
-                    canvas._note(_row(end, weight))
-                return canvas
-
-            def _apply_blended(self, canvas: _Canvas, weights: Any, m: Any) -> _Canvas:
-                return self._chains(canvas, "blend", self._calc_blended_weights(weights, m))
-
-            def _apply_basic(self, canvas: _Canvas, weights: Any, m: Any) -> _Canvas:
-                self._chains(canvas, "add", weights)
-                canvas._note(_row("blend all", m))
-                return canvas
-
-        ops = [noted(_read(op)) for op in self.ops]
-        return Noted(ops, self.alpha, self.width, self.depth, self.blended)
+    return draw
 
 
-def _fill_of(ops: Sequence[Any]) -> Any:
-    fills = {as_tuple(op.kwargs["fillcolor"]) for op in ops}
+#: Name -> the greatest number of steps, and what draws them on a canvas.
+_POLICIES: dict[str, tuple[Callable[[Any], int], Callable[[Any], Any]]] = {
+    "AugMixAugment": (lambda t: t.width * ((t.depth if t.depth > 0 else 3) + 2) + 1, _augmix),
+    "AugmentOp": (lambda t: 1, lambda t: _read(t.op)),
+    "AutoAugment": (lambda t: max(map(len, t.policy), default=0), _auto_augment),
+    "RandAugment": (lambda t: t.num_layers, _rand_augment),
+}
+
+
+def _policy(name: str, where: str, others: Sequence[str], given: Any, reader: Reader) -> Any:
+    """Return a policy whose operations are in one attribute, or which is one, and its other settings."""
+    ops, known = getattr(given, where, given), {n: getattr(given, n) for n in others}
+    if known.get("choice_weights") is not None:
+        known["choice_weights"] = [float(w) for w in known["choice_weights"]]
+    written = {where: _written(ops)}
+    fills = {as_tuple(op.kwargs["fillcolor"]) for op in _operations(ops)}
     if len(fills) > 1:
         raise Unmapped("operations with several colors of the border")
-    return fills.pop() if fills else (128, 128, 128)
+    made = _Policy(_name=name, **written, **known, fill=fills.pop() if fills else (128, 128, 128))
+    made._given = given
+    return made
 
 
-def _rand_augment(given: Any, reader: Reader) -> Any:
-    weights = None if given.choice_weights is None else [float(w) for w in given.choice_weights]
-    ops = [_written(op) for op in given.ops]
-    made = _TimmRandAugment(
-        ops=ops, num_layers=given.num_layers, choice_weights=weights, fill=_fill_of(given.ops)
-    )
-    return made.of(given)
-
-
-def _auto_augment(given: Any, reader: Reader) -> Any:
-    policy = [[_written(op) for op in part] for part in given.policy]
-    fill = _fill_of([op for part in given.policy for op in part])
-    return _TimmAutoAugment(policy=policy, fill=fill).of(given)
-
-
-def _augmix(given: Any, reader: Reader) -> Any:
-    how = {name: getattr(given, name) for name in ("alpha", "width", "depth", "blended")}
-    ops = [_written(op) for op in given.ops]
-    return _TimmAugMixAugment(ops=ops, fill=_fill_of(given.ops), **how).of(given)
-
-
-def _augment_op(given: Any, reader: Reader) -> Any:
-    return _TimmAugmentOp(op=_written(given), fill=_fill_of([given])).of(given)
+_SETTINGS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "AugMixAugment": ("ops", ("alpha", "width", "depth", "blended")),
+    "AugmentOp": ("op", ()),
+    "AutoAugment": ("policy", ()),
+    "RandAugment": ("ops", ("num_layers", "choice_weights")),
+}
+add_makers("timm.data.auto_augment", {n: partial(_policy, n, *known) for n, known in _SETTINGS.items()})
 
 
 # -- erasing ---------------------------------------------------------------------------------------------
@@ -322,19 +303,13 @@ class _Blocks(list[tuple[slice, slice, Tensor]]):
         self.append((*place[1:], values))
 
 
-class _TimmRandomErasing(RandomWithSettings):
+class RandomErasing(RandomCounterpart):
     """Erase blocks that timm draws; their values are 0, one for each channel, or one for each pixel.
 
     The numbers of an image are the edges of its blocks, and their colors or the pixels of a whole image.
     """
 
     _random_parameters = (Parameter("blocks", lambda t, shape: shape[0] * t.count_for_image(shape)),)
-    _config = (
-        *("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count", "mode"),
-    )
-
-    def _get_name(self) -> str:
-        return "RandomErasing"
 
     def count_for_image(self, shape: Any) -> int:
         _, channels, height, width = shape
@@ -343,15 +318,9 @@ class _TimmRandomErasing(RandomWithSettings):
 
     def _draw_blocks(self, shape: Any, dtype: torch.dtype) -> list[_Blocks]:
         """Run timm's method for each image of a shape."""
-        from timm.data.random_erasing import RandomErasing
-
-        given = RandomErasing.__new__(RandomErasing)
-        given.__dict__.update({name: getattr(self, name) for name in self._config}, device="cpu")
-        given.rand_color, given.per_pixel = self.mode == "rand", self.mode == "pixel"
         found = [_Blocks() for _ in range(shape[0])]
         with seeding.own_generators():
-            for blocks in found:
-                given._erase(blocks, *shape[1:], dtype)
+            timm_private.erase({name: getattr(self, name) for name in self._config}, found, shape[1:], dtype)
         return found
 
     def forward(self, *inputs: Any) -> Any:
@@ -387,7 +356,8 @@ class _TimmRandomErasing(RandomWithSettings):
         return numbers
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if self.mode in ("rand", "pixel") and image.dtype != torch.float32 and self._is_drawn_ahead(params):
+        is_drawn_ahead = params.each or is_compiling()  # before the dtype of the image is known
+        if self.mode in ("rand", "pixel") and image.dtype != torch.float32 and is_drawn_ahead:
             must = "RandomErasing: image must be torch.float32 in a graph and with per_sample=True"
             raise_error(TypeError, f"{must}, because timm draws in the dtype of the image, got {image.dtype}")
         channels, height, width = image.shape[-3:]
@@ -410,10 +380,6 @@ class _TimmRandomErasing(RandomWithSettings):
             image = torch.where(inside, values, image)
         return image
 
-    def _is_drawn_ahead(self, params: Params) -> bool:
-        """Return whether the numbers were drawn before the dtype of the image was known."""
-        return params.each or is_compiling()
-
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         raise_error(TypeError, f"RandomErasing: image must be a Tensor, got {type(inpt).__name__}")
 
@@ -423,11 +389,7 @@ def _erasing(given: Any, reader: Reader) -> Any:
         raise Unmapped(f"num_splits={given.num_splits}, by which a part of a batch stays as it is")
     names = ("probability", "min_area", "max_area", "log_aspect_ratio", "min_count", "max_count")
     mode = "pixel" if given.per_pixel else "rand" if given.rand_color else "const"
-    return _TimmRandomErasing(mode=mode, **{name: getattr(given, name) for name in names})
+    return RandomErasing(mode=mode, **{name: getattr(given, name) for name in names})
 
 
-MAKERS["timm.data.auto_augment.AugmentOp"] = _augment_op
-MAKERS["timm.data.auto_augment.RandAugment"] = _rand_augment
-MAKERS["timm.data.auto_augment.AutoAugment"] = _auto_augment
-MAKERS["timm.data.auto_augment.AugMixAugment"] = _augmix
 MAKERS["timm.data.random_erasing.RandomErasing"] = _erasing

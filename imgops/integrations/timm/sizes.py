@@ -1,4 +1,8 @@
-"""Resizes and crops whose size follows from the image, or is drawn: the bases of timm's transforms."""
+"""Resizes and crops of timm, whose sizes and places follow from the image or are drawn.
+
+A transform has the name of timm's class, by which it finds its rules: its size in :data:`SIZES`, and the
+place of a crop in :data:`PLACES`. They are timm's own functions, which may draw.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,111 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._operator import subclass
+from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Unmapped
-from imgops.integrations._settings import RandomWithSettings
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms._core import operators, pil_images, seeding
-from imgops.transforms._core.base import ANNOTATIONS
+from imgops.transforms._core.base import FixedTransform
+from imgops.transforms._core.inputs import ANNOTATIONS, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
-from imgops.transforms._core.sizes import FixedTransform
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
+
+# -- rules -----------------------------------------------------------------------------------------------
+
+#: What the size for a number of patches depends on, in the order of timm's function.
+SEQUENCE = ("patch_size", "max_seq_len", "divisible_by_patch", "max_ratio")
+#: The draws of ResizeKeepRatio, in the order of timm's function, and those for a number of patches.
+RATIO = ("scale_prob", "scale_range", "scale_area", "aspect_prob", "aspect_range")
+RATIO_TO_SEQUENCE = tuple(f"random_{name}" for name in RATIO)
+
+
+def as_tuple(value: Any) -> Any:
+    """Return a list as a tuple, and other values unchanged."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _of_size(height: int, width: int) -> Tensor:
+    """Return a tensor from which timm's functions read a size, in a graph too."""
+    if is_compiling():
+        return torch.empty(1, height, width, device="meta", dtype=torch.float32)
+    return meta_image(1, 1, height, width)
+
+
+def _keep_ratio(t: Any, height: int, width: int) -> Sequence[int]:
+    from timm.data.transforms import ResizeKeepRatio
+
+    draws = [getattr(t, name) for name in RATIO if name in t._config]
+    return ResizeKeepRatio.get_params(_of_size(height, width), t.target, t.longest, *draws)
+
+
+def _keep_ratio_to_sequence(t: Any, height: int, width: int) -> Sequence[int]:
+    from timm.data.naflex_transforms import ResizeKeepRatioToSequence
+
+    known = {name: getattr(t, name) for name in (*SEQUENCE, *RATIO_TO_SEQUENCE, "longest")}
+    known["max_sequence_len"] = known.pop("max_seq_len")
+    return ResizeKeepRatioToSequence.get_params(_of_size(height, width), **known)
+
+
+def _of_sequence(t: Any, height: int, width: int) -> Sequence[int]:
+    from timm.data.naflex_transforms import get_image_size_for_seq
+
+    _, size = get_image_size_for_seq((height, width), *(getattr(t, name) for name in SEQUENCE))
+    return size
+
+
+#: Name -> the height and width of the result, from the transform and the height and width of the image.
+SIZES: dict[str, Callable[[Any, int, int], Sequence[Any]]] = {
+    "CenterCropOrPad": lambda t, height, width: t.size,
+    "CenterCropToSequence": _of_sequence,
+    "RandomCropOrPad": lambda t, height, width: t.size,
+    "RandomCropToSequence": _of_sequence,
+    "RandomPad": lambda t, *size: [torch.sym_max(n, m) for n, m in zip(t.size, size, strict=True)],
+    "ResizeKeepRatio": _keep_ratio,
+    "ResizeKeepRatioToSequence": _keep_ratio_to_sequence,
+    "ResizeToSequence": _of_sequence,
+    "TrimBorder": lambda t, *size: [torch.sym_max(0, n - 2 * t.border_size) for n in size],
+}
+
+
+def _at_center(t: Any, height: int, width: int) -> tuple[int, int]:
+    high, wide = t._out_size(height, width)
+    return _geometry.center_offset(height, high), _geometry.center_offset(width, wide)
+
+
+def _drawn_place(t: Any, height: int, width: int) -> tuple[int, int]:
+    """Draw the place of a crop by the method of timm's class of the same name."""
+    from timm.data import naflex_transforms, transforms
+
+    module: Any = naflex_transforms if t._name == "RandomCropToSequence" else transforms
+    size = t.size if t._name == "RandomPad" else t._out_size(height, width)
+    found = getattr(module, t._name).get_params(meta_image(1, 1, height, width), size)
+    return (-found[1], -found[0]) if t._name == "RandomPad" else found
+
+
+#: Name -> the top and the left edge of a crop in the image, which are negative where the image is padded.
+PLACES: dict[str, Callable[[Any, int, int], Sequence[Any]]] = {
+    "CenterCropOrPad": _at_center,
+    "CenterCropToSequence": _at_center,
+    "RandomCropOrPad": _drawn_place,
+    "RandomCropToSequence": _drawn_place,
+    "RandomPad": _drawn_place,
+    "TrimBorder": lambda t, *size: [torch.sym_min(t.border_size, n) for n in size],
+}
+
+
+class _Named:
+    """A transform whose name is one of its settings, by which it finds its rules."""
+
+    _name: str
+
+    def _get_name(self) -> str:
+        return self._name
+
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+        high, wide = SIZES[self._name](self, height, width)
+        return high, wide
+
 
 # -- interpolations --------------------------------------------------------------------------------------
 
@@ -41,35 +141,23 @@ def draw_mode(modes: list[str]) -> int:
     return random.choice(range(len(modes))) if len(modes) > 1 else 0
 
 
-def number_of(params: Params, place: int) -> Any:
-    """Return one of the numbers that were sampled, or a tensor of one for each sample."""
+def in_drawn_mode(params: Params, place: int, modes: list[str], change: Callable[[str], Tensor]) -> Tensor:
+    """Change an image in the mode whose number is at a place of the parameters.
+
+    In a graph, and if samples have parameters of their own, select between the results of all modes.
+    """
     numbers = params.numbers
-    return numbers[..., place] if isinstance(numbers, Tensor) else numbers[place]
-
-
-def in_one_mode(mode: Any, modes: list[str], resize: Callable[[str], Tensor]) -> Tensor:
-    """Resize in the mode that was drawn; where it is a tensor, select between the results of all."""
-    if len(modes) == 1 or not isinstance(mode, Tensor):
-        return resize(modes[int(mode) if len(modes) > 1 else 0])
-    out = resize(modes[0])
+    if len(modes) == 1 or not isinstance(numbers, Tensor):
+        return change(modes[int(numbers[place]) if len(modes) > 1 else 0])
+    drawn, out = numbers[..., place, None, None, None], change(modes[0])
     for i, name in enumerate(modes[1:], 1):
-        out = torch.where(mode[..., None, None, None].to(out.device) == i, resize(name), out)
+        out = torch.where(drawn.to(out.device) == i, change(name), out)
     return out
 
 
 def in_known_format(out: Tensor, image: Tensor) -> Tensor:
     """Return a resized image in the planar format, as a compiler that does not know its size has to know."""
     return out if image.is_contiguous() else operators.planar(out)
-
-
-def as_tuple(value: Any) -> Any:
-    """Return a list as a tuple, and anything else as it is."""
-    return tuple(value) if isinstance(value, list) else value
-
-
-def of_size(height: int, width: int) -> Tensor:
-    """Return what timm's functions read a size from, in a graph too."""
-    return torch.empty(1, height, width, device="meta", dtype=torch.float32)
 
 
 # -- resizes ---------------------------------------------------------------------------------------------
@@ -85,16 +173,8 @@ def size_of(inpt: Any) -> tuple[int, int]:
     return height, width
 
 
-class FixedSize(FixedTransform, v2.Transform):
+class _Fixed(_Named, FixedTransform, Counterpart):
     """A transform to a size that follows from the size of the image."""
-
-    def __init__(self, **config: Any) -> None:
-        v2.Transform.__init__(self)
-        self.__dict__.update(config)
-        self._describe()
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        raise NotImplementedError
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS) and is_compiling():
@@ -102,7 +182,7 @@ class FixedSize(FixedTransform, v2.Transform):
         return self._by_torchvision(inpt, params)
 
 
-class ResizeTo(FixedSize):
+class ResizeTo(_Fixed):
     """A resize to a size that follows from the size of the image."""
 
     interpolation: str
@@ -120,7 +200,7 @@ class ResizeTo(FixedSize):
         return self._kernel(v2.functional.resize, inpt, list(self._out_size(*size_of(inpt))), **how)
 
 
-class ResizeInAMode(RandomWithSettings):
+class ResizeInAMode(_Named, RandomCounterpart):
     """A resize to a size that follows from the size of the image, in an interpolation that is drawn."""
 
     _random_parameters = (Parameter("mode", kind=int),)
@@ -143,21 +223,17 @@ class ResizeInAMode(RandomWithSettings):
         def resize(mode: str) -> Tensor:
             return _geometry.resize_to(image, size, InterpolationMode(mode), True)
 
-        return in_one_mode(number_of(params, 0), self.interpolations, resize)
+        return in_drawn_mode(params, 0, self.interpolations, resize)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         return _geometry.resize_labels_to(mask, self._out_size(*mask.shape[-2:]), InterpolationMode.NEAREST)
 
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        raise NotImplementedError
-
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        size = self._out_size(*size_of(inpt))
         mode = InterpolationMode(self.interpolations[values["mode"]])
-        return v2.functional.resize(inpt, list(size), mode, antialias=True)
+        return v2.functional.resize(inpt, list(self._out_size(*size_of(inpt))), mode, antialias=True)
 
 
-class RandomResizeTo(_RandomResize, RandomWithSettings):
+class RandomResizeTo(_RandomResize, _Named, RandomCounterpart):
     """A resize to a size that is drawn, in one interpolation or in one that is drawn."""
 
     _random_parameters: Any = (*_RandomResize._random_parameters, Parameter("mode", kind=int))
@@ -165,14 +241,11 @@ class RandomResizeTo(_RandomResize, RandomWithSettings):
     interpolation = InterpolationMode.NEAREST  # of masks
     interpolations: list[str]
 
-    def draw_size(self, height: int, width: int) -> Sequence[int]:
-        """Draw the height and width to which an image of a size is resized, by timm's code."""
-        raise NotImplementedError
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
-            return {"size": self.draw_size(height, width), "mode": draw_mode(self.interpolations)}
+            size = SIZES[self._name](self, height, width)
+            return {"size": size, "mode": draw_mode(self.interpolations)}
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [*map(float, values["size"]), float(values["mode"])]
@@ -188,15 +261,10 @@ class RandomResizeTo(_RandomResize, RandomWithSettings):
             out = _geometry.resize_to(image, size, InterpolationMode(mode), True)
             return out if params.is_known else in_known_format(out, image)
 
-        return in_one_mode(number_of(params, 2), self.interpolations, resize)
+        return in_drawn_mode(params, 2, self.interpolations, resize)
 
 
 # -- windows ---------------------------------------------------------------------------------------------
-
-
-def _border(inpt: Any, fill: Any) -> Any:
-    """Return the fill of an input: labels are filled with 0."""
-    return 0 if isinstance(inpt, Tensor) and not _dispatch.is_image(inpt) else fill
 
 
 def _sides(height: int, width: int, top: int, left: int, high: int, wide: int) -> list[Any]:
@@ -205,14 +273,11 @@ def _sides(height: int, width: int, top: int, left: int, high: int, wide: int) -
     return [torch.sym_max(side, 0) for side in sides]
 
 
-class _Windowed:
-    """The window that is cut out of an image; where it reaches beyond the image, the image is padded."""
+class _Window(_Named):
+    """A window that is cut out of an image; where it reaches beyond the image, the image is padded."""
 
-    fill: Any
-    padding_mode: str
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        raise NotImplementedError
+    fill: Any = 0
+    padding_mode = "constant"
 
     def _cut(self, image: Tensor, top: int, left: int, fill: Any) -> Tensor:
         """Cut out the window of a tensor ``(..., C, H, W)``, whose size a compiler may not know."""
@@ -226,48 +291,40 @@ class _Windowed:
         second: Any = torch.sym_max(left, 0)
         return _geometry.crop(image, first, second, high, wide)
 
-    def _cut_any(self, inpt: Any, top: int, left: int, kernel: Callable[..., Any]) -> Any:
+    def _cut_any(self, inpt: Any, top: int, left: int) -> Any:
         """Cut out the window of an input of any class, by torchvision's functions."""
+        this: Any = self
         height, width = size_of(inpt)
         high, wide = self._out_size(height, width)
         padding = _sides(height, width, top, left, high, wide)
         if any(padding):
-            how: dict[str, Any] = {"fill": _border(inpt, self.fill), "padding_mode": self.padding_mode}
-            inpt = kernel(v2.functional.pad, inpt, padding, **how)
-        return kernel(v2.functional.crop, inpt, max(top, 0), max(left, 0), high, wide)
+            are_labels = isinstance(inpt, Tensor) and not _dispatch.is_image(inpt)
+            how: dict[str, Any] = {"fill": 0 if are_labels else self.fill, "padding_mode": self.padding_mode}
+            inpt = this._kernel(v2.functional.pad, inpt, padding, **how)
+        return this._kernel(v2.functional.crop, inpt, max(top, 0), max(left, 0), high, wide)
 
 
-class CenterWindow(_Windowed, FixedSize):
-    """A crop of the middle to a size, or a padding to it, on each axis by itself."""
-
-    def _place(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = self._out_size(height, width)
-        return _geometry.center_offset(height, high), _geometry.center_offset(width, wide)
+class FixedWindow(_Window, _Fixed):
+    """A crop or a padding at a place that follows from the size of the image."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._cut(image, *self._place(*image.shape[-2:]), self.fill)
+        top, left = PLACES[self._name](self, *image.shape[-2:])
+        return self._cut(image, top, left, self.fill)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        return self._cut_any(inpt, *self._place(*size_of(inpt)), self._kernel)
+        return self._cut_any(inpt, *PLACES[self._name](self, *size_of(inpt)))
 
 
-class RandomWindow(_Windowed, RandomWithSettings):
-    """A crop at a random place, or a padding with the image at a random place, on each axis by itself.
-
-    The place may be negative: the top and the left edge of the window, from those of the image.
-    """
+class RandomWindow(_Window, RandomCounterpart):
+    """A crop at a random place, or a padding with the image at a random place, on each axis separately."""
 
     _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
     _moves = True
 
-    def draw_place(self, height: int, width: int) -> tuple[int, int]:
-        """Draw the top and the left edge of the window for an image of a size, by timm's code."""
-        raise NotImplementedError
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
-            top, left = self.draw_place(height, width)
+            top, left = PLACES[self._name](self, height, width)
         return {"top": top, "left": left}
 
     def _has_pils_pixels(self) -> bool:
@@ -281,7 +338,7 @@ class RandomWindow(_Windowed, RandomWithSettings):
         height, width = image.shape[-2:]
         high, wide = self._out_size(height, width)
         rows, columns = (torch.sym_max(n, 0) for n in (high - height, wide - width))
-        padding: Any = [columns, rows, columns, rows]  # what any place needs
+        padding: Any = [columns, rows, columns, rows]  # enough for every place
         top, left = each_number(params.beside(image))
         image = imgops.pad(image, padding, self.padding_mode, _geometry.color_of(fill))
         edges = (left + columns, top + rows, left + columns + wide, top + rows + high)
@@ -289,7 +346,4 @@ class RandomWindow(_Windowed, RandomWithSettings):
         return _geometry.crop_boxes(image, boxes, (high, wide), InterpolationMode.NEAREST_EXACT, None)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        def call(functional: Any, *args: Any, **how: Any) -> Any:
-            return functional(*args, **how)
-
-        return self._cut_any(inpt, values["top"], values["left"], call)
+        return self._cut_any(inpt, values["top"], values["left"])

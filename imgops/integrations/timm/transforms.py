@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,147 +11,28 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms
+from imgops.integrations._counterparts import Counterpart
 from imgops.integrations._reader import Maker, Reader, Unmapped, add_makers
 from imgops.integrations._to_tensor import maybe_to_tensor
-from imgops.integrations.timm.naflex import NAFLEX
+from imgops.integrations.timm.naflex import NAFLEX, resize
 from imgops.integrations.timm.sizes import (
-    CenterWindow,
-    FixedSize,
+    RATIO,
+    FixedWindow,
     RandomResizeTo,
     RandomWindow,
-    ResizeInAMode,
-    ResizeTo,
     as_tuple,
     draw_mode,
-    in_one_mode,
+    in_drawn_mode,
     modes_of,
-    number_of,
-    of_size,
-    size_of,
 )
 from imgops.transforms import geometry
 from imgops.transforms._core import pil_images, seeding
-from imgops.transforms._core.base import OperatorTransform, like
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
 from imgops.transforms.functional import _geometry
 
 
-class ResizeKeepRatio(ResizeTo):
-    """A resize of the shortest or of the longest side, or of a length between, to that of a target."""
-
-    _config = ("target", "longest", "interpolation")
-
-    def __init__(self, target: Any, longest: float, interpolation: str) -> None:
-        super().__init__(target=tuple(target), longest=longest, interpolation=interpolation)
-
-    def _get_name(self) -> str:
-        return "ResizeKeepRatio"
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.transforms import ResizeKeepRatio as Given
-
-        high, wide = Given.get_params(of_size(height, width), self.target, self.longest)
-        return high, wide
-
-
-class _TimmResizeKeepRatioInAMode(ResizeInAMode):
-    _config = ("target", "longest", "interpolations")
-
-    def _get_name(self) -> str:
-        return "ResizeKeepRatio"
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        return ResizeKeepRatio._out_size(self, height, width)  # type: ignore[arg-type]
-
-
-class _TimmRandomResizeKeepRatio(RandomResizeTo):
-    """A resize by a random scale and aspect ratio."""
-
-    _config = (
-        *("target", "longest", "scale_prob", "scale_range", "scale_area", "aspect_prob", "aspect_range"),
-        "interpolations",
-    )
-
-    def _get_name(self) -> str:
-        return "ResizeKeepRatio"
-
-    def draw_size(self, height: int, width: int) -> Sequence[int]:
-        from timm.data.transforms import ResizeKeepRatio
-
-        known = (getattr(self, name) for name in self._config[:-1])
-        return ResizeKeepRatio.get_params(like(1, 1, height, width), *known)
-
-
-class CenterCropOrPad(CenterWindow):
-    """Crop the middle of the image, or pad the image to the size."""
-
-    _config = ("size", "fill", "padding_mode")
-
-    def __init__(self, size: Any, fill: Any, padding_mode: str) -> None:
-        super().__init__(size=tuple(size), fill=as_tuple(fill), padding_mode=padding_mode)
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        return self.size
-
-
-class _TimmRandomCropOrPad(RandomWindow):
-    _config = ("size", "fill", "padding_mode")
-
-    def _get_name(self) -> str:
-        return "RandomCropOrPad"
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = self.size
-        return high, wide
-
-    def draw_place(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.transforms import RandomCropOrPad
-
-        top, left = RandomCropOrPad.get_params(like(1, 1, height, width), self.size)
-        return top, left
-
-
-class _TimmRandomPad(RandomWindow):
-    _config = ("size", "fill")
-    padding_mode = "constant"
-
-    def _get_name(self) -> str:
-        return "RandomPad"
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = (torch.sym_max(n, m) for n, m in zip(self.size, (height, width), strict=True))
-        return high, wide
-
-    def draw_place(self, height: int, width: int) -> tuple[int, int]:
-        from timm.data.transforms import RandomPad
-
-        left, top, _, _ = RandomPad.get_params(like(1, 1, height, width), self.size)
-        return -top, -left
-
-
-class _TimmTrimBorder(FixedSize):
-    _config = ("border_size",)
-
-    def _get_name(self) -> str:
-        return "TrimBorder"
-
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
-        high, wide = (torch.sym_max(0, n - 2 * self.border_size) for n in (height, width))
-        return high, wide
-
-    def _box(self, height: int, width: int) -> tuple[Any, ...]:
-        """Return the top and the left edge of what stays, and its size."""
-        top, left = (torch.sym_min(self.border_size, n) for n in (height, width))
-        return top, left, *self._out_size(height, width)
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.crop(image, *self._box(*image.shape[-2:]))
-
-    def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        return self._kernel(v2.functional.crop, inpt, *self._box(*size_of(inpt)))
-
-
-class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
+class RandomResizedCropAndInterpolation(geometry.RandomResizedCrop):
     """A resized crop drawn by timm, in one of several interpolations."""
 
     _random_parameters: Any = (*geometry.RandomResizedCrop._random_parameters, Parameter("mode", kind=int))
@@ -162,19 +42,15 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
         self.interpolations = list(interpolations)  # before the description is made of it
         super().__init__(size, scale, ratio, InterpolationMode(interpolations[0]), True)
 
-    def _get_name(self) -> str:
-        return "RandomResizedCropAndInterpolation"
-
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        from timm.data.transforms import RandomResizedCropAndInterpolation
+        from timm.data import transforms as timm
 
         _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
-            found = RandomResizedCropAndInterpolation.get_params(
-                like(1, 1, height, width), self.scale, self.ratio
-            )
+            image, draw = meta_image(1, 1, height, width), timm.RandomResizedCropAndInterpolation.get_params
+            place = draw(image, self.scale, self.ratio)
             mode = draw_mode(self.interpolations)
-        return {**dict(zip(("top", "left", "height", "width"), found, strict=True)), "mode": mode}
+        return {**dict(zip(("top", "left", "height", "width"), place, strict=True)), "mode": mode}
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         where = (values[name] for name in ("top", "left", "height", "width"))
@@ -205,16 +81,13 @@ class _TimmRandomResizedCrop(geometry.RandomResizedCrop):
             how = pil_images.interpolation_of(kind, InterpolationMode(mode), True)
             return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
 
-        return in_one_mode(number_of(params, 4), self.interpolations, crop)
+        return in_drawn_mode(params, 4, self.interpolations, crop)
 
 
-class _TimmToNumpy(OperatorTransform, v2.Transform):
+class ToNumpy(Counterpart):
     """Convert an image to an array ``(C, H, W)`` of levels, as timm's loaders take them."""
 
     _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
-
-    def _get_name(self) -> str:
-        return "ToNumpy"
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, Tensor) and inpt.dtype == torch.uint8:
@@ -223,32 +96,29 @@ class _TimmToNumpy(OperatorTransform, v2.Transform):
         return np.rollaxis(levels if levels.ndim > 2 else levels[..., None], 2)
 
 
+def resize_keep_ratio(size: Any, longest: float, modes: list[str], **draws: Any) -> Any:
+    """Return a resize that keeps the aspect ratio, or draws another ratio and a scale."""
+    known = {"_name": "ResizeKeepRatio", "target": tuple(size), "longest": longest}
+    return RandomResizeTo(**known, **draws, interpolations=modes) if draws else resize(known, modes)
+
+
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:
+    is_drawn = given.random_scale_prob or given.random_aspect_prob
+    draws = {name: as_tuple(getattr(given, f"random_{name}")) for name in RATIO if is_drawn}
     modes = modes_of(given.interpolation)
-    if not given.random_scale_prob and not given.random_aspect_prob:
-        if len(modes) == 1:
-            return ResizeKeepRatio(given.size, given.longest, modes[0])
-        return _TimmResizeKeepRatioInAMode(
-            target=tuple(given.size), longest=given.longest, interpolations=modes
-        )
-    return _TimmRandomResizeKeepRatio(
-        target=tuple(given.size),
-        longest=given.longest,
-        scale_prob=given.random_scale_prob,
-        scale_range=tuple(given.random_scale_range),
-        scale_area=given.random_scale_area,
-        aspect_prob=given.random_aspect_prob,
-        aspect_range=tuple(given.random_aspect_range),
-        interpolations=modes,
-    )
+    return resize_keep_ratio(given.size, given.longest, modes, **draws)
 
 
-def _resized_crop(given: Any, reader: Reader) -> Any:
-    return _TimmRandomResizedCrop(given.size, given.scale, given.ratio, modes_of(given.interpolation))
+def center_crop_or_pad(given: Any, reader: Reader) -> Any:
+    return _window(FixedWindow, given, "CenterCropOrPad", getattr(given, "padding_mode", "constant"))
+
+
+def _window(cls: Any, given: Any, name: str, padding_mode: str) -> Any:
+    return cls(_name=name, size=tuple(given.size), fill=as_tuple(given.fill), padding_mode=padding_mode)
 
 
 def _without(why: str) -> Maker:
-    """Return a maker for what has no counterpart."""
+    """Return a maker that refuses a transform without a counterpart."""
 
     def refuse(given: Any, reader: Reader) -> Any:
         raise Unmapped(why)
@@ -256,8 +126,22 @@ def _without(why: str) -> Maker:
     return refuse
 
 
-#: What works on batches in timm's loaders, and is no step of a pipeline.
-_OF_BATCHES: dict[str, Maker] = {
+_TRANSFORMS: dict[str, Any] = {
+    "transforms.MaybeToTensor": maybe_to_tensor,
+    "transforms.MaybePILToTensor": lambda t, _: transforms.PILToTensor(),
+    "transforms.ToTensor": lambda t, _: [transforms.PILToTensor(), transforms.ToDtype(t.dtype)],
+    "transforms.ToNumpy": lambda t, _: ToNumpy(),
+    "transforms.ResizeKeepRatio": _resize_keep_ratio,
+    "transforms.RandomResizedCropAndInterpolation": lambda t, _: RandomResizedCropAndInterpolation(
+        t.size, t.scale, t.ratio, modes_of(t.interpolation)
+    ),
+    "transforms.TrimBorder": lambda t, _: FixedWindow(_name="TrimBorder", border_size=t.border_size),
+    "transforms.CenterCropOrPad": center_crop_or_pad,
+    "transforms.RandomCropOrPad": lambda t, _: _window(RandomWindow, t, "RandomCropOrPad", t.padding_mode),
+    "transforms.RandomPad": lambda t, _: RandomWindow(
+        _name="RandomPad", size=tuple(t.input_size), fill=as_tuple(t.fill)
+    ),
+    # These work on batches in timm's loaders, and are no steps of a pipeline.
     "mixup.FastCollateMixup": _without(
         "a function that collates a batch: convert Mixup, which takes a batch"
     ),
@@ -266,19 +150,5 @@ _OF_BATCHES: dict[str, Maker] = {
         "patches of a batch are erased in place, and the draws depend on which are valid"
     ),
 }
-_TRANSFORMS: dict[str, Any] = {
-    "transforms.MaybeToTensor": maybe_to_tensor,
-    "transforms.MaybePILToTensor": lambda t, _: transforms.PILToTensor(),
-    "transforms.ToTensor": lambda t, _: [transforms.PILToTensor(), transforms.ToDtype(t.dtype)],
-    "transforms.ToNumpy": lambda t, _: _TimmToNumpy(),
-    "transforms.ResizeKeepRatio": _resize_keep_ratio,
-    "transforms.RandomResizedCropAndInterpolation": _resized_crop,
-    "transforms.TrimBorder": lambda t, _: _TimmTrimBorder(border_size=t.border_size),
-    "transforms.CenterCropOrPad": lambda t, _: CenterCropOrPad(t.size, t.fill, t.padding_mode),
-    "transforms.RandomCropOrPad": lambda t, _: _TimmRandomCropOrPad(
-        size=tuple(t.size), fill=as_tuple(t.fill), padding_mode=t.padding_mode
-    ),
-    "transforms.RandomPad": lambda t, _: _TimmRandomPad(size=tuple(t.input_size), fill=as_tuple(t.fill)),
-}
-add_makers("timm.data", {**_TRANSFORMS, **_OF_BATCHES})
+add_makers("timm.data", _TRANSFORMS)
 add_makers("timm.data.naflex_transforms", NAFLEX)

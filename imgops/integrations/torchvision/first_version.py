@@ -1,38 +1,46 @@
-"""Transforms that draw as those of torchvision's first version, where its second one draws otherwise."""
+"""Transforms that draw as those of torchvision's first version, where its second one draws otherwise.
+
+They have the names of torchvision's classes.
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import PIL.Image
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision import transforms as v1
+from torchvision.transforms import v2
 
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms import color, containers, conversion, dropout, geometry, policy
 from imgops.transforms._core import seeding, torchvision_private
-from imgops.transforms._core.base import like
+from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Params, Shape
 from imgops.transforms.functional import _dispatch
 
+# -- policies --------------------------------------------------------------------------------------------
+
 
 class _FirstVersion:
-    """A policy whose steps are drawn by the code of torchvision's first version."""
+    """A policy whose steps are drawn as torchvision's first version draws them.
 
-    def _get_name(self) -> str:
-        return type(self).__name__.removeprefix("_")
+    The draws follow ``forward`` of torchvision's classes, which calls the function of a step by its global
+    name; the magnitudes are those of torchvision's classes.
+    """
 
-    def _given(self) -> Any:
-        """Return the policy of the first version that draws."""
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+        """Draw the steps of an image of a size, by their names and magnitudes."""
         raise NotImplementedError
 
-    def _torchvision_forward(self, image: Tensor) -> Any:
-        this: Any = self
-        return torchvision_private.run_first_version(self._given(), image, self._note, this._dirichlet)
+    def _torchvision_forward(self, image: Tensor) -> None:
+        for kind, magnitude in self._drawn_steps(*image.shape[-2:]):
+            self._note(image, kind, magnitude)
 
     def _note(self, image: Tensor, kind: str, magnitude: float) -> Tensor:
         this: Any = self
@@ -50,6 +58,18 @@ def share_of_white(level: float) -> float:
     return share
 
 
+def _draw(count: int) -> int:
+    return int(torch.randint(count, (1,), device="cpu"))
+
+
+def _draw_step(space: dict[str, Any], place: Callable[[Tensor], int]) -> policy.Step:
+    """Draw a step, the place of its magnitude by a function, and its sign."""
+    kind = list(space)[_draw(len(space))]
+    magnitudes, is_signed = space[kind]
+    magnitude = float(magnitudes[place(magnitudes)]) if magnitudes.ndim else 0.0
+    return kind, -magnitude if is_signed and _draw(2) else magnitude
+
+
 class _OfPlanes:
     """A transform that takes tensors ``(H, W)``, as an image of one channel that is returned without it."""
 
@@ -59,39 +79,62 @@ class _OfPlanes:
             return this._run((inputs[0][None],), sampler)[0]
         return this._run(inputs, sampler)
 
-    def _get_name(self) -> str:
-        return type(self).__name__.removeprefix("_")
+
+class AutoAugment(_OfPlanes, _FirstVersion, policy.AutoAugment):
+    """A pair of steps of a learned policy."""
+
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+        given = v1.AutoAugment(self.policy)
+        place, chances, signs = given.get_params(len(given.policies))
+        space = torchvision_private.first_space(given, 10, (height, width))
+        for (kind, p, index), chance, sign in zip(given.policies[place], chances, signs, strict=True):
+            if chance <= p:
+                magnitudes, is_signed = space[kind]
+                magnitude = 0.0 if index is None else float(magnitudes[index])
+                yield kind, -magnitude if is_signed and sign == 0 else magnitude
 
 
-class _AutoAugment(_OfPlanes, _FirstVersion, policy.AutoAugment):
-    def _given(self) -> Any:
-        return v1.AutoAugment(self.policy)
+class RandAugment(_OfPlanes, _FirstVersion, policy.RandAugment):
+    """Steps of one magnitude."""
+
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+        space = torchvision_private.first_space(v1.RandAugment(), self.num_magnitude_bins, (height, width))
+        for _ in range(self.num_ops):
+            yield _draw_step(space, lambda _: self.magnitude)
 
 
-class _RandAugment(_OfPlanes, _FirstVersion, policy.RandAugment):
-    def _given(self) -> Any:
-        return v1.RandAugment(self.num_ops, self.magnitude, self.num_magnitude_bins)
+class TrivialAugmentWide(_OfPlanes, _FirstVersion, policy.TrivialAugmentWide):
+    """One step of a random magnitude."""
+
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+        space = torchvision_private.first_space(v1.TrivialAugmentWide(), self.num_magnitude_bins)
+        yield _draw_step(space, lambda magnitudes: _draw(len(magnitudes)))
 
 
-class _TrivialAugmentWide(_OfPlanes, _FirstVersion, policy.TrivialAugmentWide):
-    def _given(self) -> Any:
-        return v1.TrivialAugmentWide(self.num_magnitude_bins)
+class AugMix(_OfPlanes, _FirstVersion, policy.AugMix):
+    """A mixture of chains of steps."""
+
+    def _torchvision_forward(self, batch: Tensor) -> None:
+        height, width = batch.shape[-2:]
+        space = torchvision_private.first_space(v1.AugMix(all_ops=self.all_ops), 10, (height, width))
+        samples = len(batch) if batch.ndim > 3 else 1
+        for count in (2, self.mixture_width):
+            self._dirichlet(torch.empty(samples, count, dtype=torch.float32, device="cpu"))
+        for _ in range(self.mixture_width):
+            image = batch
+            for _ in range(self.chain_depth if self.chain_depth > 0 else 1 + _draw(3)):
+                image = self._note(image, *_draw_step(space, lambda _: _draw(self.severity)))
 
 
-class _AugMix(_OfPlanes, _FirstVersion, policy.AugMix):
-    def _given(self) -> Any:
-        return v1.AugMix(self.severity, self.mixture_width, self.chain_depth, self.alpha, self.all_ops)
+# -- transforms of images --------------------------------------------------------------------------------
 
 
-class _ColorJitter(_OfPlanes, color.ColorJitter):
-    """A jitter of planes, too."""
+class ColorJitter(_OfPlanes, color.ColorJitter):
+    """A jitter that takes planes, too."""
 
 
-class _Pad(geometry.Pad):
-    """A padding of planes, too."""
-
-    def _get_name(self) -> str:
-        return "Pad"
+class Pad(geometry.Pad):
+    """A padding that takes planes, too."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if type(inpt) is Tensor and inpt.ndim == 2:
@@ -99,11 +142,8 @@ class _Pad(geometry.Pad):
         return super().transform(inpt, params)
 
 
-class _Grayscale(color.Grayscale):
-    """A conversion to gray after which a tensor of one channel has one, as torchvision's has."""
-
-    def _get_name(self) -> str:
-        return "Grayscale"
+class Grayscale(color.Grayscale):
+    """A conversion to gray after which a tensor of one channel still has one."""
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         is_gray = image.shape[-3] == 1 and kind is not PIL.Image.Image
@@ -119,29 +159,29 @@ class _Grayscale(color.Grayscale):
         return samples, 1 if channels == 1 else self.num_output_channels, height, width
 
 
-class _RandomCrop(_OfPlanes, geometry.RandomCrop):
+class RandomCrop(_OfPlanes, geometry.RandomCrop):
     """A crop that draws a row and a column wherever one of them is to be chosen."""
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self._shape_of(flat_inputs)
         left, top, right, bottom = self._padding(height, width)
-        padded = like(1, 1, height + top + bottom, width + left + right)
+        padded = meta_image(1, 1, height + top + bottom, width + left + right)
         top, left, _, _ = v1.RandomCrop.get_params(padded, self.size)
         return {"top": top, "left": left}
 
 
-class _RandomErasing(dropout.RandomErasing):
+class RandomErasing(dropout.RandomErasing):
     """An erasing of tensors alone, where the second version returns PIL images unchanged."""
-
-    def _get_name(self) -> str:
-        return "RandomErasing"
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         for inpt in flat_inputs:
             _require_tensor(self, inpt)
 
 
-class _ConvertImageDtype(conversion._DivideBy255):
+# -- conversions -----------------------------------------------------------------------------------------
+
+
+class ConvertImageDtype(conversion._DivideBy255):
     """A conversion of tensors alone."""
 
     _transformed_types = (Tensor, PIL.Image.Image, np.ndarray)
@@ -160,21 +200,33 @@ def _require_tensor(owner: Any, inpt: Any) -> None:
         raise_error(TypeError, f"{owner._get_name()}: image must be a Tensor, got {got}")
 
 
-class _FirstChance(containers._Chance):
-    """The sampling of the first version's RandomApply, which applies where the draw is the probability."""
+class PILToTensor(conversion.PILToTensor):
+    """A conversion that leaves it to torchvision to refuse arrays."""
 
-    def _draw_row(self, shape: Shape) -> list[float]:
-        return [0.0 if self.p < torch.rand(1, dtype=torch.float32, device="cpu") else 1.0]
-
-
-class _RandomApply(_FirstChance, containers.RandomApply):
-    _described = _FirstChance
-
-    def _get_name(self) -> str:
-        return "RandomApply"
+    _transformed_types = (PIL.Image.Image, np.ndarray)
 
 
-class _PythonChoice(containers._Choice):
+class ToPILImage(conversion.ToPILImage):
+    """A conversion that leaves it to torchvision to refuse PIL images."""
+
+    _transformed_types = (*torchvision_private.types_of(v2.ToPILImage), PIL.Image.Image)
+
+
+class Lambda(nn.Module):
+    """A function that takes everything that the step before it returns."""
+
+    def __init__(self, lambd: Any) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, whole: Any) -> Any:
+        return self.lambd(whole)
+
+
+# -- containers ------------------------------------------------------------------------------------------
+
+
+class _Choice(containers._Choice):
     """The sampling of the first version's RandomChoice."""
 
     weights: list[float] | None
@@ -185,7 +237,7 @@ class _PythonChoice(containers._Choice):
             return [float(random.choices(range(self.count), weights=self.weights)[0])]
 
 
-class _PythonOrder(containers._Order):
+class _Order(containers._Order):
     """The sampling of the first version's RandomOrder."""
 
     def _draw_row(self, shape: Shape) -> list[float]:
@@ -195,20 +247,18 @@ class _PythonOrder(containers._Order):
         return [float(i) for i in order]
 
 
-class _RandomChoice(_PythonChoice, containers.RandomChoice):
+class RandomChoice(_Choice, containers.RandomChoice):
+    """One transform of a list, which Python's generator draws."""
+
     _config: Any = ("weights", "count")
-    _described = _PythonChoice
+    _described = _Choice
 
     def __init__(self, transforms: list[Any], weights: Any) -> None:
         self.weights, self.count = None if weights is None else list(weights), len(transforms)
         super().__init__(transforms)
 
-    def _get_name(self) -> str:
-        return "RandomChoice"
 
+class RandomOrder(_Order, containers.RandomOrder):
+    """Transforms in an order that Python's generator draws."""
 
-class _RandomOrder(_PythonOrder, containers.RandomOrder):
-    _described = _PythonOrder
-
-    def _get_name(self) -> str:
-        return "RandomOrder"
+    _described = _Order

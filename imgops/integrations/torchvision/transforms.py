@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
-import PIL.Image
 import torch
 from torch import Tensor, nn
 from torchvision import transforms as v1
@@ -15,11 +15,11 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms
 from imgops._operator import subclass
-from imgops.integrations._reader import MAKERS, NEAR, Maker, Reader, UsersCode, add_makers
+from imgops.integrations._counterparts import Counterpart, RandomApply
+from imgops.integrations._reader import MAKERS, NEAR, Reader, UsersCode, add_makers
 from imgops.integrations._to_tensor import maybe_to_tensor, to_tensor
 from imgops.integrations.torchvision import first_version as first
 from imgops.transforms import conversion
-from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _dispatch
@@ -45,17 +45,17 @@ def _is_shift(given: Any) -> bool:
     )
 
 
-#: How the counterparts of both versions differ, and for which arguments they do.
-_DIFFERENT: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "RandomRotation": (WARPS, lambda t: not _is_quarter(t.degrees)),
-    "RandomAffine": (WARPS, lambda t: not _is_shift(t)),
-    "RandomPerspective": (WARPS, lambda t: t.p > 0),
-    "ElasticTransform": (_A_LEVEL, lambda t: any(t.alpha)),
-    "GaussianBlur": (_A_LEVEL, lambda t: set(t.kernel_size) != {1}),
-    "AutoAugment": (WARPS, lambda t: True),
-    "RandAugment": (WARPS, lambda t: bool(t.num_ops and t.magnitude)),
-    "TrivialAugmentWide": (WARPS, lambda t: t.num_magnitude_bins > 1),
-    "AugMix": (_STEPS, lambda t: bool(t.mixture_width and t.severity)),
+#: How the counterparts of both versions differ for their arguments; None or False if they do not.
+_DIFFERENT: dict[str, Callable[[Any], Any]] = {
+    "RandomRotation": lambda t: not _is_quarter(t.degrees) and WARPS,
+    "RandomAffine": lambda t: not _is_shift(t) and WARPS,
+    "RandomPerspective": lambda t: t.p > 0 and WARPS,
+    "ElasticTransform": lambda t: any(t.alpha) and _A_LEVEL,
+    "GaussianBlur": lambda t: set(t.kernel_size) != {1} and _A_LEVEL,
+    "AutoAugment": lambda t: WARPS,
+    "RandAugment": lambda t: t.num_ops and t.magnitude and WARPS,
+    "TrivialAugmentWide": lambda t: t.num_magnitude_bins > 1 and WARPS,
+    "AugMix": lambda t: t.mixture_width and t.severity and _STEPS,
 }
 
 
@@ -79,14 +79,6 @@ def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
     return made
 
 
-def _difference(text: str, differs: Callable[[Any], bool], given: Any) -> str | None:
-    return text if differs(given) else None
-
-
-def _compose(given: Any, reader: Reader) -> Any:
-    return reader.read_all(given.transforms)
-
-
 def _apply(cls: Any, given: Any, reader: Reader) -> Any:
     near = dict(reader.near)
     steps: Any = reader.read_all(given.transforms)
@@ -103,41 +95,9 @@ def _fill(given: Any) -> Any:
     return tuple(given.fill) if isinstance(given.fill, list) else given.fill
 
 
-class _Whole(nn.Module):
-    """A function of the first version's Lambda, which takes all that the step before it returns."""
-
-    def __init__(self, lambd: Any) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, whole: Any) -> Any:
-        return self.lambd(whole)
-
-    def _get_name(self) -> str:
-        return "Lambda"
-
-
-class _PILToTensor(conversion.PILToTensor):
-    """A conversion that leaves it to torchvision to refuse arrays."""
-
-    _transformed_types = (PIL.Image.Image, np.ndarray)
-
-    def _get_name(self) -> str:
-        return "PILToTensor"
-
-
-class _ToPILImage(conversion.ToPILImage):
-    """A conversion that leaves it to torchvision to refuse PIL images."""
-
-    _transformed_types = (*torchvision_private.types_of(v2.ToPILImage), PIL.Image.Image)
-
-    def _get_name(self) -> str:
-        return "ToPILImage"
-
-
 def _levels_to_floats() -> list[Any]:
     """Return what torchvision's weights do before they normalize."""
-    return [_PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
+    return [first.PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
 
 
 def resampling(interpolation: Any) -> InterpolationMode:
@@ -156,8 +116,8 @@ def _random_crop(given: Any, reader: Reader) -> list[Any]:
     """Return a crop; one that pads for two reasons pads twice, which matters where a border is mirrored."""
     fill, mode = _fill(given), given.padding_mode
     if given.padding is None or not given.pad_if_needed or mode in ("constant", "edge"):
-        return [first._RandomCrop(given.size, given.padding, given.pad_if_needed, fill, mode)]
-    return [first._Pad(given.padding, fill, mode), first._RandomCrop(given.size, None, True, fill, mode)]
+        return [first.RandomCrop(given.size, given.padding, given.pad_if_needed, fill, mode)]
+    return [first.Pad(given.padding, fill, mode), first.RandomCrop(given.size, None, True, fill, mode)]
 
 
 def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
@@ -167,77 +127,54 @@ def normalize(mean: Any, std: Any, inplace: bool = False) -> Any:
     return conversion._NormalizeByChannel(mean, std, inplace)
 
 
-#: The first version's classes: transforms of the second version's classes that draw in the same way.
+def _same(cls: Any, given: Any, reader: Reader) -> Any:
+    """Return a transform of a class with the arguments of torchvision's class of the same name."""
+    names = signature(getattr(v1, cls.__name__)).parameters
+    known = {name: getattr(given, name) for name in names}
+    return cls(**(known | {"fill": _fill(given)} if "fill" in known else known))
+
+
+#: The first version's classes that draw and compute as those of the second one.
+_SAME = (
+    *("CenterCrop", "ElasticTransform", "FiveCrop", "GaussianBlur", "LinearTransformation"),
+    *("RandomAdjustSharpness", "RandomAffine", "RandomAutocontrast", "RandomEqualize", "RandomGrayscale"),
+    *("RandomHorizontalFlip", "RandomInvert", "RandomPerspective", "RandomPosterize", "RandomRotation"),
+    *("RandomSolarize", "RandomVerticalFlip", "TenCrop"),
+)
 _FIRST: dict[str, Any] = {
-    "Compose": _compose,
-    "ToTensor": to_tensor,
-    "PILToTensor": lambda t, _: _PILToTensor(),
-    "ConvertImageDtype": lambda t, _: first._ConvertImageDtype(t.dtype, scale=True),
-    "ToPILImage": lambda t, _: _ToPILImage(t.mode),
+    **{name: partial(_same, getattr(transforms, name)) for name in _SAME},
+    **{c.__name__: partial(_same, c) for c in (first.Grayscale, first.Lambda, first.Pad)},
+    **{c.__name__: partial(_same, c) for c in (first.RandomErasing, first.ToPILImage)},
+    "ColorJitter": lambda t, _: _jitter(t),
+    "Compose": lambda t, r: r.read_all(t.transforms),
+    "ConvertImageDtype": lambda t, _: first.ConvertImageDtype(t.dtype, scale=True),
     "Normalize": lambda t, _: normalize(t.mean, t.std, t.inplace),
-    "Resize": lambda t, _: _resize(t.size, t.interpolation, t.max_size),
-    "CenterCrop": lambda t, _: transforms.CenterCrop(t.size),
-    "Pad": lambda t, _: first._Pad(t.padding, _fill(t), t.padding_mode),
-    "Lambda": lambda t, _: _Whole(t.lambd),
-    "RandomApply": partial(_apply, first._RandomApply),
-    "RandomChoice": lambda t, r: first._RandomChoice([r.read_one(x) for x in t.transforms], t.p),
-    "RandomOrder": lambda t, r: first._RandomOrder([r.read_one(x) for x in t.transforms]),
+    "PILToTensor": lambda t, _: first.PILToTensor(),
+    "RandomApply": partial(_apply, partial(RandomApply, library="torchvision")),
+    "RandomChoice": lambda t, r: first.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomCrop": _random_crop,
-    "RandomHorizontalFlip": lambda t, _: transforms.RandomHorizontalFlip(t.p),
-    "RandomVerticalFlip": lambda t, _: transforms.RandomVerticalFlip(t.p),
+    "RandomOrder": lambda t, r: first.RandomOrder([r.read_one(x) for x in t.transforms]),
     "RandomResizedCrop": lambda t, _: transforms.RandomResizedCrop(
         t.size, t.scale, t.ratio, resampling(t.interpolation), True
     ),
-    "FiveCrop": lambda t, _: transforms.FiveCrop(t.size),
-    "TenCrop": lambda t, _: transforms.TenCrop(t.size, t.vertical_flip),
-    "LinearTransformation": lambda t, _: transforms.LinearTransformation(
-        t.transformation_matrix, t.mean_vector
-    ),
-    "ColorJitter": lambda t, _: _jitter(t),
-    "RandomRotation": lambda t, _: transforms.RandomRotation(
-        t.degrees, t.interpolation, t.expand, t.center, _fill(t)
-    ),
-    "RandomAffine": lambda t, _: transforms.RandomAffine(
-        t.degrees, t.translate, t.scale, t.shear, t.interpolation, _fill(t), t.center
-    ),
-    "Grayscale": lambda t, _: first._Grayscale(t.num_output_channels),
-    "RandomGrayscale": lambda t, _: transforms.RandomGrayscale(t.p),
-    "RandomPerspective": lambda t, _: transforms.RandomPerspective(
-        t.distortion_scale, t.p, t.interpolation, _fill(t)
-    ),
-    "RandomErasing": lambda t, _: first._RandomErasing(t.p, t.scale, t.ratio, t.value, t.inplace),
-    "GaussianBlur": lambda t, _: transforms.GaussianBlur(t.kernel_size, t.sigma),
-    "RandomInvert": lambda t, _: transforms.RandomInvert(t.p),
-    "RandomPosterize": lambda t, _: transforms.RandomPosterize(t.bits, t.p),
-    "RandomSolarize": lambda t, _: transforms.RandomSolarize(t.threshold, t.p),
-    "RandomAdjustSharpness": lambda t, _: transforms.RandomAdjustSharpness(t.sharpness_factor, t.p),
-    "RandomAutocontrast": lambda t, _: transforms.RandomAutocontrast(t.p),
-    "RandomEqualize": lambda t, _: transforms.RandomEqualize(t.p),
-    "ElasticTransform": lambda t, _: transforms.ElasticTransform(t.alpha, t.sigma, t.interpolation, _fill(t)),
+    "Resize": lambda t, _: _resize(t.size, t.interpolation, t.max_size),
+    "ToTensor": to_tensor,
 }
-_FIRST_POLICIES: dict[str, Any] = {
+_POLICIES: dict[str, Any] = {
     "AutoAugment": lambda t, _: _auto_augment(t),
-    "RandAugment": lambda t, _: first._RandAugment(
-        t.num_ops, t.magnitude, t.num_magnitude_bins, t.interpolation, _fill(t)
-    ),
-    "TrivialAugmentWide": lambda t, _: first._TrivialAugmentWide(
-        t.num_magnitude_bins, t.interpolation, _fill(t)
-    ),
-    "AugMix": lambda t, _: first._AugMix(
-        t.severity, t.mixture_width, t.chain_depth, t.alpha, t.all_ops, t.interpolation, _fill(t)
-    ),
+    **{c.__name__: partial(_same, c) for c in (first.AugMix, first.RandAugment, first.TrivialAugmentWide)},
 }
 
 
 def _auto_augment(given: Any) -> Any:
     if given.policies != v1.AutoAugment(given.policy).policies:
         raise UsersCode
-    return first._AutoAugment(given.policy, given.interpolation, _fill(given))
+    return first.AutoAugment(given.policy, given.interpolation, _fill(given))
 
 
 def _jitter(given: Any) -> Any:
     """Return a ColorJitter of the ranges that the given one has already made of its factors."""
-    made = first._ColorJitter()
+    made = first.ColorJitter()
     for name in ("brightness", "contrast", "saturation", "hue"):
         setattr(made, name, getattr(given, name))
     return made
@@ -246,11 +183,8 @@ def _jitter(given: Any) -> Any:
 # -- what weights are used with --------------------------------------------------------------------------
 
 
-class _Video(OperatorTransform, v2.Transform):
+class ChannelsBeforeFrames(Counterpart):
     """Move the channels of a video before its frames, ``(..., T, C, H, W)`` to ``(..., C, T, H, W)``."""
-
-    def _get_name(self) -> str:
-        return "ChannelsBeforeFrames"
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return image.movedim(-3, -4)
@@ -260,9 +194,8 @@ class _Video(OperatorTransform, v2.Transform):
 
 
 def _classification(given: Any, reader: Reader) -> list[Any]:
-    resize = _resize(given.resize_size, given.interpolation)
     return [
-        resize,
+        _resize(given.resize_size, given.interpolation),
         transforms.CenterCrop(given.crop_size),
         *_levels_to_floats(),
         normalize(given.mean, given.std),
@@ -270,10 +203,8 @@ def _classification(given: Any, reader: Reader) -> list[Any]:
 
 
 def _segmentation(given: Any, reader: Reader) -> list[Any]:
-    steps = [*_levels_to_floats(), normalize(given.mean, given.std)]
-    if given.resize_size is None:
-        return steps
-    return [_resize(given.resize_size, given.interpolation), *steps]
+    resize = [] if given.resize_size is None else [_resize(given.resize_size, given.interpolation)]
+    return [*resize, *_levels_to_floats(), normalize(given.mean, given.std)]
 
 
 def _video_classification(given: Any, reader: Reader) -> list[Any]:
@@ -282,7 +213,7 @@ def _video_classification(given: Any, reader: Reader) -> list[Any]:
         transforms.CenterCrop(given.crop_size),
         conversion._DivideBy255(torch.float32, scale=True),
         normalize(given.mean, given.std),
-        _Video(),
+        ChannelsBeforeFrames(),
     ]
 
 
@@ -304,22 +235,22 @@ _PRESETS = {
 }
 
 add_makers("torchvision.transforms.transforms", _FIRST)
-add_makers("torchvision.transforms.autoaugment", _FIRST_POLICIES)
+add_makers("torchvision.transforms.autoaugment", _POLICIES)
 add_makers("torchvision.transforms._presets", _PRESETS)
 NEAR["torchvision.transforms._presets.VideoClassification"] = lambda given: _A_LEVEL
 for _name in vars(transforms)["OURS"]:
     _theirs = getattr(v2, _name, None)
     if _theirs is not None:
         MAKERS[f"{_theirs.__module__}.{_name}"] = partial(_of_second_version, getattr(transforms, _name))
-_MORE: dict[str, Maker] = {
-    "Compose": _compose,
+_SECOND: dict[str, Any] = {
+    "Compose": lambda t, r: r.read_all(t.transforms),
     "ToTensor": maybe_to_tensor,
     "RandomApply": partial(_apply, transforms.RandomApply),
     "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
 }
-for _name, _maker in _MORE.items():
+for _name, _maker in _SECOND.items():
     MAKERS[f"{getattr(v2, _name).__module__}.{_name}"] = _maker
-for _name, (_text, _differs) in _DIFFERENT.items():
-    for _known in [n for n in MAKERS if n.startswith("torchvision.") and n.endswith(f".{_name}")]:
-        NEAR[_known] = partial(_difference, _text, _differs)
+for _known in [n for n in MAKERS if n.startswith("torchvision.")]:
+    if _known.rpartition(".")[2] in _DIFFERENT:
+        NEAR[_known] = _DIFFERENT[_known.rpartition(".")[2]]

@@ -35,8 +35,8 @@ from transformers.image_processing_backends import PilBackend as _PilBackend  # 
 from transformers.image_processing_backends import TorchvisionBackend as _TorchvisionBackend  # noqa: E402
 
 from imgops.integrations.transformers import _registration  # noqa: E402
+from imgops.integrations.transformers._backend import ExactBackend as _ExactBackend  # noqa: E402
 from imgops.integrations.transformers._classes import exact_class as _exact_class  # noqa: E402
-from imgops.integrations.transformers._classes import is_exact as _is_exact  # noqa: E402
 from imgops.integrations.transformers._classes import of_settings as _of_settings  # noqa: E402
 
 __all__ = ["exact", "register"]
@@ -104,7 +104,7 @@ def exact(processor: Any) -> Any:
     >>> exact(CLIPImageProcessor())(image, return_tensors="pt").pixel_values.shape
     torch.Size([1, 3, 224, 224])
     """
-    if _is_exact(type(processor)):
+    if isinstance(processor, _ExactBackend):
         return processor
     if isinstance(processor, _PilBackend):
         original = _registration.class_on_tensors(processor)

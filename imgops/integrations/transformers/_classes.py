@@ -61,12 +61,11 @@ def _rebound(original: Any) -> dict[str, Any]:
 
 def _replaced(original: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Return the methods of a class of transformers that resample by other means than PIL."""
-    found: dict[str, Any] = {}
-    for name, function in _models.METHODS.get(original.__name__, {}).items():
-        usual = body.get(name) or getattr(original, name)
-        if origin.is_code_of(("transformers",), getattr(original, name)):
-            found[name] = functools.partialmethod(_method, function, usual)
-    return found
+    return {
+        name: functools.partialmethod(_method, function, body.get(name) or getattr(original, name))
+        for name, function in _models.METHODS.get(original.__name__, {}).items()
+        if origin.is_code_of(("transformers",), getattr(original, name))
+    }
 
 
 def _method(self: Any, function: Any, usual: Any, *args: Any, **keywords: Any) -> Any:
@@ -84,8 +83,3 @@ def of_settings(original: type, state: dict[str, Any]) -> Any:
     new = made.__new__(made)
     new.__dict__.update(state)
     return new
-
-
-def is_exact(kind: type) -> bool:
-    """Return whether a class is one of exact processors."""
-    return issubclass(kind, ExactBackend)

@@ -1,9 +1,14 @@
-"""Copies of a library's functions that call imgops' functions in the place of torchvision's."""
+"""Copies of transformers' functions that call imgops' functions in the place of torchvision's.
+
+The code of transformers' models calls torchvision's functions by a global name, ``tvF``, so that no argument
+or method can replace them. Tried with transformers 5.19 to 5.24.
+"""
 
 from __future__ import annotations
 
 import functools
 import sys
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from types import CellType, FunctionType
@@ -87,13 +92,7 @@ def pil_backend(kind: type) -> Any:
     return getattr(import_module(_twin(kind.__module__)), f"{kind.__name__}Pil", None)
 
 
-@functools.cache
-def names_of(module: str) -> Names:
-    """Return the names of a module in which ``tvF`` and the module's own functions are exact."""
-    return Names(module)
-
-
-class Names:
+class _Names:
     """The names of a module for copies of its functions, each of which is copied once."""
 
     def __init__(self, module: str) -> None:
@@ -115,20 +114,19 @@ class Names:
         cells = None if given is None else tuple(CellType() for _ in given)
         copy = FunctionType(function.__code__, where, function.__name__, function.__defaults__, cells)
         self._copies[function] = copy  # before its cells are filled, which may hold the function itself
-        copy.__kwdefaults__, copy.__qualname__ = function.__kwdefaults__, function.__qualname__
-        functools.update_wrapper(copy, function)
-        copy.__dict__.pop("__wrapped__", None)
-        if hasattr(function, "__wrapped__"):
-            copy.__wrapped__ = function.__wrapped__  # type: ignore[attr-defined]
+        for name in (*functools.WRAPPER_ASSIGNMENTS, "__kwdefaults__"):
+            setattr(copy, name, getattr(function, name))
+        copy.__dict__.update(function.__dict__)
         for cell, old in zip(cells or (), given or (), strict=True):
-            self._fill(cell, old)
+            with suppress(ValueError):  # of an empty cell
+                value = old.cell_contents
+                # The cell of a decorator holds the function of the module that it decorates.
+                is_own = isinstance(value, FunctionType) and value.__globals__ is self._module
+                cell.cell_contents = self.rebound(value) if is_own else value
         return copy
 
-    def _fill(self, cell: CellType, given: CellType) -> None:
-        """Fill the cell of a closure; a decorated function of the module is in a cell of its decorator."""
-        try:
-            value = given.cell_contents
-        except ValueError:  # it is empty
-            return
-        is_own = isinstance(value, FunctionType) and value.__globals__ is self._module
-        cell.cell_contents = self.rebound(value) if is_own else value
+
+@functools.cache
+def names_of(module: str) -> _Names:
+    """Return the names of a module in which ``tvF`` and the module's own functions are exact."""
+    return _Names(module)

@@ -41,13 +41,12 @@ def _loading(load: Callable[..., Any], exact: Callable[[Any], Any], names_backen
         if not by_name and not (is_free and _State.is_default):
             return load(name, *args, **keywords)
         keywords.pop("backend", None)
-        if names_backend:  # AutoProcessor hands everything on to the tokenizer as well
+        if names_backend:  # AutoProcessor passes all keywords on to the tokenizer, too
             keywords["backend"] = "torchvision"
         found = load(name, *args, **keywords)
         try:
-            if isinstance(found, tuple):  # with the keywords that were not used
-                return exact(found[0]), *found[1:]
-            return exact(found)
+            # A loader may return a tuple with the keywords that were not used.
+            return (exact(found[0]), *found[1:]) if isinstance(found, tuple) else exact(found)
         except TypeError:
             if by_name:
                 raise

@@ -3,25 +3,30 @@
 A transform declares how it samples its parameters and what it does with them. In addition to the methods of
 torchvision's class, it has these attributes:
 
-======================  =========================================================================
+=======================  ========================================================================
 ``_random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
-``_config``             the arguments that the parameters depend on
-``_image``, ``_mask``   the change of an image and of a mask, by public operators
-``_out_size``           the output height and width; None if they depend on the parameters
-======================  =========================================================================
+``_config``              the arguments that the parameters depend on
+``_steps``               what happens to an image and to a mask: operators with their arguments
+``_image``, ``_mask``    the same as a method, where it cannot be listed as steps
+``_out_size``            the output height and width; None if they depend on the parameters
+``_has_pils_pixels``,    flags: whether the pixels are PIL's, whether it takes images of different
+``_takes_batches``,      sizes, and whether it decodes only a part of a file
+``_decodes_regions``
+=======================  ========================================================================
 
 The base classes do the rest, for eager mode and for graphs: torchvision's own code transforms boxes and
-keypoints. A transform overrides ``pack`` and ``unpack`` if torchvision's parameters are not plain numbers.
+keypoints. A transform overrides ``_numbers_from`` and ``_values_from`` if torchvision's parameters are not
+plain numbers.
 
 A call takes one of two paths. In eager mode, a plain tensor that the operators support goes from ``forward``
-through ``draw`` to ``_image``. Everything else (structures, tv_tensors, PIL images, graphs, samples with
-parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
+through ``_draw_numbers`` to the steps. Everything else (structures, tv_tensors, PIL images, graphs, samples
+with parameters of their own) goes through ``_run`` with a :class:`ParameterSampler`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -48,26 +53,41 @@ from imgops._common.torch_private import (
 from imgops._operator import subclass
 from imgops.transforms._core import (
     annotation_kinds,
-    encoded,
     operators,
     programs,
     seeding,
     torchvision_private,
 )
+from imgops.transforms._core.inputs import (
+    ANNOTATIONS,
+    SHOWN,
+    arguments_of,
+    as_image,
+    batch_of,
+    decode_all,
+    has_batches,
+    has_encoded,
+    has_list,
+    has_samples,
+    images_among,
+    meta_image,
+    name_images,
+    refuse_nested,
+    require_batches,
+    stand_in,
+)
 from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
+from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
-ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
-#: The classes that say that an input is an image; without one of them, the first plain tensor is the image.
-_SHOWN = (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image, EncodedImage)
 
 #: The methods that torchvision's ``forward`` calls.
-_STEPS = ("transform", "make_params", "check_inputs", "_call_kernel")
+_METHODS = ("transform", "make_params", "check_inputs", "_call_kernel")
 
 
 class OperatorTransform(torchvision_private.Hooks):
@@ -96,8 +116,10 @@ class OperatorTransform(torchvision_private.Hooks):
     _decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     _has_own_forward = True
-    #: Whether the class has an ``_image``, and no user overrides a method that torchvision's ``forward``
-    #: calls.
+    #: Whether the class lists its steps.
+    _has_steps = False
+    #: Whether the class has steps or an ``_image``, and no user overrides a method that torchvision's
+    #: ``forward`` calls.
     _is_pure = False
     #: Whether no user chooses the classes of inputs that are transformed, which may leave out plain tensors.
     _has_own_types = True
@@ -105,9 +127,11 @@ class OperatorTransform(torchvision_private.Hooks):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._has_own_forward = is_own(cls, "forward")
-        own = all(is_own(cls, step) for step in _STEPS) and not cls._needs_annotations
+        own = all(is_own(cls, step) for step in _METHODS) and not cls._needs_annotations
         cls._has_own_types = is_own(cls, "_transformed_types")
-        cls._is_pure = own and cls._has_own_types and cls._image is not OperatorTransform._image
+        cls._has_steps = cls._steps is not OperatorTransform._steps
+        has_image = cls._has_steps or cls._image is not OperatorTransform._image
+        cls._is_pure = own and cls._has_own_types and has_image
         if cls.__module__.startswith("imgops."):
             if "_described" not in vars(cls):
                 cls._described = cls
@@ -135,7 +159,7 @@ class OperatorTransform(torchvision_private.Hooks):
             self.__dict__["_has_own_forward"] = False
         if name == "_transformed_types":
             self._is_pure = self._has_own_types = False
-        if name in _STEPS:  # a user overrides the method on this object alone
+        if name in _METHODS:  # a user overrides the method on this object alone
             self._is_pure = False
             if name != "check_inputs":
                 self._description = ""
@@ -153,14 +177,14 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
             return self._of_packed(inputs)
-        return super().forward(*encoded.decoded(inputs))  # type: ignore[misc]
+        return super().forward(*decode_all(inputs))  # type: ignore[misc]
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
         """Transform packed images; other inputs stay as they are."""
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         needs = self._needs(flat)
         out = [self._image_of_batch(x, NOTHING) if n else x for x, n in zip(flat, needs, strict=True)]
-        return tree_unflatten(_name_images(flat, out), structure)
+        return tree_unflatten(name_images(flat, out), structure)
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; beside batches of different sizes, no tensors."""
@@ -169,7 +193,7 @@ class OperatorTransform(torchvision_private.Hooks):
             return torchvision_private.needs_transform(self, flat)
         self._require_packed()
         for i, inpt in enumerate(flat):
-            shows = isinstance(inpt, _SHOWN) or (batches[i] and any(batches[:i]))
+            shows = isinstance(inpt, SHOWN) or (batches[i] and any(batches[:i]))
             if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
                 must = f"{type(self).__name__}: inputs beside images of different sizes must not be images,"
                 raise_error(TypeError, f"{must} masks, boxes or keypoints, got {type(inpt).__name__}")
@@ -179,7 +203,11 @@ class OperatorTransform(torchvision_private.Hooks):
         """Transform packed images, or a batch of encoded ones."""
         if type(images) is EncodedImages and not self._decodes_regions:
             images = images.decode()
+        self._require_batch(images)
         return self._image(images, params, Tensor)
+
+    def _require_batch(self, images: Any) -> None:
+        """Refuse images of different sizes that a call on each image would refuse."""
 
     def _require_packed(self) -> None:
         if not self._takes_batches:
@@ -228,9 +256,23 @@ class OperatorTransform(torchvision_private.Hooks):
         """Transform the pixels of a PIL image, which are given as a tensor."""
         return self._image(image, NOTHING, PIL.Image.Image)
 
-    def _image(self, image: Any, params: Params, kind: type) -> Any:
-        """Transform an image ``(..., C, H, W)``; ``kind`` is its class, which decides the fill."""
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
+        """Return the steps for an image of a height and width; its class, ``kind``, decides the fill."""
         raise NotImplementedError
+
+    def _placed_steps(self, image: Any, params: Params, kind: type) -> Sequence[Step]:
+        """Return the steps with their numbers where the operators take them for an image."""
+        size = params.canvas if type(image) in BATCHES else tuple(image.shape[-2:])
+        steps = self._steps(params, size, kind)
+        if isinstance(params.numbers, Tensor):
+            params.place(steps, image)
+        return steps
+
+    def _image(self, image: Any, params: Params, kind: type) -> Any:
+        """Transform an image ``(..., C, H, W)``, by the steps if there are any."""
+        for step in self._placed_steps(image, params, kind):
+            image = step.image(image)
+        return image
 
     def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
@@ -244,7 +286,11 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         """Decode what the transform keeps of an image, and transform it."""
-        raise NotImplementedError
+        first, *others = self._placed_steps(stand_in(image), params, Tensor)
+        out = first.of_encoded(image)
+        for step in others:
+            out = step.image(out)
+        return out
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         """Run the transform as a step of a pipeline; this base class samples nothing."""
@@ -362,7 +408,7 @@ class RandomTransform(OperatorTransform):
             self.per_sample = True
         if generator is not None:
             self.generator = generator
-        if all(is_own(type(self), step) for step in _STEPS if step != "check_inputs"):
+        if all(is_own(type(self), step) for step in _METHODS if step != "check_inputs"):
             self._description = programs.description_of(self)
 
     def sample(self, inputs: Any) -> dict[Any, Any]:
@@ -380,7 +426,7 @@ class RandomTransform(OperatorTransform):
             Parameters for :meth:`apply`. With equal seeds, they are those that a call of the transform uses.
         """
         record: dict[Any, Any] = {}
-        self._record(_arguments(inputs), ParameterSampler(record))
+        self._record(arguments_of(inputs), ParameterSampler(record))
         return record
 
     def apply(self, inputs: Any, params: Any = None) -> Any:
@@ -390,7 +436,7 @@ class RandomTransform(OperatorTransform):
         """
         if params is None:
             return super().apply(inputs)  # type: ignore[misc]
-        return self._run(_arguments(inputs), ParameterSampler(None, params))
+        return self._run(arguments_of(inputs), ParameterSampler(None, params))
 
     def _pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
         self.check_inputs([image])  # type: ignore[attr-defined]
@@ -399,7 +445,7 @@ class RandomTransform(OperatorTransform):
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-        flat = [encoded.stand_in(x) if isinstance(x, EncodedImage) else x for x in flat]
+        flat = [stand_in(x) if isinstance(x, EncodedImage) else x for x in flat]
         self.check_inputs(flat)  # type: ignore[attr-defined]
         needs = self._needs(flat)
         self._sample_params([x for x, n in zip(flat, needs, strict=True) if n], sampler)
@@ -434,7 +480,7 @@ class RandomTransform(OperatorTransform):
 
     def _draw_row(self, shape: Shape) -> Numbers | None:
         """Sample the ``_count_numbers`` numbers for an image of a shape; None means that nothing happens."""
-        return self._draw([like(*shape)])
+        return self._draw([meta_image(*shape)])
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         """Return torchvision's parameters as numbers."""
@@ -481,7 +527,12 @@ class RandomTransform(OperatorTransform):
 
     def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
         """Convert the numbers to what the operators take, for images of a height and width."""
-        return numbers
+        if not self._has_steps:
+            return numbers
+        steps = self._steps(Params((height, width), numbers, self), (height, width), Tensor)
+        if not isinstance(numbers, Tensor):
+            return [n for step in steps for n in step.numbers]
+        return torch.cat([numbers[..., :0], *(step.numbers for step in steps if not step.is_known)], -1)
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
@@ -492,7 +543,7 @@ class RandomTransform(OperatorTransform):
             must = f"{type(self).__name__}: per_sample must be True for images of different sizes"
             raise_error(ValueError, f"{must}, got False")
         if sampler.count is not None:
-            _require_batches(type(self).__name__, images_among(inputs), sampler.count)
+            require_batches(type(self).__name__, images_among(inputs), sampler.count)
         return sampler.params(self, inputs)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -515,7 +566,7 @@ class RandomTransform(OperatorTransform):
             if _dispatch.is_image(inpt):
                 plain = subclass.plain(inpt)
                 channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
-                return plain.shape[0] if _has_samples(inpt, plain) else 1, channels, height, width
+                return plain.shape[0] if has_samples(inpt, plain) else 1, channels, height, width
         for inpt in inputs:
             if isinstance(inpt, tv_tensors.Mask):
                 height, width = subclass.plain(inpt).shape[-2:]
@@ -530,7 +581,7 @@ class RandomTransform(OperatorTransform):
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if not self._description and not self.per_sample and not is_compiling():
-            return super(OperatorTransform, self).forward(*encoded.decoded(inputs))  # type: ignore[misc]
+            return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_types:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
@@ -540,9 +591,9 @@ class RandomTransform(OperatorTransform):
                 out = self._change(out, params, sampler)
         else:
             flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
-            if encoded.is_among(flat):
+            if has_encoded(flat):
                 if not (self._description and self._decodes_regions):
-                    return self._run(encoded.decoded(inputs), sampler)
+                    return self._run(decode_all(inputs), sampler)
                 return tree_unflatten(self._run_encoded(flat, sampler), structure)
             self.check_inputs(flat)  # type: ignore[attr-defined]
             needs = self._needs(flat)
@@ -550,28 +601,28 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                if params.each and self._moves and _has_list(inputs, params.numbers.shape[0]):
+                if params.each and self._moves and has_list(inputs, params.numbers.shape[0]):
                     must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
                     raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
-                changed = _name_images(flat, self._change_all(flat, needs, params, sampler))
+                changed = name_images(flat, self._change_all(flat, needs, params, sampler))
                 out = tree_unflatten(self._change_others(inputs, flat, changed, params), structure)
         sampler.count = before
         return out
 
     def _run_encoded(self, flat: list[Any], sampler: ParameterSampler) -> list[Any]:
         """Sample for images that are not decoded yet, and decode what the transform keeps of them."""
-        known = [encoded.wrap(encoded.stand_in(x), flat) if isinstance(x, EncodedImage) else x for x in flat]
+        known = [as_image(stand_in(x), flat) if isinstance(x, EncodedImage) else x for x in flat]
         self.check_inputs(known)  # type: ignore[attr-defined]
         needs = torchvision_private.needs_transform(self, known)
         before = sampler.count
         params = self._sample_params([x for x, n in zip(known, needs, strict=True) if n], sampler)
         sampler.count = before
         if params is None:
-            return list(encoded.decoded(tuple(flat)))
+            return list(decode_all(tuple(flat)))
         out = []
         for inpt, wanted in zip(flat, needs, strict=True):
             if isinstance(inpt, EncodedImage):
-                out.append(encoded.wrap(self._of_encoded(inpt, params), flat))
+                out.append(as_image(self._of_encoded(inpt, params), flat))
             else:
                 out.append(self._change(inpt, params, sampler) if wanted else inpt)
         return out
@@ -582,7 +633,7 @@ class RandomTransform(OperatorTransform):
         if not (params.each and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
         followers = [x for x in flat if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))]
-        _require_batches(type(self).__name__, followers, params.numbers.shape[0])
+        require_batches(type(self).__name__, followers, params.numbers.shape[0])
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in flat)
         out, sample = [], 0
         for inpt, wanted in zip(flat, needs, strict=True):
@@ -660,76 +711,9 @@ class RandomTransform(OperatorTransform):
         return inpt if values is None else self._by_torchvision(inpt, values)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._image(mask, params, tv_tensors.Mask)
-
-
-def refuse_nested(transform: Any, inpt: Any) -> None:
-    """Raise for nested boxes, those of several samples, which torchvision's code does not support."""
-    if inpt.is_nested:
-        must = f"{type(transform).__name__}: bounding boxes must not be nested in a transform without"
-        raise_error(ValueError, f"{must} per_sample=True, got nested ones")
-
-
-#: The least numbers of dimensions of a batch; that of other images is 4.
-_LEAST = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, tv_tensors.Video: 5}
-
-
-def _require_batches(owner: str, inputs: list[Any], count: int) -> None:
-    """Raise if an image, a mask or keypoints of samples with their own draws are not for all samples."""
-    for inpt in inputs:
-        if type(inpt) in BATCHES:
-            continue
-        shape = subclass.plain(inpt).shape if isinstance(inpt, Tensor) else ()
-        least = next((n for kind, n in _LEAST.items() if isinstance(inpt, kind)), 4)
-        if len(shape) < least or check.violates(shape[0] == count):
-            must = f"{owner}: {type(inpt).__name__} must be a batch of {check.number(count)}"
-            got = f"shape {check.written(shape)}" if shape else "one alone"
-            raise_error(ValueError, f"{must} with per_sample=True, got {got}")
-
-
-def _has_list(inputs: Any, count: int) -> bool:
-    """Return whether masks or keypoints are in a list of as many as there are samples, without an image."""
-    inside = values_of(inputs)
-    if len(inside) == count and count > 1 and not isinstance(inputs, dict):
-        each = [tree_flatten(value)[0] for value in inside]
-        followers = (tv_tensors.Mask, tv_tensors.KeyPoints)
-        if all(any(isinstance(x, followers) for x in leaves) for leaves in each):
-            return not any(_dispatch.is_image(x) for leaves in each for x in leaves)
-    return any(_has_list(value, count) for value in inside)
-
-
-def _name_images(flat: list[Any], out: list[Any]) -> list[Any]:
-    """Return outputs in which a batch that has become one tensor is an Image, if a plain tensor is before it.
-
-    The next transform would take that tensor, such as labels, as the image.
-    """
-    for i, (before, after) in enumerate(zip(flat, out, strict=True)):
-        if type(before) in BATCHES and type(after) is Tensor and any(type(x) is Tensor for x in flat[:i]):
-            out[i] = after.as_subclass(tv_tensors.Image)
-    return out
-
-
-def has_batches(inputs: tuple[Any, ...]) -> bool:
-    """Return whether there are images of different sizes among the arguments or in a structure of them."""
-    for x in inputs:
-        if type(x) in BATCHES:
-            return True
-        inside = values_of(x)
-        if inside and has_batches(inside):
-            return True
-    return False
-
-
-def values_of(inpt: Any) -> tuple[Any, ...]:
-    """Return the values in a structure of inputs; torchvision treats other classes as one value."""
-    if type(inpt) in (dict, OrderedDict, defaultdict):
-        return tuple(inpt.values())
-    is_named = isinstance(inpt, tuple) and hasattr(inpt, "_fields")
-    return tuple(inpt) if type(inpt) in (list, tuple) or is_named else ()
-
-
-def _arguments(inputs: Any) -> tuple[Any, ...]:
-    return inputs if type(inputs) is tuple and len(inputs) > 1 else (inputs,)
+        for step in self._placed_steps(mask, params, tv_tensors.Mask):
+            mask = step.mask(mask)
+        return mask
 
 
 @lru_cache(maxsize=256)
@@ -738,32 +722,54 @@ def in_float32(p: float) -> float:
     return float(np.float32(p))
 
 
-@lru_cache(maxsize=256)
-def like(samples: int, channels: int, height: int, width: int) -> Tensor:
-    """Return a tensor on the meta device, from which a transform reads the size of its input."""
-    shape = (channels, height, width) if samples == 1 else (samples, channels, height, width)
-    return torch.empty(shape, device="meta", dtype=torch.float32)
+class FixedTransform(OperatorTransform):
+    """A transform that depends on its arguments alone, and gives exactly PIL's pixels."""
+
+    _moves = True
+
+    def _has_pils_pixels(self) -> bool:
+        return True
 
 
-def images_among(flat: list[Any]) -> list[Any]:
-    """Return the images among flat inputs: without another image, the first plain tensor is one."""
-    batches = [x for x in flat if type(x) in BATCHES]
-    shown = batches or [x for x in flat if isinstance(x, _SHOWN)]
-    return shown or [x for x in flat if _dispatch.is_image(x)][:1]
+class RandomSizeTransform(RandomTransform):
+    """A :class:`RandomTransform` whose samples come out in different sizes, and so cannot form a batch."""
 
+    _moves = True
 
-def batch_of(inputs: list[Any]) -> int | None:
-    """Return the number of samples of the first batch of images; None if there is none."""
-    for inpt in images_among(inputs):
-        if type(inpt) in BATCHES:
-            return len(inpt)
-        if isinstance(inpt, Tensor):
-            image = subclass.plain(inpt)
-            if _has_samples(inpt, image):
-                return image.shape[0]
-    return None
+    #: The lower bound of each size that depends on the parameters.
+    _least: tuple[int, ...] = (1, 1)
 
+    def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
+        """Return the sizes that the parameters imply: a height and a width."""
+        raise NotImplementedError
 
-def _has_samples(inpt: Any, plain: Tensor) -> bool:
-    """Return whether an image has a batch dimension; the frames of a video are none."""
-    return plain.ndim > (4 if isinstance(inpt, tv_tensors.Video) else 3)
+    def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
+        return None
+
+    def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
+        self._refuse_a_batch(inputs, sampler)
+        return super()._sample_params(inputs, sampler)
+
+    def _refuse_a_batch(self, inputs: list[Any], sampler: ParameterSampler) -> None:
+        if sampler.count is not None or (self.per_sample and self._is_batch(inputs)):
+            must = "per_sample must be False, because samples of different sizes cannot form a batch"
+            raise_error(NotImplementedError, f"{self._get_name()}: {must}, got True")
+
+    @staticmethod
+    def _is_batch(inputs: list[Any]) -> bool:
+        return any(_dispatch.is_image(x) and subclass.plain(x).ndim > 3 for x in inputs)
+
+    def _sizes(self, params: Params) -> tuple[int, ...]:
+        if params.sizes is None:
+            if params.is_known:
+                params.sizes = self._sampled_sizes(params.numbers, *params.canvas)
+            elif is_compiling():
+                how = (*params.canvas, self._least, self._description)
+                params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
+            else:
+                params.sizes = self._sampled_sizes(params.numbers.tolist(), *params.canvas)
+        return params.sizes
+
+    def _canvas(self, params: Params) -> tuple[int, int]:
+        height, width = self._sizes(params)
+        return height, width

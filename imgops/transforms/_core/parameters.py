@@ -141,6 +141,25 @@ class Params:
             return self.numbers
         return torch.tensor(self.numbers, dtype=torch.float64, device="cpu")
 
+    def place(self, steps: Sequence[Any], image: Any) -> None:
+        """Place the tensors of steps where the operators take them for an image.
+
+        Tensors get the dimensions of the image before its channels. They are on the CPU, except for a batch
+        on an accelerator whose images have parameters of their own.
+        """
+        if type(image) in BATCHES:
+            return
+        moving = [step for step in steps if not step.is_known]
+        if self.table is not None and not is_on_host(image) and tuple(image.shape[-2:]) == self.canvas:
+            sizes = [step.numbers.shape[-1] for step in moving]
+            parts = self.table.on(image.device, self.key).split(sizes, -1)
+            for step, part in zip(moving, parts, strict=True):
+                step.numbers = part
+        for step in moving:
+            if step.numbers.ndim > 1 and image.ndim > 4:
+                numbers = step.numbers
+                step.numbers = numbers.reshape(len(numbers), *(1,) * (image.ndim - 4), numbers.shape[-1])
+
     def beside(self, image: Tensor) -> Numbers:
         """Return what operators take for an image; tensors get its dimensions before the channels.
 

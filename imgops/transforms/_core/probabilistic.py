@@ -59,7 +59,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if cls.__module__.startswith("imgops.") and not cls.__name__.startswith("_"):
+        if cls.__module__.startswith("imgops.transforms.") and not cls.__name__.startswith("_"):
             ADDED[cls.__name__] = cls
 
     def __init__(

@@ -1,7 +1,7 @@
 """Sampling of parameters, in eager mode, in compiled graphs and for samples with parameters of their own.
 
 torchvision's code draws the parameters (:mod:`imgops.transforms._core.programs`). Eager mode and graphs
-differ in one place, :meth:`ParameterSampler.draws_in_python`.
+differ in one place, :attr:`ParameterSampler.draws_in_python`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class ParameterSampler:
     __slots__ = (
         "count",
         "covered",
+        "draws_in_python",
         "gate",
         "image_sizes",
         "last",
@@ -49,6 +50,8 @@ class ParameterSampler:
     def __init__(self, record: dict[Key, Any] | None = None, replay: dict[Key, Any] | None = None) -> None:
         #: Under vmap, a batched True, so that parameters are drawn for each of the samples of vmap.
         self.open: Tensor | None = None
+        #: Whether PyTorch's generator can be used here; only this separates eager mode from graphs.
+        self.draws_in_python = not is_compiling()
         self.gate: Tensor | None = None
         self.count: int | None = None
         self.last: Tensor | None = None
@@ -73,6 +76,7 @@ class ParameterSampler:
                 if isinstance(x, Tensor) and is_vmapped(x):  # True for each of the samples, if x has them
                     one = x.new_ones((), dtype=torch.bool, device="cpu")
                     sampler.open = one if sampler.open is None else sampler.open & one
+                    sampler.draws_in_python = False
         return sampler
 
     def look_at(self, flat: list[Any]) -> None:
@@ -81,10 +85,6 @@ class ParameterSampler:
             if type(x) in BATCHES:
                 self.image_sizes = x.sizes
                 return
-
-    def draws_in_python(self) -> bool:
-        """Return whether PyTorch's generator can be used here; only this separates eager mode from graphs."""
-        return self.open is None and not is_compiling()
 
     def _open_samples(self) -> Tensor:
         """Return the boolean mask of the samples for which parameters are drawn."""
@@ -98,7 +98,7 @@ class ParameterSampler:
         numbers = self.ready.get(self.path) if self.ready else None
         shape = transform._shape_of(inputs)
         canvas = (shape[2], shape[3])
-        if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
+        if numbers is None and self.count is None and self.gate is None and self.draws_in_python:
             drawn = transform._draw_numbers(inputs)
             found = None if drawn is None else Params(canvas, drawn, transform)
         else:
@@ -113,20 +113,20 @@ class ParameterSampler:
     def draws_once(self) -> bool:
         """Return whether this is a plain call in eager mode: each transform samples when it is applied."""
         unusual = self.count is not None or self.gate is not None or self.ready
-        return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python()
+        return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python
 
     def plans(self, transform: Any) -> bool:
         """Return whether to sample ahead: in a graph by one operator, for a batch sample by sample."""
         if self.replays is not None or not hasattr(transform, "per_sample"):
             return False
-        return self.count is not None or transform.per_sample or not self.draws_in_python()
+        return self.count is not None or transform.per_sample or not self.draws_in_python
 
     def choice(self, container: Any) -> list[float] | Tensor:
         """Return what a container samples: in eager mode a list, else a tensor ``(n,)`` or ``(N, n)``."""
         if self.replays is not None:
             return self.replays[self.path]
         numbers: Any = self.ready.get(self.path) if self.ready else None
-        if numbers is None and self.count is None and self.gate is None and self.draws_in_python():
+        if numbers is None and self.count is None and self.gate is None and self.draws_in_python:
             numbers = container._draw_numbers([])
         elif numbers is None:
             numbers = self._single(container, (1, len(container.transforms), 0, 0))
@@ -143,7 +143,7 @@ class ParameterSampler:
         # The noise depends on the shape of the image alone, so that no gradient goes through it.
         options = transform._generator_handle, transform._site
         arguments = (image.detach(), gate, self._previous(), *options)
-        if self.draws_in_python():
+        if self.draws_in_python:
             noise = programs.normal_fake(*arguments)
             programs.normal_kernel(noise, *arguments)
             return noise
@@ -195,7 +195,7 @@ class ParameterSampler:
         rows = 1 if count is None else count
         text = "\n".join(program.descriptions)
         options = (program.sizes, program.shapes, program.generators, program.conditions)
-        if self.draws_in_python():
+        if self.draws_in_python:
             numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
             programs.run_program(numbers, gate, self.image_sizes, *options, text)
         else:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from copy import copy
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -70,18 +68,9 @@ def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | No
     return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
 
 
-def run_first_version(
-    policy: Any, image: Any, note: Callable[..., Any], dirichlet: Callable[..., Any]
-) -> Any:
-    """Run an automatic policy of torchvision's first version, with ``note`` in the place of its steps."""
-    own, forward = copy(policy), type(policy).forward
-    own.__dict__["_sample_dirichlet"] = dirichlet
-
-    def step(image: Any, kind: str, magnitude: float, **how: Any) -> Any:
-        return note(image, kind, magnitude)
-
-    names = {**forward.__globals__, "_apply_op": step}
-    return FunctionType(forward.__code__, names, forward.__name__)(own, image)
+def first_space(policy: Any, bins: int, *size: tuple[int, int]) -> dict[str, tuple[torch.Tensor, bool]]:
+    """Return the steps of a policy of the first version: their magnitudes, and whether they have a sign."""
+    return policy._augmentation_space(bins, *size)
 
 
 def two_shears(shear: Any) -> Sequence[Any]:

@@ -11,10 +11,11 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb, switch
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, as_integers
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
-from imgops.transforms.color.channels import PERMUTATION, reorder_channels
+from imgops.transforms.color.channels import PERMUTATION
 from imgops.transforms.color.steps import ColorSteps
 
 __all__ = [
@@ -63,7 +64,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
         return self.hue is not None
 
     def _outweighs_pil(self) -> bool:
-        # For a hue PIL converts the image to HSV and back, which takes longer than a conversion to a tensor.
+        # To change the hue, PIL converts the image to HSV and back, which takes longer than a conversion to a
+        # tensor.
         others = (self.brightness, self.contrast, self.saturation)
         return self.hue is not None or sum(f is not None for f in others) > 1
 
@@ -78,8 +80,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
             **self._unpack_factors(numbers),
         }
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return super()._image(image, params, kind) if self._changes() else image
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return super()._steps(params, size, kind) if self._changes() else []
 
 
 class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
@@ -127,13 +129,18 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
             "channel_permutation": permutation,
         }
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        order, _, permutation = self._split(params.beside(image))
-        if not params.is_known or max(order) >= 0:
-            image = super()._image(image, params, kind)
-        if params.is_known and permutation == sorted(permutation):
-            return image
-        return reorder_channels(image, as_integers(permutation))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        numbers, names = params.numbers, self._names.split(",")
+        if not params.is_known:
+            colors, permutation = numbers[..., :8], numbers[..., 8:]
+            return [steps.ColorSequence(colors, names), steps.PermuteChannels(permutation)]
+        colors, permutation = numbers[:8], numbers[8:]
+        found: list[steps.Step] = []
+        if max(colors[:4]) >= 0:
+            found.append(steps.ColorSequence(colors, names))
+        if permutation != sorted(permutation):
+            found.append(steps.PermuteChannels(permutation))
+        return found
 
 
 _LEVELS = torch.arange(256, dtype=torch.float32, device="cpu")
@@ -252,14 +259,14 @@ class RandomHSV(ProbabilisticTransform):
         The ranges of the numbers that are added, hue in degrees and the others in levels of 255; or of the
         factors, with ``method="scale"``.
     method : {"shift", "scale"}
-        Whether numbers are added or are factors.
+        Whether the numbers are added ("shift") or multiply the values ("scale").
 
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HSV and back, with a lookup table for each channel in between, as in
     albumentations' HueSaturationValue ("shift") and in the training of detectors of the YOLO family
     ("scale"), bit-exact on uint8: :func:`imgops.cvt_color`, :func:`imgops.lut`. Gray stays gray. Floats are
-    computed in real numbers, with the gradient of this computation. The image must have 3 channels.
+    computed without rounding, with the gradient of this computation. The image must have 3 channels.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("amounts", 3))
@@ -362,7 +369,7 @@ class RandomGamma(ProbabilisticTransform):
 
 
 class RandomToneCurve(ProbabilisticTransform):
-    """Bend the tone curve from dark to light, with a probability.
+    """Change the tone curve, which maps dark to light values, with a probability.
 
     Use :class:`RandomGamma` for a curve with one number.
 
@@ -372,7 +379,7 @@ class RandomToneCurve(ProbabilisticTransform):
         The standard deviation of the two middle points of a Bezier curve, whose heights are 0.25 and 0.75 on
         average; they are clamped to [0, 1].
     per_channel : bool
-        Whether each channel has a curve of its own.
+        Whether each channel has its own curve.
 
     Notes
     -----
@@ -425,7 +432,7 @@ def _bezier(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 #: The color (red, green, blue) of the light of a black body from 3000 kelvin on, and of daylight (CIE D) from
-#: 4000 on, in steps of 500.
+#: 4000 kelvin on, in steps of 500.
 _LIGHT = {
     "blackbody": (
         3000,
@@ -462,7 +469,7 @@ def _lights(method: str) -> Tensor:
 class RandomTemperature(ProbabilisticTransform):
     """Change the color of an image's light, from a candle's red to a clear sky's blue, with a probability.
 
-    Use :class:`RandomRGBShift` for any change of the channels.
+    Use :class:`RandomRGBShift` for arbitrary shifts of the channels.
 
     Parameters
     ----------
@@ -470,12 +477,13 @@ class RandomTemperature(ProbabilisticTransform):
         The light source: a black body, or daylight (CIE illuminants D).
     temperature : (int, int), optional
         The range of the temperature of the light in kelvin, at most (3000, 15000) for "blackbody" and (4000,
-        15000) for "cied", which are the defaults. Of 10 draws 4 are below 6000 K, which is near white.
+        15000) for "cied", which are the defaults. Four of ten draws are below 6000 K, which is close to
+        white.
 
     Notes
     -----
     Reference: albumentations' PlanckianJitter, bit-exact on uint8: red and blue are multiplied by the ratio
-    of their light to that of green, and truncated to whole levels. Floats are multiplied and clamped, with
+    of their light to the green light, and truncated to whole levels. Floats are multiplied and clamped, with
     the gradient of this computation. The image must have 3 channels.
     """
 

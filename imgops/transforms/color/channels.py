@@ -1,4 +1,4 @@
-"""Transforms of channels: gray images, and channels in another order or left out."""
+"""Transforms of channels: conversion to gray, permutation and removal of channels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-import imgops
 from imgops.batches.packed import PackedImages
-from imgops.transforms._core import operators
+from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, as_integers
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
@@ -68,17 +67,8 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         return {"permutation": torch.tensor([int(n) for n in numbers], dtype=torch.int64, device="cpu")}
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return reorder_channels(image, as_integers(params.beside(image)))
-
-
-def reorder_channels(image: Tensor, order: Sequence[int] | Tensor) -> Tensor:
-    """Return the channels in an order, or those of each sample in an order of its own."""
-    place = None if isinstance(order, Tensor) else "cpu"
-    order = torch.as_tensor(order, dtype=torch.int64, device=place).to(image.device, non_blocking=True)
-    if order.ndim == 1:
-        return image.index_select(-3, order)
-    return image.gather(-3, order[..., None, None].expand(image.shape))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.PermuteChannels(params.numbers)]
 
 
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
@@ -96,17 +86,16 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Gray(params.numbers)]
+
+    def _image(self, image: Any, params: Params, kind: type) -> Any:
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision does
         channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
-        if channels == 1:
-            return image
-        if channels != 3:
+        if channels not in (1, 3):
             raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
-        if params.is_known:
-            return imgops.grayscale(image, 3)
-        return operators.gray_chosen(image, params.beside(image)[..., 0] > 0)
+        return image if channels == 1 else super()._image(image, params, kind)
 
 
 class RandomChannelDropout(ProbabilisticTransform):
@@ -121,8 +110,8 @@ class RandomChannelDropout(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient goes to the channels
-    that stay.
+    Reference: albumentations' ChannelDropout, bit-exact, for every dtype. The gradient flows to the remaining
+    channels.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("dropped", lambda t, shape: t._rest(shape[1])))

@@ -90,7 +90,7 @@ def _images(owner: str, references: Any) -> list[Tensor]:
 
 
 class HistogramMatching(_ReferenceTransform):
-    """Give an image the histograms of another one, with a probability.
+    """Match the histograms of an image to those of another one, with a probability.
 
     The image takes the colors of the other image; use :class:`FDA` for its coarse structure.
 
@@ -134,21 +134,21 @@ class HistogramMatching(_ReferenceTransform):
 class FDA(_ReferenceTransform):
     """Give an image the low frequencies of another one (Fourier domain adaptation), with a probability.
 
-    Use :class:`HistogramMatching` for the other image's colors alone.
+    Use :class:`HistogramMatching` to take only the colors of the other image.
 
     Parameters
     ----------
     references : sequence of Tensor
         Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     beta : float or (float, float)
-        The range of how many of the lowest frequencies are taken: half the side of their square in the
+        The range of the number of lowest frequencies that are replaced: half the side of their square in the
         spectrum, as a share of the image's shortest side, in [0, 0.5].
 
     Notes
     -----
     Reference: NumPy's ``fft``, as in albumentations' FDA, within one level: the amplitudes of the lowest
-    frequencies are those of the other image, and all phases are those of the image itself. The gradient is
-    that of the formula.
+    frequencies come from the other image, and all phases from the image itself. The gradient is that of the
+    formula.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("index"), Parameter("beta"))
@@ -187,7 +187,7 @@ class FDA(_ReferenceTransform):
 
 
 def _lowest(extent: int, half: int, device: torch.device) -> Tensor:
-    """Return a mask of the frequencies that are in the middle of a shifted spectrum."""
+    """Return a mask of the frequencies in the center of a shifted spectrum."""
     middle = int((extent - 1) / 2)
     start, end = max(middle - half, 0), min(middle + half, extent)
     at = torch.arange(extent, dtype=torch.int64, device="cpu")

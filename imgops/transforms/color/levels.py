@@ -10,7 +10,6 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.batches.packed import PackedImages
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
@@ -34,9 +33,6 @@ class RandomInvert(ColorStep, v2.RandomInvert):
 
     _names = "invert"
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.invert(image)
-
 
 class RandomPosterize(ColorStep, v2.RandomPosterize):
     """Keep only the highest bits of each value with a probability, as torchvision's RandomPosterize does.
@@ -44,7 +40,7 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
     Parameters
     ----------
     bits : int
-        The number of bits that stay, from 0 to 8.
+        The number of bits to keep, from 0 to 8.
     """
 
     _names = "posterize"
@@ -52,9 +48,6 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
 
     def _amount(self) -> float:
         return float(self.bits)
-
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.posterize(image, self.bits)
 
     def _computes(self, image: Tensor) -> bool:
         return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._computes(image)
@@ -75,10 +68,7 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     def _amount(self) -> float:
         return float(self.threshold)
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.solarize(image, self.threshold)
-
-    def _require(self, image: PackedImages) -> None:
+    def _require_batch(self, image: Any) -> None:
         functional_color.require_threshold(image, self.threshold)
 
     def _computes(self, image: Tensor) -> bool:
@@ -89,16 +79,13 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     """Stretch the contrast of the image with a probability, as torchvision's RandomAutocontrast does.
 
     The pixels are PIL's. The transform makes the least value of each channel black and the greatest white;
-    :class:`RandomEqualize` spreads the values in between too.
+    :class:`RandomEqualize` also spreads the values in between.
     """
 
     _names = "autocontrast"
     _channels = (1, 3)
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.autocontrast(image)
-
-    def _require(self, image: PackedImages) -> None:
+    def _require_batch(self, image: Any) -> None:
         functional_color.require_one_or_three("autocontrast", image)
 
     def _outweighs_pil(self) -> bool:
@@ -114,9 +101,6 @@ class RandomEqualize(ColorStep, v2.RandomEqualize):
 
     _names = "equalize"
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.equalize(image)
-
 
 class RandomCLAHE(ProbabilisticTransform):
     """Equalize the histogram of each part of an image under a limit on contrast, with a probability.
@@ -126,7 +110,7 @@ class RandomCLAHE(ProbabilisticTransform):
     Parameters
     ----------
     clip_limit : float or (float, float)
-        The range of the limit, as a multiple of the mean count of a level; from 1 on.
+        The range of the limit, as a multiple of the mean count of a level; at least 1.
     tiles : int or (int, int)
         The numbers of parts along x and y.
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
-
-import imgops
-from imgops.batches.packed import PackedImages
+from imgops.transforms._core import steps
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
+from imgops.transforms._core.parameters import Numbers, Parameter, Params
 from imgops.transforms.functional import _dispatch
 
 __all__ = []
 
 
 class ColorSteps(RandomTransform):
-    """A transform whose parameters are an order, and an amount for each of ``_names``.
+    """A transform whose parameters are an order, and an amount for each name in ``_names``.
 
     See :func:`imgops.color_sequence`.
     """
@@ -41,16 +37,12 @@ class ColorSteps(RandomTransform):
         places, names = numbers[:4], self._names.split(",")
         return {f"{name}_factor": numbers[4 + i] if i in places else None for i, name in enumerate(names)}
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        order, amounts, *_ = self._split(params.beside(image))
-        if params.is_known:
-            order = torch.tensor(as_integers(order), dtype=torch.int64, device="cpu")
-            amounts = torch.tensor(amounts, dtype=torch.float64, device="cpu")
-        return imgops.color_sequence(image, order.long(), amounts, self._names.split(","))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.ColorSequence(params.numbers, self._names.split(","))]
 
 
 class ColorStep(ColorSteps):
-    """A transform of one step, taken with a probability, whose amount is an argument."""
+    """A transform of one step, applied with a probability, whose amount is an argument."""
 
     _config: tuple[str, ...] = ("p",)
     _random_parameters = (Parameter("order", 1, neutral=-1.0), Parameter("amount"))
@@ -63,18 +55,3 @@ class ColorStep(ColorSteps):
 
     def _amount(self) -> float:
         return 0.0
-
-    def _step(self, image: Tensor) -> Tensor:
-        """Apply the step to a whole image."""
-        raise NotImplementedError
-
-    def _require(self, image: PackedImages) -> None:
-        """Refuse what a call on each image by itself would."""
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if isinstance(image, PackedImages):
-            self._require(image)
-        if params.is_known:
-            return self._step(image)
-        numbers = params.beside(image)
-        return imgops.color_sequence(image, numbers[..., :1].long(), numbers[..., 1:], self._names.split(","))

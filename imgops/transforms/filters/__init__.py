@@ -1,4 +1,4 @@
-"""Filters of neighboring pixels (blurs, sharpening, morphology), and the losses of compression."""
+"""Filters of neighboring pixels (blurs, sharpening, morphology), and compression losses."""
 
 from imgops.transforms.filters.blur import *
 from imgops.transforms.filters.compression import *

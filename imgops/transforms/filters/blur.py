@@ -11,6 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import WIDEST, in_range, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
@@ -20,12 +21,12 @@ from imgops.transforms.functional import _dispatch
 __all__ = ["GaussianBlur", "RandomBilateral", "RandomBoxBlur", "RandomMedianBlur", "RandomMotionBlur"]
 
 Range = float | Sequence[float]
-#: A standard deviation at which only the pixel itself has a weight.
+#: A standard deviation that is so small that only the pixel itself has a weight.
 _NO_BLUR = 2.0**-7
 
 
 class GaussianBlur(RandomTransform, v2.GaussianBlur):
-    """Blur the image by a Gaussian of random standard deviation, as torchvision's GaussianBlur does.
+    """Blur the image with a Gaussian of random standard deviation, as torchvision's GaussianBlur does.
 
     The pixels are OpenCV's. Use :class:`RandomBoxBlur` for a window of random size, and for a probability.
 
@@ -47,8 +48,8 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
 
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return imgops.gaussian_blur(image, tuple(self.kernel_size), params.beside(image))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.GaussianBlur(params.numbers, self.kernel_size)]
 
 
 class _OddWindow(ProbabilisticTransform):
@@ -119,17 +120,17 @@ class RandomMotionBlur(ProbabilisticTransform):
     kernel_size : int or (int, int)
         The range of the line's length in pixels, odd, at least 3.
     angle : float or (float, float)
-        The range of the direction of the line in degrees, clockwise from the x axis (as albumentations' and
-        unlike :func:`imgops.motion_blur`'s).
+        The range of the direction of the line in degrees, clockwise from the x axis (as in albumentations,
+        and unlike in :func:`imgops.motion_blur`).
     balance : float or (float, float)
-        The range of how far the line lies to one side, in [-1, 1]: at 0 the pixel is the middle of the line,
-        at 1 (-1) the line begins (ends) at the pixel.
+        The range of the position of the line relative to the pixel, in [-1, 1]: at 0 the pixel is the middle
+        of the line, at 1 (-1) the line begins (ends) at the pixel.
     shift : bool
         Whether the line is also moved, by up to a quarter of its length along x and y.
 
     Notes
     -----
-    Reference: ``cv2.filter2D`` with the pixels of the line, all of the same weight: albumentations'
+    Reference: ``cv2.filter2D`` with equal weights for the pixels of the line, as in albumentations'
     MotionBlur, bit-exact on uint8. (:func:`imgops.motion_blur` weights parts of pixels, and has a gradient
     with respect to the angle.)
     """
@@ -212,8 +213,8 @@ class RandomBilateral(ProbabilisticTransform):
 
     Notes
     -----
-    Reference: ``cv2.bilateralFilter``, bit-exact on uint8: :func:`imgops.bilateral_filter`. Floats in [0, 1]
-    are compared in the same levels.
+    Reference: ``cv2.bilateralFilter``, bit-exact on uint8: :func:`imgops.bilateral_filter`. The differences
+    of floats in [0, 1] are also measured in levels of 255.
     """
 
     _random_parameters = (

@@ -1,4 +1,4 @@
-"""The losses of a compressed file or of a smaller size."""
+"""The losses of compression or of a smaller size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import in_range, one_of
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
@@ -23,7 +24,7 @@ Range = float | Sequence[float]
 class JPEG(RandomTransform, v2.JPEG):
     """Compress the image as JPEG of a random quality and decode it, as torchvision's JPEG does.
 
-    The pixels are Pillow's, and the transform works on floats too. Use :class:`RandomCompression` for WebP,
+    The pixels are Pillow's, and the transform also works on floats. Use :class:`RandomCompression` for WebP,
     or for a probability.
 
     Parameters
@@ -41,8 +42,8 @@ class JPEG(RandomTransform, v2.JPEG):
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return super()._values_from(numbers, height, width) if numbers[0] else None
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return imgops.jpeg(image, self._split(params.beside(image))[0])
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.JPEG(params.numbers)]
 
 
 class RandomDownscale(ProbabilisticTransform):

@@ -1,4 +1,4 @@
-"""Erosion, dilation and the operations made of them."""
+"""Erosion, dilation and the operations that consist of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPES = {"rectangle": cv2.MORPH_RECT, "cross": cv2.MORPH_CROSS, "ellipse": cv2.
 
 
 class RandomMorphology(ProbabilisticTransform):
-    """Erode or dilate an image, or apply an operation made of these two, with a probability.
+    """Erode or dilate an image, or apply a combination of these operations, with a probability.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RandomMorphology(ProbabilisticTransform):
     Notes
     -----
     Reference: ``cv2.morphologyEx``, as in albumentations' Morphological, bit-exact. The transform is a
-    filter: masks, boxes and keypoints stay as they are.
+    filter: masks, boxes and keypoints are unchanged.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("kernel_size"))

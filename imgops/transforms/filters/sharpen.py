@@ -24,7 +24,7 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     """Change the sharpness of the image with a probability, as torchvision's RandomAdjustSharpness does.
 
     The pixels are PIL's. The factor is fixed, and a factor below 1 blurs the image; use
-    :class:`RandomSharpen` for a random strength, :class:`RandomUnsharpMask` for a radius too.
+    :class:`RandomSharpen` for a random strength, or :class:`RandomUnsharpMask` to also set a radius.
 
     Parameters
     ----------
@@ -39,9 +39,6 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     def _amount(self) -> float:
         return float(self.sharpness_factor)
 
-    def _step(self, image: Tensor) -> Tensor:
-        return imgops.adjust_sharpness(image, self.sharpness_factor)
-
     def _outweighs_pil(self) -> bool:
         return True
 
@@ -52,22 +49,22 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
 class RandomUnsharpMask(ProbabilisticTransform):
     """Sharpen an image by its difference from a blurred copy, with a probability.
 
-    Use this transform for the radius and threshold that photographers set, :class:`RandomSharpen` for a fixed
-    kernel of 3 x 3, :class:`RandomAdjustSharpness` for torchvision's fixed factor.
+    Use this transform to set a radius and a threshold, as photographers do, :class:`RandomSharpen` for a
+    fixed kernel of 3 x 3, and :class:`RandomAdjustSharpness` for torchvision's fixed factor.
 
     Parameters
     ----------
     radius : float or (float, float)
         The range of the blur's standard deviation in pixels.
     percent : float or (float, float)
-        The range of how much of the difference is added, in percent.
+        The range of the percentage of the difference that is added.
     threshold : float
-        The difference, in levels of 255, up to which a value stays as it is.
+        The difference, in levels of 255, up to which a value is not changed.
 
     Notes
     -----
     Reference: :class:`PIL.ImageFilter.UnsharpMask`, bit-exact on uint8: :func:`imgops.unsharp_mask`.
-    (albumentations' UnsharpMask has another blur and mask.)
+    (albumentations' UnsharpMask uses another blur and mask.)
     """
 
     _random_parameters = (IS_APPLIED, Parameter("radius"), Parameter("percent"))
@@ -97,7 +94,7 @@ class RandomUnsharpMask(ProbabilisticTransform):
 
 
 def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
-    """Return the weighted mean of the kernel that changes nothing and another one."""
+    """Return the weighted mean of the identity kernel and another kernel."""
     same = torch.zeros(3, 3, dtype=torch.float64, device="cpu")
     same[1, 1] = 1
     share = alpha[..., None, None]
@@ -105,7 +102,7 @@ def _blend_kernels(alpha: Tensor, effect: Tensor) -> Tensor:
 
 
 class RandomSharpen(ProbabilisticTransform):
-    """Sharpen an image by a kernel of 3 x 3, with a probability.
+    """Sharpen an image with a kernel of 3 x 3, with a probability.
 
     Use :class:`RandomUnsharpMask` for a wider radius, :class:`RandomAdjustSharpness` for torchvision's fixed
     factor.
@@ -113,9 +110,9 @@ class RandomSharpen(ProbabilisticTransform):
     Parameters
     ----------
     alpha : float or (float, float)
-        The range of the share of the sharpened image, in [0, 1].
+        The range of the weight of the sharpened image, in [0, 1].
     lightness : float or (float, float)
-        The range of the lightness of the sharpened image; 1 keeps it as it is.
+        The range of the lightness of the sharpened image; 1 does not change it.
 
     Notes
     -----
@@ -152,9 +149,9 @@ class RandomEmboss(ProbabilisticTransform):
     Parameters
     ----------
     alpha : float or (float, float)
-        The range of the share of the relief, in [0, 1].
+        The range of the weight of the relief, in [0, 1].
     strength : float or (float, float)
-        The range of its depth.
+        The range of the depth of the relief.
 
     Notes
     -----

@@ -1,8 +1,8 @@
 """torchvision's ``transforms.v2.functional``, with imgops' operators for images, videos and masks.
 
-Every name of torchvision's module is here. The functionals in ``OURS`` give PIL's and OpenCV's pixels, and
-take their parameters as numbers or as tensors of one number per sample; bounding boxes, keypoints and PIL
-images go to torchvision's own kernels, as do images of a dtype that no operator supports. Every other name is
+It has every name of torchvision's module. The functionals in ``OURS`` give PIL's and OpenCV's pixels, and
+take their parameters as numbers or as tensors of one number per sample; torchvision's own kernels process
+bounding boxes, keypoints, PIL images, and images of a dtype that no operator supports. Every other name is
 torchvision's function itself. ``torch.jit.script`` of a functional compiles torchvision's, with a warning:
 TorchScript cannot call Python.
 """

@@ -1,4 +1,4 @@
-"""torchvision's functionals of color, blur, erasing and JPEG, by imgops' operators.
+"""torchvision's functionals of color, blur, erasing and JPEG, with imgops' operators.
 
 Names, arguments and defaults are torchvision's. Where torchvision takes a number, these functions also accept
 a tensor of one number per sample.
@@ -84,7 +84,7 @@ def adjust_saturation(image: Tensor, saturation_factor: float | Tensor) -> Tenso
 
 
 def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
-    """Blend the image with its smoothed form.
+    """Blend the image with a smoothed copy.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tens
 
 
 def invert(image: Tensor) -> Tensor:
-    """Subtract the values from white.
+    """Subtract each value from white.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def equalize(image: Tensor) -> Tensor:
 
 
 def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = None) -> Tensor:
-    """Blur an image by a Gaussian kernel, with reflected borders.
+    """Blur an image with a Gaussian kernel and reflected borders.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
         number = 1.0 if value is None else scalar("gaussian_blur", "sigma", value)
         if not isinstance(number, Tensor) and number <= 0:
             raise_error(ValueError, f"gaussian_blur: sigma must be above 0, got {float(number)}")
-    if sigma is None:  # OpenCV has tables of its own for small kernels
+    if sigma is None:  # OpenCV has separate tables for small kernels
         sigma = [0.15 * size + 0.35 for size in sizes]
     elif isinstance(sigma, (list, tuple)) and any(isinstance(value, Tensor) for value in sigma):
         each = [check.real("gaussian_blur", "sigma", value).to(torch.float64) for value in sigma]
@@ -366,7 +366,7 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
 
 
 def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
-    """Replace a rectangle by values.
+    """Replace a rectangle with values.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
         if isinstance(values, (tuple, list)) and len(values) != 1 and channels not in (1, len(values)):
             must = f"normalize: {name} must have 1 number or {check.number(channels)}, one for each channel"
             raise_error(ValueError, f"{must}, got {len(values)}")
-    if is_compiling():  # torchvision's conversion to tensors would fix the numbers
+    if is_compiling():  # torchvision's conversion to tensors would turn the numbers into constants
         each = std if isinstance(std, (tuple, list)) else [std]
         if any(not isinstance(value, Tensor) and value == 0 for value in each):
             raise_error(ValueError, "normalize: std must not be 0, got 0")
@@ -456,10 +456,10 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
 
 
 def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = False) -> Tensor:
-    """Convert the input to a dtype, and with ``scale`` its values to the range of the dtype.
+    """Convert the input to a dtype, and with ``scale`` also scale its values to the range of the dtype.
 
-    0 stays 0, the greatest value becomes the greatest value, and nothing wraps around. Where torchvision's
-    kernel keeps that, the bits are its own.
+    0 stays 0, the greatest value becomes the greatest value, and no value wraps around. If torchvision's
+    kernel has these properties, the result is bit-exact with torchvision's.
 
     Parameters
     ----------
@@ -508,7 +508,7 @@ def _to_floats(image: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:
-    """Scale floats to integers by torchvision's product, which is truncated, but without an overflow."""
+    """Scale floats to integers with torchvision's truncated product, but without an overflow."""
     bounds = torch.iinfo(dtype)
     if image.dtype == torch.float16 and bounds.bits > 16:
         image = image.to(torch.float64)
@@ -516,7 +516,7 @@ def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:
     if bounds.bits > 16:
         product = product.to(torch.float64)
     elif product.dtype != torch.float64:
-        product = product.to(torch.float32)  # which has the greatest value, as no float of 16 bits has
+        product = product.to(torch.float32)  # 16-bit floats cannot represent every greatest value
     out = product.clamp_(bounds.min, bounds.max).to(dtype)
     return out if bounds.bits < 64 else torch.where(product >= bounds.max, bounds.max, out)
 
@@ -536,9 +536,9 @@ def _to_integers(image: Tensor, dtype: torch.dtype) -> Tensor:
     return out.to(dtype)
 
 
-#: PyTorch shifts the bits of these dtypes in wider ones.
+#: PyTorch shifts the bits of these dtypes in wider dtypes.
 _SHIFTED = {torch.uint16: torch.int32, torch.uint32: torch.int64}
 
 
-#: The functionals that only copy pixels, and so accept any dtype.
+#: The functionals that only copy pixels and therefore accept any dtype.
 OF_ANY_DTYPE = ("permute_channels", "erase")

@@ -1,4 +1,4 @@
-"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's for others."""
+"""The choice of a kernel for an input: imgops' for images, videos and masks, torchvision's otherwise."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ KERNELS: dict[str, Function] = {
     and not name.startswith("_")
     and hasattr(reference, name)
 }
-#: Functionals whose operators refuse an image without pixels, which torchvision's kernels accept.
+#: Functionals whose operators raise for an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
-#: Functionals that torchvision does not compute for a tensor without channels either.
+#: Functionals that torchvision cannot compute for a tensor without channels either.
 _NEEDS_CHANNELS = (
     *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
     *("autocontrast", "gaussian_blur", "rgb_to_grayscale", "grayscale_to_rgb"),
     *("permute_channels", "jpeg", "resize", "resized_crop", "pad", "affine", "perspective", "elastic"),
 )
-#: Functionals whose kernels of boxes and keypoints dynamo cannot trace.
+#: Functionals with kernels for boxes and keypoints that dynamo cannot trace.
 _MAPS = ("affine", "rotate", "perspective")
 #: Functionals of torchvision that take a tensor in addition to the image.
 _TAKE_TENSORS = ("elastic", "erase")
@@ -73,7 +73,7 @@ _BUILTIN = frozenset(
 
 
 def is_image(value: Any) -> bool:
-    """Return whether ``value`` shows images: a plain tensor, an Image, a Video or packed images."""
+    """Return whether ``value`` contains images: a plain tensor, an Image, a Video or packed images."""
     if type(value) is Tensor or type(value) in BATCHES:
         return True
     return isinstance(value, Tensor) and (
@@ -82,14 +82,14 @@ def is_image(value: Any) -> bool:
 
 
 def has_users_kernel(kind: type) -> bool:
-    """Return whether a class of tensors that is not torchvision's own has kernels of its own."""
+    """Return whether a tensor class that is not torchvision's has its own kernels."""
     if kind in _BUILTIN or not issubclass(kind, tv_tensors.TVTensor):
         return False
     return any(torchvision_private.is_users_kernel(getattr(reference, n), kind) for n in KERNELS)
 
 
 def own_kernel(functional: Function, kind: type) -> Function | None:
-    """Return imgops' kernel for a class of inputs; None if torchvision's or a user's is to be used.
+    """Return imgops' kernel for a class of inputs, or None to use torchvision's or a user's kernel.
 
     ``functional`` is imgops' or torchvision's.
     """
@@ -132,12 +132,12 @@ def _images(name: str) -> Function:
     return call
 
 
-#: The types of arguments that have one form only.
+#: The types of arguments that have only one form.
 _SIMPLE = frozenset((int, float, bool, str, type(None), torch.dtype, InterpolationMode))
 
 
 def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool) -> tuple[Any, Any]:
-    """Return arguments as Python's numbers and tensors, without NumPy's types.
+    """Convert NumPy's types in arguments to Python's numbers and tensors.
 
     A tensor of one number per sample becomes one number if there is a single image.
     """
@@ -151,7 +151,7 @@ def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool)
             return value if _SIMPLE.issuperset(map(type, value)) else [own(v) for v in value]
         if isinstance(value, np.generic):
             return value.item()
-        if isinstance(value, np.ndarray):  # in a graph, numbers of NumPy are arrays
+        if isinstance(value, np.ndarray):  # in a graph, NumPy's numbers are arrays
             value = torch.from_numpy(value)
         if is_single and isinstance(value, Tensor) and value.shape == (1,):
             return value.reshape(())
@@ -161,15 +161,15 @@ def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool)
 
 
 def is_empty(image: Tensor) -> bool:
-    """Return whether an image has no pixels; a graph, which may not know sizes, takes it to have some."""
+    """Return whether an image has no pixels; a graph, which may not know sizes, assumes that it has some."""
     return not is_compiling() and 0 in image.shape[-2:]
 
 
 def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...], keywords: Any) -> None:
-    """Raise torchvision's error for a call that imgops refuses, if torchvision refuses it too.
+    """Raise torchvision's error for a call that imgops refuses, if torchvision also refuses it.
 
-    The result of torchvision's call is not used. This function does nothing in a graph, nor with arguments
-    that only imgops accepts: tensors of numbers.
+    The result of torchvision's call is not used. This function does nothing in a graph, or if an argument is
+    a tensor of numbers, which only imgops accepts.
     """
     values = (*args, *keywords.values())
     if is_compiling() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
@@ -179,7 +179,7 @@ def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...
 
 
 def _masks(name: str) -> Function:
-    """Return the kernel for masks, which hold labels and may have no channel dimension."""
+    """Return the kernel for masks, which contain labels and may have no channel dimension."""
     special: dict[str, Function] = _geometry.OF_MASKS
     work = special.get(name, KERNELS[name])
     signature = inspect.signature(KERNELS[name])
@@ -223,7 +223,7 @@ def _own_kernels(name: str) -> dict[type, Function]:
 
 
 def _cast(inpt: Any, dtype: torch.dtype = torch.float32, scale: bool = False) -> Any:
-    """Convert labels and coordinates, which have no range to scale."""
+    """Convert labels and coordinates, whose values are not scaled."""
     return wrap_like(subclass.plain(inpt).to(dtype), inpt)
 
 
@@ -237,7 +237,7 @@ def _annotations(name: str, kind: str) -> Function:
         args, keywords = _own_forms(args, keywords, True)
         given = signature.bind(inpt, *args, **keywords).arguments
         given.pop("image")
-        if given.get("expand"):  # torchvision's canvas is not the image's
+        if given.get("expand"):  # torchvision's canvas differs from the image's
             angle = given["angle"] if is_compiling() else _number_of(given["angle"])
             out, canvas = _geometry.expand_annotations(inpt, angle, given.get("center"))
             return wrap_like(out, inpt, canvas)
@@ -256,7 +256,7 @@ _INTEGERS = {"size": (1, 2), "output_size": (1, 2), "padding": (1, 2, 4)}
 
 
 def _plain_numbers(name: str, argument: str, value: Any) -> Any:
-    """Return an argument without the tensors that kernels of boxes do not take."""
+    """Convert the tensors in an argument that kernels for boxes do not accept."""
     each = value if isinstance(value, (list, tuple)) else (value,)
     if not any(isinstance(v, Tensor) for v in each):
         return value
@@ -268,7 +268,7 @@ def _plain_numbers(name: str, argument: str, value: Any) -> Any:
 
 
 def _number_of(value: Any) -> Any:
-    """Return a tensor of one number as a number, which is the only form that kernels of boxes take."""
+    """Convert a tensor of one number to a number, the only form that kernels for boxes accept."""
     return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
@@ -277,12 +277,12 @@ _OWN = {name: _own_kernels(name) for name in KERNELS}
 
 @constant_in_graphs
 def _named(cls: type) -> type:
-    """Return the class, which dynamo then knows by a name; a variable that holds a class it refuses."""
+    """Return the class: dynamo accepts a class by its name, but not a variable that holds a class."""
     return cls
 
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
-    """Return ``out`` in the class of ``like``, which may be a user's subclass."""
+    """Return ``out`` as an instance of the class of ``like``, which may be a user's subclass."""
     if not is_compiling():
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return subclass.rewrap(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
@@ -305,7 +305,7 @@ def _functional(name: str) -> Function:
             return (kernel or theirs)(inpt, *args, **keywords)
         try:
             return (kernel or theirs)(inpt, *args, **keywords)
-        except Exception as error:  # dynamo would not show its text
+        except Exception as error:  # dynamo would not show the text of the error
             text = str(error)
             raise_error(type(error), text if text.startswith(name) else f"{name}: {text}")
 

@@ -1,4 +1,4 @@
-"""torchvision's geometric functionals on tensors ``(..., C, H, W)``, by imgops' operators.
+"""torchvision's geometric functionals on tensors ``(..., C, H, W)``, with imgops' operators.
 
 Names, arguments and defaults are torchvision's. Where torchvision takes a number, these functions also accept
 a tensor of one number per sample.
@@ -41,7 +41,7 @@ def _name(interpolation: Interpolation) -> str:
 def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
     """Return the operators' name of an interpolation, and whether it antialiases.
 
-    "nearest" is PyTorch's, "nearest-exact" PIL's; the last three of torchvision's modes are PIL's alone.
+    "nearest" is PyTorch's, "nearest-exact" PIL's; the last three of torchvision's modes exist only in PIL.
     """
     name = _name(interpolation)
     if name == "nearest":
@@ -83,8 +83,8 @@ def resize(
     inpt : Tensor, tv_tensor or PIL image
         Image or batch ``(..., C, H, W)``, mask, boxes or keypoints.
     size : int, sequence of int or None
-        Output height and width. An int, or a sequence of one, is the length of the shorter side. None takes
-        the size from ``max_size``.
+        Output height and width. An int, or a sequence of one, is the length of the shorter side. With None,
+        ``max_size`` determines the size.
     interpolation : InterpolationMode, str or int
         Method of the interpolation, bilinear by default; masks always take the nearest pixel.
     max_size : int, optional
@@ -150,7 +150,7 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
 
 
 def round_size(size: Any) -> Any:
-    """Round a size to a whole one, halves to even as Python does, at least 1."""
+    """Round a size to an integer of at least 1; halves go to even, as in Python."""
     return torch.sym_max(check.round_half_even(size), 1)
 
 
@@ -190,7 +190,7 @@ def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
 
 
 def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
-    """Return a warp's result in the dtype of ``image``; torchvision rounds bool here, and not in a resize."""
+    """Convert a warp's result to the dtype of ``image``; unlike in a resize, torchvision rounds bool here."""
     if out.dtype == image.dtype:
         return out
     return restore_dtype(out.round() if image.dtype == torch.bool else out, image)
@@ -243,7 +243,7 @@ def center_crop(image: Tensor, output_size: Sequence[int] | int) -> Tensor:
 
 
 def _size_of_crop(op: str, name: str, size: Any) -> list[int]:
-    """Return the height and width of a crop; torchvision takes one number that is a float."""
+    """Return the height and width of a crop; torchvision also accepts a single float."""
     whole = int(size) if isinstance(size, (float, torch.SymFloat)) else size
     return (integers(op, name, whole, (1, 2)) * 2)[:2]
 
@@ -307,7 +307,7 @@ def ten_crop(image: Tensor, size: Sequence[int] | int, vertical_flip: bool = Fal
     Returns
     -------
     Tensor, tv_tensor or PIL image
-        Crops of the image as ``five_crop`` orders them, then those of the mirror image.
+        Crops of the image in the order of ``five_crop``, then those of the mirror image.
     """
     flipped = image.flip(-2 if vertical_flip else -1)
     return _corners_and_center("ten_crop", image, size) + _corners_and_center("ten_crop", flipped, size)
@@ -493,7 +493,7 @@ def affine(
 
 
 def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> None:
-    """Raise for arguments that torchvision refuses; its own code for that cannot be traced."""
+    """Raise for arguments that torchvision refuses; torchvision's own checks cannot be traced."""
     number, sequence = (int, float, torch.SymInt, torch.SymFloat, Tensor), (list, tuple)
     pairs = ((translate, (2,)), (shear, (1, 2)), (center, (2,)))
     is_pair = [isinstance(value, sequence) and len(value) in lengths for value, lengths in pairs]
@@ -588,17 +588,25 @@ def turn(
     size: Sequence[int] | None,
 ) -> Tensor:
     """Rotate by a tensor of angles, onto a canvas of ``size`` with the same middle."""
-    height, width = image.shape[-2:]
-    matrix = rotation_matrix(angle, center, height, width)
-    if size is not None:
-        matrix = _matrices.shift_matrix(matrix, (size[1] - width) / 2, (size[0] - height) / 2)
+    matrix = turn_matrix(angle, center, image.shape[-2:], size)
     return warp(image, matrix, interpolation, fill, size, "rotate")
+
+
+def turn_matrix(
+    angle: Tensor, center: Sequence[float] | None, size: Sequence[int], canvas: Sequence[int] | None
+) -> Tensor:
+    """Return the matrix of a rotation onto a canvas with the same middle; None is that of the image."""
+    height, width = size
+    matrix = rotation_matrix(angle, center, height, width)
+    if canvas is None:
+        return matrix
+    return _matrices.shift_matrix(matrix, (canvas[1] - width) / 2, (canvas[0] - height) / 2)
 
 
 def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) -> tuple[Tensor, Any]:
     """Rotate boxes or keypoints with ``expand``; return them, and the height and width of the image.
 
-    torchvision's kernels compute another canvas than that of the image, and another shift.
+    torchvision's kernels compute a canvas and a shift that differ from those of the image.
     """
     _require_rotation(angle, center)
     height, width = inpt.canvas_size
@@ -607,7 +615,7 @@ def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) 
     values = subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.KeyPoints):
         return _map_by_affine("rotate", values, inpt.canvas_size, "keypoints", *how), size
-    # Boxes are clamped to the new canvas and not to the one before, as corners and before they are rounded.
+    # Clamp boxes to the new canvas, not to the old one, as corners and before they are rounded.
     has_angle = tv_tensors.is_rotated_bounding_format(inpt.format)
     corners = tv_tensors.BoundingBoxFormat.XYXYXYXY if has_angle else tv_tensors.BoundingBoxFormat.XYXY
     boxes = values if values.is_floating_point() else values.float()
@@ -648,7 +656,7 @@ def _map_by_points(
     endpoints: Sequence[Sequence[int]] | None,
     coefficients: Sequence[float] | None = None,
 ) -> Tensor:
-    _matrices.perspective(startpoints, endpoints, coefficients)  # raises for what it refuses
+    _matrices.perspective(startpoints, endpoints, coefficients)  # raises for invalid arguments
     numbers: Any = coefficients
     if coefficients is None:
         numbers = [check.real("perspective", "startpoints", p) for p in (startpoints, endpoints)]
@@ -678,7 +686,7 @@ def perspective(
     fill: Fill = None,
     coefficients: Sequence[float] | None = None,
 ) -> Tensor:
-    """Warp the input so that four points come to lie on four others.
+    """Warp the input so that four points move to four other points.
 
     Parameters
     ----------
@@ -687,7 +695,7 @@ def perspective(
     startpoints : sequence of 4 points, optional
         Points ``[x, y]`` of the input: upper left, upper right, lower right and lower left.
     endpoints : sequence of 4 points or Tensor, optional
-        Places of these points in the output; a tensor ``(..., 4, 2)`` has four points per sample.
+        Positions of these points in the output; a tensor ``(..., 4, 2)`` has four points per sample.
     interpolation : InterpolationMode, str or int
         Nearest, bilinear (the default) or bicubic; masks always take the nearest pixel.
     fill : number, sequence of numbers or Tensor, optional
@@ -719,7 +727,7 @@ def elastic(
     interpolation: Interpolation = InterpolationMode.BILINEAR,
     fill: Fill = None,
 ) -> Tensor:
-    """Move each pixel by a displacement of its own.
+    """Move each pixel by its own displacement.
 
     Parameters
     ----------
@@ -771,14 +779,14 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
     inpt : Tensor or Video
         Video ``(..., T, C, H, W)`` of at least one frame.
     num_samples : int
-        Number of frames, the first and the last included.
+        Number of frames, including the first and the last.
 
     Returns
     -------
     Tensor, tv_tensor or PIL image
         Video ``(..., num_samples, C, H, W)``.
     """
-    # In whole numbers: torchvision's rounded steps end a frame early.
+    # Use integers, because torchvision's rounded steps end a frame early.
     name = "uniform_temporal_subsample"
     must = f"{name}: num_samples must be an integer from 0 on"
     if isinstance(num_samples, bool):

@@ -31,7 +31,7 @@ def affine(
     """
     values: tuple[Any, ...] = (angle, *translate, scale, *shear)
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
-    in_graph = is_compiling()  # the numbers may be symbols there: no guard may depend on them
+    in_graph = is_compiling()  # in a graph the numbers may be symbolic, and no guard may depend on them
     if any(isinstance(v, Tensor) for v in (*values, *middle)):
         x, y = map(_double, middle) if in_graph else middle
         return _stack_rows(_affine_rows(torch, map(_double, values), x, y))
@@ -45,7 +45,7 @@ def _double(value: float | Tensor) -> Tensor:
 
 
 def _affine_rows(m: Any, values: Iterable[Any], x: Any, y: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return the two rows of the matrix by the functions of ``m``: of numbers, or of tensors."""
+    """Return the two rows of the matrix, with the functions of ``m`` for numbers or for tensors."""
     degrees, move_x, move_y, factor, shear_x, shear_y = values
     turn, sx, sy = (v * (math.pi / 180) for v in (degrees, shear_x, shear_y))
     a = m.cos(turn - sy) / m.cos(sy) * factor
@@ -56,7 +56,7 @@ def _affine_rows(m: Any, values: Iterable[Any], x: Any, y: Any) -> tuple[tuple[A
 
 
 def _stack_rows(rows: Sequence[Sequence[Tensor]]) -> Tensor:
-    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # it may be that only the shift is per sample
+    whole = torch.broadcast_tensors(*rows[0], *rows[1])  # possibly only the shift differs between samples
     return torch.stack(whole, -1).unflatten(-1, (2, 3))
 
 
@@ -81,16 +81,16 @@ def _affine_formula(numbers: Tensor) -> Tensor:
     decomposition=_affine_formula,
 )
 def _affine_of_numbers(numbers: Tensor) -> Tensor:
-    """Return the matrix of 8 numbers, by the arithmetic of eager mode."""
+    """Return the matrix of 8 numbers, with the arithmetic of eager mode."""
 
 
 def size_after_rotation(
     angle: float, center: Sequence[float] | None, height: int, width: int
 ) -> tuple[int, int]:
-    """Return the height and width of an image that is rotated and expanded to show all of it.
+    """Return the height and width of an image that is rotated and expanded to show the whole image.
 
-    These are PIL's, with its rounding and its order of operations. torchvision's tensors come out up to two
-    pixels smaller if less than 1e-4 of a pixel reaches beyond.
+    These are PIL's, with its rounding and its order of operations. In torchvision, tensors are up to two
+    pixels smaller if less than 1e-4 of a pixel extends beyond them.
     """
     if center is None and angle % 90 == 0:
         return (height, width) if angle % 180 == 0 else (width, height)
@@ -123,7 +123,7 @@ def _size_of_numbers(numbers: Tensor, height: int, width: int) -> Tensor:
 def expanded_size(
     angle: float | Tensor, center: Sequence[float] | None, height: int, width: int
 ) -> Sequence[int]:
-    """Return what :func:`size_after_rotation` does, for numbers that a compiler may not know, too."""
+    """Compute :func:`size_after_rotation` for numbers that a compiler may not know."""
     if isinstance(center, Tensor):
         center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
@@ -197,7 +197,7 @@ def of_coefficients(numbers: Sequence[float] | Tensor) -> Tensor:
 
 
 def _forward(back: Sequence[Any]) -> Tensor:
-    """Return the forward matrix of torchvision's 8 inverse coefficients, whose pixels begin at integers."""
+    """Return the forward matrix of torchvision's 8 inverse coefficients, with pixel edges at integers."""
     a, b, c, d, e, f, g, h = back
     i = 1.0
     # Go from the centers of pixels to their corners, apply the inverse, and go back to centers.

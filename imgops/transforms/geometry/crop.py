@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,35 +9,30 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import v2
 
-import imgops
-from imgops import EncodedImage, EncodedImages
+from imgops import EncodedImage
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, operators, pil_images, rotated_boxes
-from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core import pil_images, rotated_boxes, steps
+from imgops.transforms._core.base import (
+    FixedTransform,
+    OperatorTransform,
+    RandomSizeTransform,
+    RandomTransform,
+)
 from imgops.transforms._core.parameters import (
     BATCHES,
     Numbers,
     Parameter,
     Params,
     Shape,
-    as_integers,
     each_number,
 )
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
-
-
-def _crop_each(images: Any, boxes: Tensor, size: Sequence[int], *how: Any) -> Tensor:
-    """Crop images of different sizes to their boxes, and resize them; of files only the boxes are decoded."""
-    if type(images) is EncodedImages:
-        images, boxes = images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
-    return _geometry.crop_boxes(images, boxes, size, *how)
 
 
 class CenterCrop(FixedTransform, v2.CenterCrop):
@@ -57,19 +51,20 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     _makes_planar = True
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _image(self, image: Any, params: Params, kind: type) -> Tensor:
+        # The box is that of each image alone, so that it is no number of a step.
         if type(image) in BATCHES:
-            return self._middles(image)
+            return steps.Crop(self._middles(image), self.size).image(image)  # type: ignore[no-any-return]
         return _geometry.center_crop(image, self.size)
 
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
-        """Return a planar result where the crop reaches beyond the image on all sides, and so only pads."""
+        """Return a planar result if the crop extends beyond the image on all sides, and so only pads."""
         sides = zip(out.shape[-2:], image.shape[-2:], strict=True)
         only_pads = all(guard_or_false(a >= b) for a, b in sides)
         return super()._in_torchvisions_format(out, image) if only_pads else out
 
     def _middles(self, images: Any) -> Tensor:
-        """Crop the middle of images of different sizes, which must all be as large as the crop."""
+        """Return the middle of images of different sizes, which must all be as large as the crop."""
         size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
         if not is_compiling() and (images.sizes < size).any():
             least = tuple(images.sizes.amin(0).tolist())
@@ -77,15 +72,14 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
             raise ValueError(f"{must} {tuple(self.size)}, got sides from {least} on")
         # torchvision rounds half of the margin to even.
         corner = ((images.sizes - size) / 2).round().long()
-        boxes = torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
-        return _crop_each(images, boxes, self.size, InterpolationMode.BILINEAR, True)
+        return torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
 
     _decodes_regions = True
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         high, wide = self.size
         top, left = (_geometry.center_offset(n, m) for n, m in ((image.height, high), (image.width, wide)))
-        if high > image.height or wide > image.width:  # it is padded
+        if high > image.height or wide > image.width:  # the image is padded
             return _geometry.center_crop(image.decode(), self.size)
         return image.decode((left, top, left + wide, top + high))
 
@@ -94,7 +88,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
 
 
 class FiveCrop(OperatorTransform, v2.FiveCrop):
-    """Crop the corners and the middle of the image to five images, as torchvision's FiveCrop does.
+    """Crop the four corners and the center of the image, as torchvision's FiveCrop does.
 
     The result is a tuple: upper left, upper right, lower left, lower right, middle. Masks and boxes raise.
 
@@ -109,7 +103,7 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
 
 
 class TenCrop(OperatorTransform, v2.TenCrop):
-    """Crop the corners and the middle of the image and of its mirror image, as torchvision's TenCrop does.
+    """Crop the corners and center of the image and of its mirror image, as torchvision's TenCrop does.
 
     The result is a tuple: the five crops of :class:`FiveCrop`, then those of the mirror image. Masks and
     boxes raise.
@@ -136,10 +130,10 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     size : int or (int, int)
         The height and width of the output in pixels; one number is both.
     scale : (float, float)
-        The range of the part's area, as a share of the image's.
+        The range of the part's area, as a share of the image's area.
     ratio : (float, float)
-        The range of the part's width over its height. If 10 draws do not fit into the image, the middle of
-        the image is taken.
+        The range of the part's width over its height. If 10 draws do not fit into the image, the crop is the
+        center of the image.
     """
 
     _config = ("size", "scale", "ratio")
@@ -151,11 +145,6 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        top, left, high, wide = each_number(numbers)
-        box = [left, top, left + wide, top + high]
-        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
-
     def _outweighs_pil(self) -> bool:
         return True
 
@@ -164,30 +153,15 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
 
     _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        boxes = as_integers(params.beside(image))
-        how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
-        if type(image) in BATCHES:
-            return _crop_each(image, boxes, self.size, *how)
-        # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
-        return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
-
     _decodes_regions = True
-
-    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
-        how = pil_images.interpolation_of(Tensor, self.interpolation, self.antialias)
-        box = as_integers(params.beside(encoded.stand_in(image)))
-        box = torch.as_tensor(box, dtype=torch.int64, device=None if isinstance(box, Tensor) else "cpu")
-        whole = box - box[[0, 1, 0, 1]]
-        return _geometry.crop_boxes(image.decode(box), whole, self.size, *how, planar=True)
-
     #: The rule of the nearest pixel of a mask.
     _nearest = "nearest"
 
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        boxes = as_integers(params.beside(mask))
-        boxes = torch.as_tensor(boxes, dtype=torch.int64, device=None if isinstance(boxes, Tensor) else "cpu")
-        return operators.nearest(mask, boxes, self.size, self._nearest)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        top, left, height, width = each_number(params.numbers)[:4]
+        box = steps.join(left, top, left + width, top + height)
+        how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
+        return [steps.ResizedCrop(box, self.size, *how, self._nearest)]
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -235,11 +209,6 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         crop = {"needs_crop": True, "top": top, "left": left, "height": high, "width": wide}
         return crop | {"needs_pad": any(padding), "padding": padding}
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        top, left = each_number(numbers)
-        box = [left, top, left + self.size[1], top + self.size[0]]
-        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
-
     def _neutral_numbers(self, shape: Shape) -> list[float]:
         height, width = shape[2:]
         left, top, right, bottom = self._padding(height, width)
@@ -266,33 +235,22 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     def _takes_batches(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if type(image) in BATCHES:  # boxes of the size of the output are copied
-            boxes = as_integers(params.beside(image))
-            return _crop_each(image, boxes, self.size, InterpolationMode.BILINEAR, True)
-        if params.is_known and self.padding is None and not self.pad_if_needed:
-            return _geometry.crop(image, *params.numbers, *self.size)
-        height, width = image.shape[-2:]
-        boxes = params.beside(image)
-        if not params.is_known:
-            boxes = boxes.long()
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        top, left = each_number(params.numbers)
+        found: list[steps.Step] = []
         if self.padding is not None or self.pad_if_needed:
-            padding, fill = self._padding(height, width), fill_of(self, kind)
+            padding, fill = self._padding(*size), fill_of(self, kind)
             if params.is_known and self.padding_mode == "constant" and not fill:
                 # A crop is 0 outside of the image, as this padding is.
-                left, top = boxes[0] - padding[0], boxes[1] - padding[1]
-                return _geometry.crop(image, top, left, *self.size)
-            image = _geometry.pad(image, padding, fill, self.padding_mode)
-        if params.is_known:
-            return _geometry.crop(image, boxes[1], boxes[0], *self.size)
-        return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
+                left, top = left - padding[0], top - padding[1]
+            else:
+                found = [steps.Pad(padding, fill, self.padding_mode)]
+        box = steps.join(left, top, left + self.size[1], top + self.size[0])
+        return [*found, steps.Crop(box, self.size)]
 
     @property
     def _decodes_regions(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
-
-    def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
-        return image.decode(as_integers(params.beside(encoded.stand_in(image))))
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
@@ -302,8 +260,8 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
 
     The input must have an image and boxes, as in the training of SSD. In a graph one operator reads the boxes
-    that the crop depends on; boxes with an angle count as the boxes without one around them. Masks follow,
-    and boxes whose center is cut off become empty, so that :class:`SanitizeBoundingBoxes` drops them.
+    that the crop depends on; a box with an angle counts as the upright box around it. Masks follow, and boxes
+    whose center is cut off become empty, so that :class:`SanitizeBoundingBoxes` drops them.
 
     Parameters
     ----------
@@ -312,8 +270,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     min_aspect_ratio, max_aspect_ratio : float
         The range of the crop's width over its height.
     sampler_options : list of float, optional
-        The least overlaps (intersection over union), of which one is drawn: a crop must overlap some box that
-        much. With 1 or more the image stays as it is. By default ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
+        The least overlaps (intersection over union), of which one is drawn: a crop must overlap at least one
+        box by this value. With 1 or more the image stays as it is. By default
+        ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
     trials : int
         The number of crops to try before another overlap is drawn.
     per_sample : bool
@@ -347,7 +306,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return {"top": top, "left": left, "height": high, "width": wide, "is_within_crop_area": inside}
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        """Crop boxes with an angle by our own clipping: torchvision's loses some near a right angle."""
+        """Crop boxes with an angle by our own clipping: torchvision's loses some boxes near right angles."""
         is_angled = isinstance(inpt, tv_tensors.BoundingBoxes) and tv_tensors.is_rotated_bounding_format(
             inpt.format
         )
@@ -360,10 +319,10 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return _dispatch.wrap_like(boxes, inpt, size)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> None:
-        return None  # the boxes are not known beforehand
+        return None  # the boxes are not known in advance
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
-        if sampler.draws_in_python():
+        if sampler.draws_in_python:
             return super()._sample_params(inputs, sampler)
         self._refuse_a_batch(inputs, sampler)
         _, _, height, width = self._shape_of(inputs)
@@ -372,7 +331,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
 
     def _neutral_beside(self, count: int, height: int, width: int) -> list[float]:
-        """Return the numbers of a crop that keeps all, and that leaves boxes as they are."""
+        """Return the numbers of a crop that keeps the whole image and leaves the boxes unchanged."""
         return [0.0, 0.0, width, height, *[_UNTOUCHED] * (count - 4)]
 
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
@@ -383,12 +342,12 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         _, _, wide, high = self._sizes(params)
         return high, wide
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         left, top, wide, high = self._sizes(params)
-        return imgops.crop(image, (left, top, left + wide, top + high))
+        return [steps.CropAt((left, top, left + wide, top + high))]
 
 
-#: What stands for 1, "is inside", if there is no crop.
+#: The value that replaces 1, "is inside", if there is no crop.
 _UNTOUCHED = 2.0
 
 
@@ -398,7 +357,7 @@ def _has_angles(inpt: Any) -> bool:
 
 
 def _without_angle(inpt: Any) -> Any:
-    """Return boxes without an angle around boxes that have one, and other inputs as they are."""
+    """Return the upright boxes around boxes with an angle, and other inputs unchanged."""
     if not isinstance(inpt, tv_tensors.BoundingBoxes) or not tv_tensors.is_rotated_bounding_format(
         inpt.format
     ):

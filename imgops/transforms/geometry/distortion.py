@@ -1,4 +1,4 @@
-"""Distortions, which bend an image by a map."""
+"""Distortions, which warp an image by a map."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
-from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
-from imgops.transforms._core import programs
+from imgops.transforms._core import programs, steps
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, copy_to
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, seed, uniform
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import take_signature
 from imgops.transforms._core.torchvision_private import fill_of
-from imgops.transforms.functional import _geometry
 from imgops.transforms.geometry import inverse_map
 
 __all__ = [
@@ -81,7 +79,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     @classmethod
     def _from_config(cls, sigma: list[float]) -> ElasticTransform:
-        """Make a transform with an alpha of 1, because a graph samples the displacement for an alpha of 1."""
+        """Construct a transform with an alpha of 1; a graph samples the displacement for this alpha."""
         return cls(1.0, sigma)
 
     def _factor(self) -> Tensor:
@@ -96,7 +94,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         return values["displacement"].flatten()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        unit = copy(self)  # torchvision's displacement contains the factor already
+        unit = copy(self)  # torchvision's displacement already contains the factor
         unit.alpha = [1.0, 1.0]
         return RandomTransform.transform(unit, inpt, params)
 
@@ -109,18 +107,8 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         scaled = (given.numbers.unflatten(-1, (-1, 2)) * self._factor()).flatten(-2)
         return super()._annotations(inpt, Params(given.canvas, scaled))
 
-    def _elastic(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
-        unit = params.beside(image).unflatten(-1, (*image.shape[-2:], 2))
-        (displacement,) = copy_to(image.device, [(unit * self._factor()).to(dtype)])
-        whole = displacement[None] if displacement.ndim == 3 else displacement
-        return _geometry.elastic(image, whole, interpolation, fill)
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._elastic(image, params, self.interpolation, fill_of(self, kind))
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._elastic(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Displace(params.numbers, self._factor(), self.interpolation, fill_of(self, kind))]
 
 
 take_signature(ElasticTransform, v2.ElasticTransform)
@@ -173,7 +161,7 @@ class _Distortion(ProbabilisticTransform):
         raise NotImplementedError
 
     def _map(self, image: Tensor, params: dict[str, Any]) -> Tensor:
-        """Return the map on the device and in the precision in which an image is sampled."""
+        """Return the map on the device of an image and in the precision used to sample it."""
         height, width = image.shape[-2:]
         dtype = real_of(image)
         return self._on_canvas(height, width, dtype, params).to(image.device, non_blocking=True)
@@ -202,7 +190,7 @@ class _Distortion(ProbabilisticTransform):
 class _Maps(threading.local):
     """A cache of the maps of a call, because an image, its masks, boxes and keypoints need the same map.
 
-    A call in Python drops the maps at the end. A graph does not say where it ends, so the latest maps stay.
+    A call in eager mode drops the maps at its end. The end of a graph is unknown, so the latest maps stay.
     """
 
     #: The limits of the cache in bytes.
@@ -251,9 +239,9 @@ class RandomElastic(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` by :func:`imgops.elastic_map` of noise between -1 and 1, which is torchvision's
-    ElasticTransform with half its alpha. (albumentations' ElasticTransform smooths both directions as one
-    image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    Reference: ``cv2.remap`` with :func:`imgops.elastic_map` of noise between -1 and 1, which equals
+    torchvision's ElasticTransform with half its alpha. (albumentations' ElasticTransform smooths both
+    directions as one image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
@@ -310,7 +298,7 @@ class RandomGridDistortion(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` by :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion.
+    Reference: ``cv2.remap`` with :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion.
     Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
@@ -372,7 +360,7 @@ class RandomOpticalDistortion(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` by :func:`imgops.optical_distortion_map`, as in albumentations'
+    Reference: ``cv2.remap`` with :func:`imgops.optical_distortion_map`, as in albumentations'
     OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
@@ -420,9 +408,9 @@ class RandomThinPlateSpline(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` by :func:`imgops.thin_plate_spline_map`. (albumentations' ThinPlateSpline, whose
-    scale is ten times this one, does not pass through its points.) Boxes and keypoints follow the map: see
-    :doc:`the rule </transforms>`.
+    Reference: ``cv2.remap`` with :func:`imgops.thin_plate_spline_map`. (albumentations' ThinPlateSpline,
+    whose scale is ten times this one, does not pass through its points.) Boxes and keypoints follow the map:
+    see :doc:`the rule </transforms>`.
     """
 
     _known = ("moves",)

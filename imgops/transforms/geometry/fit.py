@@ -1,4 +1,4 @@
-"""Sizes that keep the aspect ratio of an image: by its longest or shortest side, or with borders."""
+"""Resizing that keeps the aspect ratio of an image: by its longest or shortest side, or with borders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from imgops.transforms._core.arguments import (
     size_of,
     switch,
 )
-from imgops.transforms._core.base import ANNOTATIONS, OperatorTransform
+from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.probabilistic import ADDED
 from imgops.transforms._core.programs import description_of
 from imgops.transforms._core.signatures import is_own
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-#: The share of the padding above and to the left of the image.
+#: The fractions of the padding above and to the left of the image.
 CORNERS: dict[str, tuple[int | None, int | None]] = {
     "top_left": (0, 0),
     "top_right": (0, 1),
@@ -101,8 +102,8 @@ class _FitTransform(OperatorTransform, v2.Transform):
     def _pad(self, inpt: Any, padding: list[Any], fill: Any, mode: str = "constant") -> Any:
         """Pad by left, top, right and bottom, which are not negative.
 
-        The functional crops by negative ones. In a graph of unknown sizes it has to pad and crop, and the
-        formulas of their sizes make an export several times slower.
+        The functional crops by negative widths. In a graph with unknown sizes it must pad and crop, and the
+        formulas for the sizes make an export several times slower.
         """
         is_image = isinstance(inpt, torch.Tensor) and not isinstance(inpt, ANNOTATIONS)
         image = subclass.plain(inpt) if is_image else inpt  # dynamo cannot read the shape of a tv_tensor
@@ -233,7 +234,7 @@ class SmallestMaxSize(_FitResize):
 
 
 class LetterBox(_FitResize):
-    """Resize an image to fit into a box, keep its aspect ratio, and pad the rest.
+    """Resize an image to fit into a box, keep its aspect ratio, and pad the remaining area.
 
     This transform does in one step what :class:`LongestMaxSize` and :class:`PadIfNeeded` do together;
     :class:`Resize` to a height and width changes the aspect ratio.
@@ -254,9 +255,9 @@ class LetterBox(_FitResize):
     Notes
     -----
     Reference: :meth:`PIL.Image.Image.resize`, or ``cv2.resize`` with ``antialias=False``, and
-    ``cv2.copyMakeBorder``, as object detectors of the YOLO family take their images: :func:`imgops.resize`,
-    :func:`imgops.pad`. The image is in the middle; if the padding is odd, the greater part is below and to
-    the right. Masks, boxes and keypoints follow the image.
+    ``cv2.copyMakeBorder``, as in the preprocessing of object detectors of the YOLO family:
+    :func:`imgops.resize`, :func:`imgops.pad`. The image is in the middle; if the padding is odd, the greater
+    part is below and to the right. Masks, boxes and keypoints follow the image.
     """
 
     def __init__(
@@ -294,16 +295,16 @@ class LetterBox(_FitResize):
 
 
 class PadIfNeeded(_FitTransform):
-    """Pad an image whose sides are smaller than wanted, or not multiples of a number.
+    """Pad an image whose sides are too small or not multiples of a number.
 
-    Use :class:`Pad` for a border of fixed width, :class:`LetterBox` to resize to the size too.
+    Use :class:`Pad` for a border of fixed width, or :class:`LetterBox` to also resize the image.
 
     Parameters
     ----------
     size : int or (int, int), optional
         The least height and width in pixels.
     divisor : int or (int, int), optional
-        The numbers to whose multiples height and width are padded.
+        The height and width are padded to multiples of these numbers.
     anchor : {"center", "top_left", "top_right", "bottom_left", "bottom_right"}
         The position of the image; if the padding around its center is odd, the greater part is below and to
         the right.

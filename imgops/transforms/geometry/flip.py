@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import operators, rotated_boxes
+from imgops.transforms._core import operators, rotated_boxes, steps
 from imgops.transforms._core.left_right import SWAPS, Mirror
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
@@ -46,19 +46,18 @@ class _Flip(Mirror):
         self._start(per_sample, generator)
 
     def _has_pils_pixels(self) -> bool:
-        return not self.swap_labels  # labels that are missing raise
+        return not self.swap_labels  # missing labels raise
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        if params.is_known:
-            return operators.flip(image, self._dim)
-        return operators.flip_chosen(image, params.beside(image)[..., 0] > 0, self._dim)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Flip(params.numbers, self._dim)]
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        out = self._image(mask, params, tv_tensors.Mask)
+        (flip,) = self._placed_steps(mask, params, tv_tensors.Mask)
+        out = flip.mask(mask)
         if self.swap_masks is None:
             return out
         swapped = self._swap_values(out)
-        return swapped if params.is_known else operators.where(params.beside(mask)[..., 0] > 0, swapped, out)
+        return swapped if flip.is_known else operators.where(flip.numbers[..., 0] > 0, swapped, out)
 
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
@@ -103,7 +102,7 @@ class _Turn(ProbabilisticTransform):
         raise NotImplementedError
 
     def _angles(self, angles: Tensor, **params: Any) -> Tensor:
-        """Turn angles of boxes, in degrees."""
+        """Transform the angles of boxes, in degrees."""
         raise NotImplementedError
 
     #: Whether the transform is a mirror.
@@ -146,7 +145,7 @@ class _Turn(ProbabilisticTransform):
 class RandomRotate90(_Turn):
     """Rotate an image by 0, 90, 180 or 270 degrees counterclockwise, with a probability.
 
-    Whole pixels move; use :class:`RandomRotation` for any angle.
+    Pixels move without interpolation; use :class:`RandomRotation` for arbitrary angles.
 
     Notes
     -----
@@ -183,7 +182,7 @@ class RandomRotate90(_Turn):
         return torch.stack(positions[int(turns) % 4], -1)
 
     def _move_points(self, points: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
-        return self._points(points, canvas, **params)  # continuous, as those of RandomRotation are
+        return self._points(points, canvas, **params)  # continuous, as in RandomRotation
 
     def _angles(self, angles: Tensor, turns: float) -> Tensor:
         turned = angles + 90 * (int(turns) % 4)

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from imgops.transforms._core import rotated_boxes
 
-#: The number of points on each edge of a box that are followed, including its corners.
+#: The number of points that are moved on each edge of a box, including its corners.
 POINTS = 33
 _STEPS = 20
-#: The distance in pixels within which the map must come to a point for it to be found.
+#: A point counts as found if the map is within this distance of it, in pixels.
 _NEAR = 0.05
 
 
@@ -27,9 +27,9 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        ``(n, 2)``. Between pixels the map is interpolated linearly; beyond them its displacement stays the
-        same. A point without such a position, or with one outside of the image, is put at the position whose
-        map is nearest, on the border of the image. A point that is not finite becomes NaN.
+        ``(n, 2)``. Between pixels the map is interpolated linearly; beyond them its displacement is constant.
+        A point without such a position, or with one outside of the image, is put at the position whose map is
+        nearest, on the border of the image. A point that is not finite becomes NaN.
     """
     if not targets.numel():
         return targets
@@ -53,7 +53,7 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
             break
         places = places - _newton(shift, places, miss)
     is_lost = best_miss > _NEAR
-    if bool(is_lost.any()):  # in a fold or outside, take the nearest pixel
+    if bool(is_lost.any()):  # in a fold or outside, use the nearest pixel
         best[is_lost] = _nearest(map, targets[is_lost])
     limit = torch.tensor([width, height], dtype=targets.dtype, device="cpu") - 0.5
     return torch.minimum(best.clamp(min=-0.5), limit)
@@ -62,8 +62,8 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
 def boxes(map: Tensor, targets: Tensor) -> Tensor:
     """Return the smallest boxes around the moved corners and edges of boxes ``(n, 4)``.
 
-    The numbers are left, top, right and bottom. Boxes are measured at the edges of pixels, maps at their
-    centers, half a pixel apart.
+    The numbers are left, top, right and bottom. Coordinates of boxes refer to the edges of pixels, those of
+    maps to their centers, half a pixel apart.
     """
     if not targets.numel():
         return targets
@@ -110,7 +110,7 @@ def _interpolate(shift: Tensor, at: Tensor) -> Tensor:
 
 
 def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
-    """Return the Newton step that would remove the miss if the map were linear."""
+    """Return the Newton step that would reduce the error to 0 if the map were linear."""
     a, b, c, d, x, y = _cell(shift, at)
     by_x, by_y = (b - a) * (1 - y) + (d - c) * y, (c - a) * (1 - x) + (d - b) * x
     one = torch.eye(2, dtype=shift.dtype, device="cpu")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core import steps, torchvision_private
+from imgops.transforms._core.base import OperatorTransform, RandomSizeTransform
 from imgops.transforms._core.parameters import Parameter, Params
-from imgops.transforms._core.sizes import RandomSizeTransform
-from imgops.transforms.functional import _geometry
 
 __all__ = ["Pad", "RandomZoomOut"]
 
@@ -36,8 +33,8 @@ class Pad(OperatorTransform, v2.Pad):
     _config = ("padding", "padding_mode")
     _moves = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.pad(image, self.padding, torchvision_private.fill_of(self, kind), self.padding_mode)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Pad(self.padding, torchvision_private.fill_of(self, kind), self.padding_mode)]
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         left, right, top, bottom = torchvision_private.pad_sides(self.padding)
@@ -52,8 +49,8 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     Parameters
     ----------
     fill : float, sequence of float, dict or None
-        The value of the rest of the canvas, or one for each channel; a dict has one for each class, as in
-        ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
+        The value of the canvas around the image, or one for each channel; a dict has one for each class, as
+        in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     side_range : (float, float)
         The range of the factor by which both sides grow, at least 1.
     per_sample : bool
@@ -72,5 +69,5 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
         left, top, right, bottom = self._sizes(params)
         return params.canvas[0] + top + bottom, params.canvas[1] + left + right
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return _geometry.pad(image, self._sizes(params), torchvision_private.fill_of(self, kind))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Pad(self._sizes(params), torchvision_private.fill_of(self, kind))]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops.batches.packed import PackedImages
-from imgops.transforms._core import pil_images, torchvision_private
+from imgops.transforms._core import pil_images, steps, torchvision_private
+from imgops.transforms._core.base import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
-from imgops.transforms._core.sizes import FixedTransform, RandomSizeTransform
 from imgops.transforms.functional import _geometry
 
 __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
@@ -19,8 +20,8 @@ __all__ = ["RandomResize", "RandomShortestSize", "Resize", "ScaleJitter"]
 class Resize(FixedTransform, v2.Resize):
     """Resize the image, as torchvision's Resize does.
 
-    The pixels are PIL's and OpenCV's. Use :class:`LetterBox` to fit an image into a size without a change of
-    its aspect ratio. Masks, boxes and keypoints follow the image.
+    The pixels are PIL's and OpenCV's. Use :class:`LetterBox` to fit an image into a size without changing its
+    aspect ratio. Masks, boxes and keypoints follow the image.
 
     Parameters
     ----------
@@ -64,14 +65,11 @@ class _RandomResize(RandomSizeTransform):
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[0]), int(numbers[1])
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        size = self._canvas(params)
-        if params.is_known and size == tuple(image.shape[-2:]):
-            return image
-        return _geometry.resize_to(image, size, self.interpolation, self.antialias)  # type: ignore[attr-defined]
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return _geometry.resize_labels_to(mask, self._canvas(params), self.interpolation)  # type: ignore[attr-defined]
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        wanted, this = self._canvas(params), cast("Any", self)
+        if params.is_known and wanted == size and kind is not tv_tensors.Mask:
+            return []
+        return [steps.Resize(wanted, this.interpolation, this.antialias)]
 
 
 class RandomResize(_RandomResize, v2.RandomResize):
@@ -85,7 +83,7 @@ class RandomResize(_RandomResize, v2.RandomResize):
     min_size : int
         The least length of the shortest side in pixels.
     max_size : int
-        The upper end of the range of lengths, which is itself not drawn.
+        The upper end of the range of lengths (exclusive).
     per_sample : bool
         It must be False for a batch, because samples of different sizes cannot form one.
     """
@@ -121,8 +119,8 @@ class ScaleJitter(_RandomResize, v2.ScaleJitter):
     Parameters
     ----------
     target_size : (int, int)
-        The width and height that the image fits into at the scale 1, in pixels; torchvision gives the width
-        first.
+        The width and height in pixels into which the image fits at scale 1; as in torchvision, the width
+        comes first.
     scale_range : (float, float)
         The range of the factor of that size.
     per_sample : bool

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-import torch
 from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import v2
 
-from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core import steps
+from imgops.transforms._core.base import RandomSizeTransform, RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms._core.torchvision_private import fill_of
 from imgops.transforms.functional import _geometry, _matrices
 
@@ -24,14 +22,13 @@ class _Warp(RandomTransform):
     _needs_pixels = True
     _moves = True
 
-    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
+    def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        """Return the matrix of a draw, or those of all samples."""
         raise NotImplementedError
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._warp(image, params, self.interpolation, fill_of(self, kind))  # type: ignore[attr-defined]
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._warp(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        matrix = self._matrix(params.numbers, *size).flatten(-2)
+        return [steps.Warp(matrix, cast("Any", self).interpolation, fill_of(self, kind))]
 
 
 class RandomAffine(_Warp, v2.RandomAffine):
@@ -44,7 +41,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
     degrees : float or (float, float)
         The range of the angle in degrees, clockwise; one number is (-degrees, degrees).
     translate : (float, float), optional
-        The largest shifts along x and y, as shares of the width and height. By default the image is not
+        The largest shifts along x and y, as fractions of the width and height. By default the image is not
         shifted.
     scale : (float, float), optional
         The range of the factor; by default it is 1.
@@ -66,14 +63,10 @@ class RandomAffine(_Warp, v2.RandomAffine):
         Parameter("shear", 2),
     )
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
+    def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
         angle, translate, scale, shear = self._split(numbers)
         how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
-        return _matrices.affine(*how).flatten(-2)
-
-    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        matrix = params.beside(image).unflatten(-1, (2, 3))
-        return _geometry.warp(image, matrix, interpolation, fill)
+        return _matrices.affine(*how)
 
 
 class RandomPerspective(_Warp, v2.RandomPerspective):
@@ -84,7 +77,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     Parameters
     ----------
     distortion_scale : float
-        The farthest that corners move inwards, as a share of half the sides, in [0, 1].
+        The largest distance that corners move inwards, as a fraction of half the sides, in [0, 1].
     fill : float, sequence of float, dict or None
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
@@ -93,19 +86,15 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     _config = ("distortion_scale", "p")
     _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Tensor:
-        return _matrices.of_coefficients(numbers).flatten(-2)
-
-    def _warp(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        matrix = params.beside(image).unflatten(-1, (3, 3))
-        return _geometry.warp_corners(image, matrix, interpolation, fill)
+    def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
+        return _matrices.of_coefficients(numbers)
 
 
 class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     """Rotate the image by a random angle, as torchvision's RandomRotation does.
 
-    The pixels are OpenCV's. Use :class:`RandomRotate90` for right angles alone. Masks, boxes and keypoints
-    follow the image.
+    The pixels are OpenCV's. Use :class:`RandomRotate90` for multiples of a right angle. Masks, boxes and
+    keypoints follow the image.
 
     Parameters
     ----------
@@ -119,8 +108,8 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         The value of pixels outside of the image, or one for each channel; a dict has one for each class, as
         in ``{tv_tensors.Image: 128, "others": 0}``. None means 0.
     per_sample : bool
-        Whether each image of a batch has draws of its own, instead of one draw for all. ``expand`` must be
-        False for such a batch.
+        Whether each image of a batch has its own draws, instead of one draw for all. ``expand`` must be False
+        for such a batch.
     """
 
     _makes_planar = True
@@ -142,26 +131,16 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     def _canvas(self, params: Params) -> tuple[int, int]:
         return super()._canvas(params) if self.expand else params.canvas
 
-    def _rotate(self, image: Tensor, params: Params, interpolation: Any, fill: Any) -> Tensor:
-        if params.is_known:
-            (angle,) = params.numbers
-            if self.center is None and angle % 90 == 0:  # torchvision moves whole pixels for these angles
-                return _geometry.rotate(image, angle, interpolation, self.expand, None, fill)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        fill = fill_of(self, kind)
+        if params.is_known and self.center is None and params.numbers[0] % 90 == 0:
+            # torchvision moves whole pixels for these angles.
+            return [steps.Turn(params.numbers, self.interpolation, self.expand, fill)]
         if not self.expand:
-            return _geometry.warp(image, params.beside(image).unflatten(-1, (2, 3)), interpolation, fill)
-        numbers: Any = params.beside(image)
-        place = numbers.device if isinstance(numbers, Tensor) else "cpu"
-        angle = torch.as_tensor(numbers, dtype=torch.float64, device=place)[..., 0]
-        return _geometry.turn(image, angle, interpolation, self.center, fill, self._sizes(params))
-
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        if self.expand:  # the matrix depends on the sampled size
-            return numbers
-        (angle,) = each_number(numbers)
-        return _geometry.rotation_matrix(angle, self.center, height, width).flatten(-2)
-
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._rotate(image, params, self.interpolation, fill_of(self, kind))
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._rotate(mask, params, InterpolationMode.NEAREST, fill_of(self, tv_tensors.Mask))
+            (angle,) = each_number(params.numbers)
+            matrix = _geometry.rotation_matrix(angle, self.center, *size)
+            return [steps.Warp(matrix.flatten(-2), self.interpolation, fill)]
+        # The matrix depends on the sampled size, which a graph reads from an operator.
+        wanted, numbers = self._sizes(params), params.tensor()
+        matrix = _geometry.turn_matrix(numbers[..., 0], self.center, size, wanted)
+        return [steps.Warp(matrix.flatten(-2), self.interpolation, fill, wanted, "rotate")]

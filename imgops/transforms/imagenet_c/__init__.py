@@ -1,4 +1,4 @@
-"""The corruptions of ImageNet-C, by which the robustness of a network is measured."""
+"""The corruptions of ImageNet-C, which measure the robustness of a network."""
 
 from imgops.transforms.imagenet_c.transform import Corruption, corruptions
 

@@ -1,9 +1,9 @@
-"""The formulas of the corruptions of ImageNet-C: what is drawn for images, and what it does to them.
+"""The formulas of the corruptions of ImageNet-C: their random draws, and their effects on images.
 
-A formula takes images ``(..., 3, H, W)`` of floats in [0, 1] and the numbers that were drawn for them, and
-returns floats that may lie outside. Its numbers are tensors with the leading dimensions of the images, or
-Python numbers that all images share. The settings of the severities are those of Hendrycks and Dietterich
-(2019), as in imagecorruptions 1.1.2.
+A formula takes float images ``(..., 3, H, W)`` in [0, 1] and the numbers that were drawn for them, and
+returns floats that may be outside of this range. The numbers are tensors with the leading dimensions of the
+images, or Python numbers that all images share. The settings of the severities are those of Hendrycks and
+Dietterich (2019), as in imagecorruptions 1.1.2.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Drawer = Callable[..., Numbers]
 
 
 class Formula(NamedTuple):
-    """A corruption: ``apply`` takes images, the settings of a severity, and what ``draw`` returns."""
+    """A corruption: ``apply`` takes images, the settings of a severity, and the result of ``draw``."""
 
     settings: tuple[tuple[Any, ...], ...]
     apply: Callable[..., Tensor]
     draw: Drawer | None = None
-    #: Whether ``apply`` takes levels as they are, and returns levels.
+    #: Whether ``apply`` takes and returns levels instead of floats.
     on_levels: bool = False
 
 
@@ -50,7 +50,7 @@ def _draw_normal(image: Tensor, generator: torch.Generator, *settings: Any) -> N
 
 
 def _draw_counts(image: Tensor, generator: torch.Generator, photons: float) -> Numbers:
-    """Count photons by a table of Poisson's distribution for each of 256 levels, also those of floats."""
+    """Count photons with a table of Poisson's distribution for each of 256 levels, also for floats."""
     share = torch.rand(image.shape, generator=generator, dtype=torch.float64, device="cpu").to(
         image.device, non_blocking=True
     )
@@ -116,7 +116,7 @@ def _draw_fog(image: Tensor, generator: torch.Generator, *settings: Any) -> Numb
 
 
 def _draw_frost(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
-    """Draw which picture, and shares of the way to the lowest and rightmost place in it."""
+    """Draw a picture, and the position in it as fractions of the largest offsets down and to the right."""
     return _uniform(generator, 0, 1), _uniform(generator, 0, 1), _uniform(generator, 0, 1)
 
 
@@ -133,7 +133,7 @@ def _gaussian_noise(x: Tensor, scale: float, noise: Tensor) -> Tensor:
 
 
 def _shot_noise(x: Tensor, photons: float, counts: Tensor) -> Tensor:
-    """Return what is counted; the gradient is that of the mean, the image."""
+    """Return the counted photons; the gradient is that of their mean, the image."""
     return counts / photons + (x - x.detach())  # in this order no digit of the counts is lost
 
 
@@ -151,7 +151,7 @@ def _speckle_noise(x: Tensor, scale: float, noise: Tensor) -> Tensor:
 def _gaussian(
     x: Tensor, sigma: float | Sequence[float], padding_mode: str = "edge", reach: float = 4
 ) -> Tensor:
-    """Blur with scipy's Gaussian, which ends at ``reach`` times sigma: one, or that of rows and columns."""
+    """Blur with scipy's Gaussian, truncated at ``reach`` times sigma; there may be a sigma for each axis."""
     for axis, each in enumerate(sigma if isinstance(sigma, Sequence) else (sigma, sigma)):
         radius = int(reach * each + 0.5)
         weights = torch.exp(
@@ -177,15 +177,15 @@ def _glass_blur(x: Tensor, sigma: float, reach: int, times: int, moves: Tensor) 
 
 
 def _moved(moves: Tensor, height: int, width: int, reach: int) -> Tensor:
-    """Return the source of each pixel after all, from the last to the first, have taken a neighbor's value.
+    """Return the source of each pixel after each pixel, from the last to the first, takes a neighbor's value.
 
-    A neighbor that was changed earlier gives its new value. So pixels point at other pixels; each step of
-    pointer doubling follows the pointers twice as far, until they point at sources.
+    A neighbor that was changed earlier passes on its new value. So pixels point to other pixels; each step of
+    pointer doubling follows the pointers twice as far, until they point to sources.
     """
     count, device = height * width, moves.device
     lead = moves.shape[:-3]
     pointer = torch.arange(2 * count, device=device, dtype=torch.int64).expand(*lead, -1).clone()
-    # A pixel's new value is at its place, its old value ``count`` places behind, where pointers end.
+    # The new value of a pixel is at its index; its old value is ``count`` indices later, where pointers end.
     pointer[..., :count] += count
     rows = height - reach - torch.arange(moves.shape[-3], device=device, dtype=torch.int64)[:, None]
     columns = width - reach - torch.arange(moves.shape[-2], device=device, dtype=torch.int64)[None]
@@ -206,7 +206,7 @@ def _defocus_blur(x: Tensor, radius: int, sigma: float) -> Tensor:
 
 
 def _disk(radius: int, sigma: float) -> Tensor:
-    """Return a disk whose edge is blurred."""
+    """Return a disk with a blurred edge."""
     reach = max(radius, 8)
     at = torch.arange(-reach, reach + 1, dtype=torch.int64, device="cpu") ** 2
     disk = (at[:, None] + at <= radius**2).float()
@@ -215,7 +215,7 @@ def _disk(radius: int, sigma: float) -> Tensor:
 
 
 def _motion_blur(x: Tensor, radius: int, sigma: float, angle: float) -> Tensor:
-    """Sum shifted images, with pixels of the border beyond it."""
+    """Sum shifted images; pixels beyond the border repeat the border."""
     height, width = x.shape[-2:]
     count = 2 * radius + 1
     weights = torch.exp(torch.arange(count, dtype=torch.float64, device="cpu") ** 2 * (-0.5 / sigma**2))
@@ -245,7 +245,7 @@ def _zoom_blur(x: Tensor, step: float, count: int) -> Tensor:
 
 
 def _zoomed(x: Tensor, factor: float) -> Tensor:
-    """Enlarge the middle of images linearly; the result is as large as the images, or a little larger."""
+    """Enlarge the center of images linearly; the result is as large as the images, or slightly larger."""
     height, width = x.shape[-2:]
     tall, wide = math.ceil(height / factor), math.ceil(width / factor)
     top, left = (height - tall) // 2, (width - wide) // 2
@@ -254,7 +254,7 @@ def _zoomed(x: Tensor, factor: float) -> Tensor:
     planes = middle.reshape(-1, 1, tall, wide)
     large = torch.nn.functional.interpolate(planes, size, mode="bilinear", align_corners=True)
     large = large.reshape(*x.shape[:-2], *size)
-    # As in scipy, the last row and column are 0 where a rounded product takes them for positions outside.
+    # As in scipy, the last row and column are 0 if a rounded product places them outside.
     if size[0] > 1 and (tall - 1) / (size[0] - 1) * (size[0] - 1) > tall - 1:
         large = torch.cat([large[..., :-1, :], torch.zeros_like(large[..., -1:, :])], -2)
     if size[1] > 1 and (wide - 1) / (size[1] - 1) * (size[1] - 1) > wide - 1:
@@ -300,8 +300,8 @@ def _fog(x: Tensor, density: float, decay: float, noise: Tensor) -> Tensor:
 def plasma(noise: Tensor, side: int, decay: float) -> Tensor:
     """Return a fractal ``(..., side, side)`` from 0 to 1, by the diamond-square algorithm.
 
-    ``noise`` is ``(..., side * side - 1)``, in [-1, 1]: for each of its steps the numbers of squares, then
-    those of the diamonds in their rows, and those in their columns.
+    ``noise`` is ``(..., side * side - 1)``, in [-1, 1]: for each step the numbers of the squares, then those
+    of the diamonds in rows, and those of the diamonds in columns.
     """
     lead, used, strength = noise.shape[:-1], 0, 100.0
     array = noise.new_zeros(*lead, 1, 1)
@@ -317,7 +317,8 @@ def plasma(noise: Tensor, side: int, decay: float) -> Tensor:
         squares = mean(rows + rows.roll(-1, -1))
         left = mean(squares + squares.roll(1, -2) + array + array.roll(-1, -1))
         top = mean(squares + squares.roll(1, -1) + array + array.roll(-1, -2))
-        # Corners and what is right of them; then what is below them and the middles of squares.
+        # The corners and the points to their right; then the points below them and the centers of the
+        # squares.
         upper = torch.stack([array, left], -1).flatten(-2)
         lower = torch.stack([top, squares], -1).flatten(-2)
         array = torch.stack([upper, lower], -2).flatten(-3, -2)
@@ -335,7 +336,7 @@ def _frost(
     right: float,
     pictures: Sequence[Tensor],
 ) -> Tensor:
-    """Add a part of a picture ``(3, H, W)``, uint8, which is enlarged where it is smaller than the images."""
+    """Add a part of a picture ``(3, H, W)``, uint8; enlarge a picture that is smaller than the images."""
     height, width = x.shape[-2:]
     picture = pictures[min(int(which * len(pictures)), len(pictures) - 1)].to(x.device, non_blocking=True)
     own_height, own_width = picture.shape[-2:]
@@ -381,7 +382,7 @@ def _color(levels: tuple[int, int, int], x: Tensor) -> Tensor:
 
 
 def _equalized(image: Tensor) -> Tensor:
-    """Equalize the histogram of levels as OpenCV does, which leaves the pixels of the lowest level out."""
+    """Equalize the histogram of levels as OpenCV does, without the pixels of the lowest level."""
     flat = image.flatten(-2).long()
     counts = torch.zeros(*flat.shape[:-1], 256, dtype=torch.int64, device=image.device)
     counts = counts.scatter_add(-1, flat, torch.ones_like(flat))
@@ -408,7 +409,7 @@ def _saturate(x: Tensor, factor: float, more: float) -> Tensor:
 
 
 def _contrast(x: Tensor, factor: float) -> Tensor:
-    means = x.mean((-2, -1), keepdim=True, dtype=torch.float64).to(x.dtype)  # alike in every layout
+    means = x.mean((-2, -1), keepdim=True, dtype=torch.float64).to(x.dtype)  # the same in every memory format
     return (x - means) * factor + means
 
 
@@ -431,7 +432,7 @@ def _jpeg_compression(x: Tensor, quality: int) -> Tensor:
 
 
 def _to_levels(x: Tensor) -> Tensor:
-    """Truncate to the 256 levels; the gradient is that of the value."""
+    """Truncate to the 256 levels; the gradient is that of the identity."""
     return x + ((x.detach() * 255).trunc() / 255 - x.detach())
 
 
@@ -488,7 +489,7 @@ FORMULAS: dict[str, Formula] = {
 
 
 def settings_of(name: str, severity: int) -> tuple[Any, ...]:
-    """Return the settings of a severity, which a user may have set after the transform was made."""
+    """Return the settings of a severity, which a user may have changed after the constructor."""
     return FORMULAS[name].settings[one_number("Corruption", "severity", severity, 1, 5, whole=True) - 1]
 
 
@@ -498,7 +499,7 @@ def corrupted(name: str, severity: int, image: Tensor, numbers: Numbers) -> Tens
     Results are clamped; as in imagecorruptions, levels are truncated.
     """
     formula, settings = FORMULAS[name], settings_of(name, severity)
-    if formula.on_levels:  # PIL's, whose results are levels
+    if formula.on_levels:  # computed by PIL, with levels as results
         out = formula.apply(image, *settings)
         return out if image.dtype == torch.uint8 else out.clamp(0, 1)
     out = formula.apply(as_reals(image), *settings, *numbers)

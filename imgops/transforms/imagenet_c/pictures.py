@@ -1,4 +1,4 @@
-"""Drawn pictures of frost, for those who have no photographs of it."""
+"""Drawn pictures of frost, which replace missing photographs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch import Tensor
 
 from imgops.transforms.imagenet_c.formulas import plasma
 
-#: How many there are, and their sides.
+#: The number of pictures, and their sides.
 _COUNT, _SIDE = 5, 512
 #: The number of feathers of ice in a picture.
 _FEATHERS = 420
 
 
 class DrawnFrost(Sequence[Tensor]):
-    """Pictures ``(3, 512, 512)``, uint8, of feathers of ice, denser toward the border; drawn when used."""
+    """Pictures ``(3, 512, 512)``, uint8, of feathers of ice, denser near the border; drawn at first use."""
 
     def __len__(self) -> int:
         return _COUNT

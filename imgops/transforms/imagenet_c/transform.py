@@ -24,10 +24,10 @@ _NAMES = tuple(FORMULAS)
 
 
 class Corruption(ProbabilisticTransform):
-    """Corrupt an image in one of the ways of ImageNet-C.
+    """Apply one of the corruptions of ImageNet-C.
 
-    With it the robustness of a network is measured: :func:`corruptions` goes over all ways and severities.
-    The results depend on the generator's seed alone, on every device.
+    The corruptions measure the robustness of a network: :func:`corruptions` iterates over all corruptions and
+    severities. The results depend only on the generator's seed, on every device.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Corruption(ProbabilisticTransform):
     severity : int
         The strength, from 1 to 5.
     pictures : sequence of Tensor, optional
-        For "frost": it adds a part of one of these pictures, RGB images ``(3, H, W)``, all uint8 or all
-        floating point in [0, 1]. Without them drawn ones are used; the benchmark has photographs.
+        For "frost", which adds a part of one of these pictures: RGB images ``(3, H, W)``, all uint8 or all
+        floating point in [0, 1]. The default is drawn pictures; the benchmark uses photographs.
     per_sample : bool
-        Whether each image of a batch has draws of its own, as in the benchmark. Otherwise the images of a
-        batch share the angle of "motion_blur" and "snow", and the part of the picture of "frost"; noise is
-        always drawn for each pixel.
+        Whether each image of a batch has its own draws, as in the benchmark. Otherwise the images of a batch
+        share the angle of "motion_blur" and "snow", and the part of the picture of "frost"; noise is always
+        drawn for each pixel.
 
     Raises
     ------
@@ -55,11 +55,11 @@ class Corruption(ProbabilisticTransform):
     Notes
     -----
     Reference: imagecorruptions 1.1.2, within a level on uint8 for the same random numbers; its results are
-    truncated to whole levels. It is what made the image classification and detection benchmarks ImageNet-C
-    and COCO-C. Floats in [0, 1] are computed by the same formulas and not rounded; "glass_blur" and
-    "jpeg_compression" round them to the 256 levels on the way. Infinities become what the arithmetic of the
-    formula makes of them, perhaps NaN. The gradient is that of the formula; that of "shot_noise" is of the
-    mean, and rounding passes it on.
+    truncated to whole levels. This library produced the image classification and detection benchmarks
+    ImageNet-C and COCO-C. Floats in [0, 1] are computed by the same formulas and not rounded; "glass_blur"
+    and "jpeg_compression" round them to the 256 levels in an intermediate step. The result for infinities
+    follows from the arithmetic of the formula, and may be NaN. The gradient is that of the formula,
+    "shot_noise" has the gradient of the mean, and rounding has that of the identity.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Corruption(ProbabilisticTransform):
     torch.Size([3, 64, 64])
     """
 
-    #: The names of the fifteen corruptions of the benchmark, and of four others, which are for choosing
+    #: The names of the fifteen corruptions of the benchmark, and of the four that are meant for tuning
     #: parameters.
     COMMON = _NAMES[:15]
     VALIDATION = _NAMES[15:]
@@ -178,7 +178,7 @@ def corruptions(
     pictures: Sequence[Tensor] | None = None,
     seed: int = 0,
 ) -> Iterator[tuple[str, int, Any]]:
-    """Corrupt images in all ways of ImageNet-C, at all severities.
+    """Apply all corruptions of ImageNet-C, at all severities.
 
     Parameters
     ----------
@@ -193,24 +193,25 @@ def corruptions(
     pictures : sequence of Tensor, optional
         As for :class:`Corruption`.
     seed : int
-        The results depend on it, the name, the severity, and the place of an image in the batch. Give each
-        batch of a data set another one.
+        The results depend on the seed, the name, the severity, and the position of an image in the batch. Use
+        another seed for each batch of a data set.
 
     Yields
     ------
     (str, int, Tensor)
-        The name, the severity and the corrupted images, a list for several, in the order of the arguments.
+        The name, the severity and the corrupted images, in the order of the arguments; a list of images gives
+        a list.
 
     Raises
     ------
     TypeError
         If ``images`` are of another class, such as an array or a sample with labels.
     ValueError
-        If a name is unknown, or a severity is out of range; before anything is computed.
+        If a name is unknown, or a severity is out of range. The error is raised before any computation.
 
     Notes
     -----
-    Each image has draws of its own (``per_sample=True``), which are the same in a batch and in a list.
+    Each image has its own draws (``per_sample=True``), which are the same in a batch and in a list.
 
     Examples
     --------
@@ -246,7 +247,7 @@ def corruptions(
 
 
 def _chosen(names: Any) -> Sequence[Any]:
-    """Return the names of a group, one name, or those of an iterable."""
+    """Return the names of a group, a single name, or the names of an iterable."""
     groups = {"common": Corruption.COMMON, "validation": Corruption.VALIDATION, "all": _NAMES}
     if isinstance(names, str) and names not in (*groups, *_NAMES):
         must = "corruptions: names must be 'common', 'validation', 'all' or names of corruptions"
@@ -255,7 +256,7 @@ def _chosen(names: Any) -> Sequence[Any]:
 
 
 def _each(name: str, values: Any, kind: type) -> tuple[Any, ...]:
-    """Return the values of an argument that is one value of a kind, or an iterable of such."""
+    """Return the values of an argument that is a single value or an iterable of values."""
     if getattr(values, "ndim", None) == 0:
         values = values.item()
     if isinstance(values, kind):

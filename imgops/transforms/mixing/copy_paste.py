@@ -1,4 +1,4 @@
-"""CopyPaste, which puts the objects of one sample into the image of another."""
+"""CopyPaste, which pastes the objects of one sample into the image of another."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ __all__ = ["CopyPaste"]
 
 
 class CopyPaste(_Join):
-    """Put objects of one sample into the image of another, by the masks of their instances.
+    """Paste objects of one sample into the image of another, along their instance masks.
 
     Use :class:`Mosaic` to join whole images.
 
     Parameters
     ----------
     amount : float
-        The share of the objects that are taken, in [0, 1]: the probability of each object.
+        The probability that an object is pasted, in [0, 1].
     feather : float
         The standard deviation in pixels of a Gaussian that softens the edges; 0 keeps them sharp.
 
@@ -53,12 +53,13 @@ class CopyPaste(_Join):
     a ``Mask`` with one mask for each box. It returns the first sample with objects of the second: the boxes,
     the masks, and every other tensor with a row for each box (labels) are those of both samples. The second
     image is resized to the size of the first, together with its keypoints and masks. Pixels behind the new
-    objects are removed from the instance masks of the first, whose boxes become the smallest ones around the
-    rest, boxes with an angle the smallest of the same angle; a mask of another kind (of classes) takes the
-    values of the second sample's mask there. Objects that are hidden or were not taken (all of the second if
-    the transform is not applied) have an empty box, (0, 0, 0, 0), so that :class:`SanitizeBoundingBoxes`
-    drops them with their labels and masks. Reference: :func:`imgops.paste` with a mask, as in the simple
-    copy-paste of Ghiasi et al. The gradient goes to both images. For graphs see :class:`Mosaic`.
+    objects are removed from the instance masks of the first sample. Its boxes become the smallest boxes
+    around the remaining pixels; a box with an angle becomes the smallest box of the same angle. Masks of
+    other kinds (such as class masks) take the values of the second sample's mask there. Objects that are
+    hidden or were not pasted (all objects of the second sample if the transform is not applied) have an empty
+    box, (0, 0, 0, 0), so that :class:`SanitizeBoundingBoxes` drops them with their labels and masks.
+    Reference: :func:`imgops.paste` with a mask, as in the simple copy-paste of Ghiasi et al. The gradient
+    flows to both images. For graphs see :class:`Mosaic`.
     """
 
     _random_parameters = (IS_APPLIED,)
@@ -85,14 +86,14 @@ class CopyPaste(_Join):
         return self._compose(first, second, places, self._choose_objects(second, params, sampler))
 
     def _choose_objects(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
-        """Sample which objects are put into the other image, as a boolean tensor."""
+        """Sample the objects to paste into the other image, as a boolean tensor."""
         boxes: Any = source.boxes
         count, device = boxes.shape[0], boxes.device
         if params is not None and params.noise:
             noise = params.noise.pop(0)
         elif sampler.replays is not None:
             return torch.zeros(count, dtype=torch.bool, device=device)
-        else:  # numbers are drawn even if nothing is taken, because a graph cannot know that
+        else:  # draw numbers even if nothing is pasted, because a graph cannot know that
             noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu", dtype=torch.float32))
         if params is None:
             return torch.zeros(count, dtype=torch.bool, device=device)
@@ -134,7 +135,7 @@ class CopyPaste(_Join):
     def _mask_of(
         self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
     ) -> Tensor:
-        """Join a mask of instances like the first one, or put the objects' pixels into any other mask."""
+        """Join instance masks, or paste the pixels of the objects into any other mask."""
         mine = subclass.plain(first.flat[at])
         other = _resize_labels(subclass.plain(second.flat[at]), size)
         if first.is_per_box(at) and second.is_per_box(at):
@@ -158,7 +159,7 @@ class CopyPaste(_Join):
 
 
 def _zero_where(flags: Tensor, mask: Tensor) -> Tensor:
-    return torch.where(flags, mask.new_zeros(()), mask)  # masked_fill takes no uint16
+    return torch.where(flags, mask.new_zeros(()), mask)  # masked_fill does not support uint16
 
 
 def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
@@ -168,7 +169,7 @@ def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
-    """Return a tensor with a row for each box; keypoints are scaled like the image that is resized."""
+    """Return a tensor with a row for each box; scale keypoints like the resized image."""
     plain = subclass.plain(value)
     if not isinstance(value, POINTS):
         return plain
@@ -176,7 +177,7 @@ def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
 
 
 def _scale(points: Tensor, before: tuple[int, int], size: tuple[int, int]) -> Tensor:
-    """Scale points ``(..., 2)`` of a canvas like the image that is resized."""
+    """Scale points ``(..., 2)`` of a canvas like the resized image."""
     factors = [new / old for new, old in zip(reversed(size), reversed(before), strict=True)]
     return torch.stack([points[..., i] * factors[i] for i in (0, 1)], -1)
 
@@ -184,7 +185,7 @@ def _scale(points: Tensor, before: tuple[int, int], size: tuple[int, int]) -> Te
 def _boxes_of(
     value: Any, other: Any, under: Tensor, over: Tensor, is_cut: Tensor, size: tuple[int, int]
 ) -> Tensor:
-    """Return the corners of both samples' boxes: those that are cut shrink, those of the second are tight."""
+    """Return the corners of both samples' boxes: cut boxes shrink, those of the second sample are tight."""
     boxes = corners_of(subclass.plain(value), value.format)
     left = cut_to_masks(boxes, under, is_cut)
     if boxes.ndim == 2:

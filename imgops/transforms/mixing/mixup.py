@@ -14,7 +14,8 @@ from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import torchvision_private
-from imgops.transforms._core.base import OperatorTransform, RandomTransform, batch_of
+from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.inputs import batch_of
 from imgops.transforms._core.parameters import Numbers, Parameter, as_integers
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch
@@ -23,10 +24,10 @@ __all__ = ["CutMix", "MixUp"]
 
 
 class _Mix(RandomTransform):
-    """The base of MixUp and CutMix, which sample for a batch, or with ``per_sample`` for each image."""
+    """The base class of MixUp and CutMix, which sample once per batch or, with ``per_sample``, per image."""
 
     _config = ("alpha",)
-    #: Whether samples are joined: the output of one depends on others, and labels change their form.
+    #: Whether samples are joined, so that outputs depend on several samples and labels change their form.
     _joins_samples = True
 
     def forward(self, *inputs: Any) -> Any:
@@ -35,7 +36,7 @@ class _Mix(RandomTransform):
     _own_sampler: ParameterSampler | None = None
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if is_compiling():  # a compiler cannot make the object below
+        if is_compiling():  # a compiler cannot construct the object below
             self._own_sampler = sampler
             out = self.forward(*inputs)
             self._own_sampler = None
@@ -100,9 +101,9 @@ class _Mix(RandomTransform):
 
 
 class MixUp(_Mix, v2.MixUp):
-    """Blend each image of a batch and its label with the one before, as torchvision's MixUp does.
+    """Blend each image of a batch and its label with the previous one, as torchvision's MixUp does.
 
-    The transform works on uint8 too, and blends whole images; :class:`CutMix` puts a box of one image into
+    The transform also works on uint8, and blends whole images; :class:`CutMix` pastes a box of one image into
     another. Masks, boxes and keypoints raise.
 
     Parameters
@@ -113,7 +114,7 @@ class MixUp(_Mix, v2.MixUp):
         The number of classes, for labels that are indices; soft labels, with one weight for each class, do
         not need it.
     labels_getter : callable or "default"
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        How to find the labels in the inputs: a function that returns them, or "default", which takes the
         second of two inputs, or the tensor under a key like "labels".
     """
 
@@ -127,9 +128,10 @@ class MixUp(_Mix, v2.MixUp):
 
 
 class CutMix(_Mix, v2.CutMix):
-    """Put a box of the image before into each image of a batch and mix labels, as torchvision's CutMix does.
+    """Paste a box of the previous image into each image of a batch, as torchvision's CutMix does.
 
-    Each pixel comes from one image; :class:`MixUp` blends whole images. Masks, boxes and keypoints raise.
+    Labels are mixed in proportion. Each pixel comes from one image; :class:`MixUp` blends whole images.
+    Masks, boxes and keypoints raise.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ class CutMix(_Mix, v2.CutMix):
         The number of classes, for labels that are indices; soft labels, with one weight for each class, do
         not need it.
     labels_getter : callable or "default"
-        What finds the labels in the inputs: a function that returns them, or "default", which takes the
+        How to find the labels in the inputs: a function that returns them, or "default", which takes the
         second of two inputs, or the tensor under a key like "labels".
     """
 

@@ -1,4 +1,4 @@
-"""Mosaic, which joins four or nine samples in one."""
+"""Mosaic, which joins four or nine samples into one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.transforms._core import encoded, left_right, operators, rotated_boxes
+from imgops.transforms._core import left_right, operators, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_values,
@@ -31,6 +31,7 @@ from imgops.transforms._core.arguments import (
     size_of,
     switch,
 )
+from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms._core.sampling import ParameterSampler
@@ -59,7 +60,7 @@ class _Join(ProbabilisticTransform):
         self._run(inputs, sampler)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        inputs = encoded.decoded(inputs)
+        inputs = decode_all(inputs)
         samples = inputs[0] if len(inputs) == 1 else inputs
         name = type(self).__name__
         if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
@@ -81,7 +82,7 @@ class _Join(ProbabilisticTransform):
         return tree_unflatten(self._join(rows, sampler), structure)
 
     def _check_labels(self, whole: Any, samples: list[Sample]) -> None:
-        """Raise if labels are not one for each box: those of one sample would stand for all of them."""
+        """Raise if there is not one label for each box, because all samples would get the labels of one."""
         for at in left_right.under(self, "labels", whole, left_right.LABELS[0]):
             for sample in samples:
                 value, boxes = sample.flat[at], sample.boxes
@@ -100,7 +101,7 @@ class _Join(ProbabilisticTransform):
 
 
 def _in_order(value: Any, like: Any) -> Any:
-    """Return dicts with the keys in the order of others, so that values of one key belong together."""
+    """Return dicts with keys in the order of other dicts, so that the values of a key belong together."""
     if type(value) in _DICTS and type(like) in _DICTS and value.keys() == like.keys():
         return {key: _in_order(value[key], of_key) for key, of_key in like.items()}
     if type(value) in (list, tuple) and type(like) in (list, tuple) and len(value) == len(like):
@@ -108,7 +109,7 @@ def _in_order(value: Any, like: Any) -> Any:
     return value
 
 
-#: The dicts that PyTorch opens.
+#: The dict classes that PyTorch flattens.
 _DICTS = (dict, OrderedDict, defaultdict)
 
 
@@ -117,7 +118,7 @@ def _angles(flat: list[Any]) -> list[bool]:
 
 
 class Sample:
-    """A flattened sample, where flags are in it, the index of its image and its first boxes."""
+    """A flattened sample, the positions of flags in it, the index of its image, and its first boxes."""
 
     def __init__(self, owner: str, flat: list[Any], flags: list[int]) -> None:
         self.flat, self.flags = flat, flags
@@ -182,12 +183,12 @@ def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
 
 
 def is_object(mask: Tensor) -> Tensor:
-    """Return where an instance mask shows its object: PyTorch does not order uint16."""
+    """Return the pixels of an object in its instance mask; PyTorch cannot compare uint16 by order."""
     return mask > 0 if mask.dtype.is_signed else mask != 0
 
 
 def _instance_masks(samples: list[Sample]) -> int | None:
-    """Return the place of masks ``(n, H, W)`` with one mask for each box, if all samples have them."""
+    """Return the index of masks ``(n, H, W)`` with one mask for each box, if all samples have them."""
     for at, value in enumerate(samples[0].flat):
         if isinstance(value, MASKS) and all(
             s.is_per_box(at) and subclass.plain(s.flat[at]).ndim == 3 for s in samples
@@ -197,7 +198,7 @@ def _instance_masks(samples: list[Sample]) -> int | None:
 
 
 def cut_to_masks(boxes: Tensor, masks: Tensor, is_cut: Tensor) -> Tensor:
-    """Shrink the corners of boxes that are cut to what is left of their masks ``(n, H, W)``, bool."""
+    """Shrink the corners of cut boxes to the remaining parts of their masks ``(n, H, W)``, bool."""
     if boxes.ndim == 2:
         return torch.where(is_cut[:, None], _shrink(boxes, around(masks).to(boxes.dtype)), boxes)
     tight = around_along(masks, rotated_boxes.axes(boxes))
@@ -241,7 +242,7 @@ def around_along(masks: Tensor, along: Tensor) -> Tensor:
 
 
 class Mosaic(_Join):
-    """Join four or nine samples in one image, as in the training of object detectors.
+    """Join four or nine samples into one image, as in the training of object detectors.
 
     Use :class:`CopyPaste` to move single objects.
 
@@ -252,36 +253,35 @@ class Mosaic(_Join):
     grid : {2, 3}
         With 2, four samples around a point; with 3, nine samples, one of them in the middle.
     center : float or (float, float)
-        The range of the point around which the samples lie, as a share of the mosaic's sides.
+        The range of the point around which the samples are placed, as a share of the mosaic's sides.
     fill : float or sequence of float
         The value of pixels without an image; for masks it is 0.
     interpolation : InterpolationMode or str
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
-        Whether to resample as PIL does, or as OpenCV does, which does not smooth.
+        Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
 
     Notes
     -----
-    The transform is called with a list of samples of the same structure (the keys of a dict may have another
-    order), and returns one such sample. Each image is resized to fit into a cell (a half or a third of the
-    mosaic's sides), and lies as near to the middle of the mosaic as its cell allows; what reaches beyond the
-    mosaic is cut off. Boxes and keypoints move along; boxes are clamped to what is seen of their image, and
-    :class:`SanitizeBoundingBoxes` can drop those that have no area left. If the samples have masks with one
-    mask for each box, a box that is cut becomes the smallest one around what is left of its mask, inside of
-    the clamped box, and (0, 0, 0, 0) if nothing is left. A box with an angle that is cut
-    becomes the smallest box of the same angle around the part of it that is left; angles come out from -180
-    to 180 degrees.
+    The transform is called with a list of samples of the same structure (the order of the keys of a dict may
+    differ), and returns one such sample. Each image is resized to fit into a cell (a half or a third of the
+    mosaic's sides), and is placed as near to the center of the mosaic as its cell allows; parts beyond the
+    mosaic are cut off. Boxes and keypoints follow. Boxes are clamped to the visible part of their image, and
+    :class:`SanitizeBoundingBoxes` can drop boxes without an area. If the samples have masks with one mask for
+    each box, a cut box becomes the smallest box around the remaining part of its mask, inside the clamped
+    box, or (0, 0, 0, 0) if nothing remains. A cut box with an angle becomes the smallest box of the same
+    angle around its remaining part; resulting angles are between -180 and 180 degrees.
 
     Tensors with a row for each box (labels, areas), and masks with one mask for each box, are joined, and so
     are keypoints, and their flags under keys like "visible", by their first dimension; other masks become
-    parts of one mask. A mask ``(1, H, W)`` or a tensor of one number beside one box in each sample counts as
-    one with a row for each box. Anything else comes from the first sample, but what is under the key "labels"
-    must be one for each box.
+    parts of one mask. If each sample has one box, a mask ``(1, H, W)`` or a tensor of one number counts as
+    having a row for each box. All other values come from the first sample, except that the value under the
+    key "labels" must have a row for each box.
 
-    PyTorch compiles a new graph if a sample has one box, or none, instead of several: with one or several,
-    four samples lead to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by default.
-    Reference: a resize and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`, with their
-    gradients.
+    PyTorch compiles a new graph if a sample has one box, or none, instead of several: with one or several
+    boxes, four samples lead to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by
+    default. Reference: a resize and a paste of each image, :func:`imgops.resize` and :func:`imgops.paste_`,
+    with their gradients.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
@@ -322,7 +322,7 @@ class Mosaic(_Join):
         return [1.0, 0.5, 0.5]  # the container decides whether the transform is applied
 
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
-        """Return the point in the middle, y and x, in pixels."""
+        """Return the central point, y and x, in pixels."""
         _, x, y = numbers
         return int(y * self.size[0]), int(x * self.size[1])
 
@@ -369,7 +369,7 @@ class Mosaic(_Join):
         masks: int | None,
         joined: Tensor | None,
     ) -> Any:
-        """Join boxes; where a box is cut, it becomes the box around what is left of its mask."""
+        """Join boxes; a cut box becomes the box around the remaining part of its mask."""
         boxes = [s.flat[at] for s in samples]
         moved = [self._move_boxes(b, *p) for b, p in zip(boxes, places, strict=True)]
         corners = torch.cat([clipped for _, clipped in moved])
@@ -386,7 +386,7 @@ class Mosaic(_Join):
         return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
 
     def _check_alike(self, first: Tensor, other: Tensor, what: str = "images") -> None:
-        """Check that two images or masks can be parts of one."""
+        """Check that two images or masks can be joined."""
         if first.dtype != other.dtype:
             raise_error(TypeError, f"Mosaic: {what} must have one dtype, got {first.dtype} and {other.dtype}")
         if first.shape[:-2] != other.shape[:-2]:
@@ -464,7 +464,7 @@ class Mosaic(_Join):
         return canvas.movedim(-1, -3) if interleaved else canvas
 
     def _move_boxes(self, boxes: Any, left: int, top: int, wide: int, high: int) -> tuple[Tensor, Tensor]:
-        """Return the corners of an image's boxes in the mosaic, and clipped to what is seen of the image."""
+        """Return corners of an image's boxes in the mosaic, and clipped to the image's visible part."""
         height, width = boxes.canvas_size
         corners = corners_of(subclass.plain(boxes), boxes.format)
         points = corners.reshape(-1, 2)
@@ -493,7 +493,7 @@ def _vector(values: Sequence[Any], like: Tensor) -> Tensor:
 
 
 def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
-    """Return where an image begins in its row or column, as near to the middle as possible."""
+    """Return the start of an image in its row or column, as near to the center as possible."""
     if count == 2:
         return middle - length if place == 0 else middle
     half = whole // 6

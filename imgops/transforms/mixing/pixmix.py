@@ -19,25 +19,25 @@ from imgops.transforms.functional import _geometry
 __all__ = ["PixMix"]
 
 #: One step of the recipe: "add" or "multiply", the two weights, and the change of the copy that is mixed in;
-#: without a change the picture is.
+#: None mixes in the picture instead.
 Mixture = tuple[str, float, float, tuple[str, float] | None]
 
 
 class PixMix(_ReferenceTransform):
-    """Mix an image with changed copies of itself and with complex pictures, as fractals are, by PixMix.
+    """Mix an image with changed copies of itself and with complex pictures such as fractals, by PixMix.
 
-    Networks that are trained with it are more robust and better calibrated. Use :class:`AugMix` to mix
-    without pictures.
+    Networks trained with PixMix are more robust and better calibrated. Use :class:`AugMix` to mix without
+    pictures.
 
     Parameters
     ----------
     references : sequence of Tensor
         Pictures ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
     k : int
-        The largest number of mixtures; from 0 to ``k`` are drawn.
+        The largest number of mixtures; the number is drawn from 0 to ``k``.
     beta : float
-        The parameter of the Beta distributions of the weights, at least 1: the larger, the weaker. The paper
-        has 3 for CIFAR and 4 for ImageNet.
+        The parameter of the Beta distributions of the weights, at least 1; larger values weaken the mixing.
+        The paper uses 3 for CIFAR and 4 for ImageNet.
     severity : float
         The strength of the changes of copies, from 0.1 to 10: 3 for CIFAR, 1 for ImageNet.
     all_ops : bool
@@ -153,7 +153,7 @@ def _solarize(image: Tensor, threshold: float) -> Tensor:
 
 
 def _warp(image: Tensor, *rows: Sequence[float]) -> Tensor:
-    """Warp by a matrix that says where each pixel goes; PIL's says where it comes from."""
+    """Warp by a forward matrix, from source to destination; PIL's matrix goes from destination to source."""
     matrix = torch.tensor(rows, dtype=torch.float64, device="cpu")
     return _geometry.warp(image, matrix, InterpolationMode.BILINEAR, None)
 

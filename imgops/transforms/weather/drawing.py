@@ -1,4 +1,4 @@
-"""Drawing of the weather, at places that follow from a seed, by OpenCV's discs and lines."""
+"""Drawing of weather with OpenCV's discs and lines, at positions that depend on a seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _shares(generator: torch.Generator, *shape: int) -> np.ndarray:
 
 
 def fog_patches(height: int, width: int, intensity: float, seed: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centers ``(n, 2)`` and radii ``(n,)`` of patches, drawn in ten ever smaller middle parts."""
+    """Return centers ``(n, 2)`` and radii ``(n,)`` of patches, drawn in ten shrinking central parts."""
     generator = from_seed(seed)
     side = max(1, int(width // 3 * intensity))
     wide, high, centers = width, height, []
@@ -91,7 +91,7 @@ def flare(
     color: Sequence[int],
     seed: float,
 ) -> tuple[tuple[int, int], list[Any]]:
-    """Return the sun's place, and its mirror images on a line through it: (opacity, (x, y), size, color)."""
+    """Return the sun and its mirror images on a line through it: (opacity, (x, y), size, color)."""
     generator = from_seed(seed)
     turn, x, y, many = _shares(generator, 4)
     low, high = (bound / 360 for bound in angle)
@@ -116,9 +116,9 @@ def flare(
 def overlay_light(
     height: int, width: int, center: tuple[int, int], radius: int, color: Any, circles: list[Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of the image ``(H, W)`` and the light over it ``(H, W, 3)``, in levels.
+    """Return the weight of the image ``(H, W)`` and the light over it ``(H, W, 3)``, in levels.
 
-    For each circle, all circles so far are blended over the image.
+    After each circle, all circles drawn so far are blended over the image.
     """
     newest = np.zeros((height, width), np.int32)  # the last circle on each pixel
     keep, light = np.ones((height, width)), np.zeros((height, width, 3))

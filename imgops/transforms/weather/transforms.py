@@ -1,4 +1,4 @@
-"""Shadow, fog, rain, snow and sun with random parameters, drawn by OpenCV."""
+"""Shadow, fog, rain, snow and sun flares with random parameters, drawn by OpenCV."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def _beside(pixels: np.ndarray, image: Tensor) -> Tensor:
 
 
 class RandomShadow(_Weather):
-    """Let the shadows of polygons fall on an image, with a probability.
+    """Darken polygons of an image like shadows, with a probability.
 
     Parameters
     ----------
     region : (float, float, float, float)
-        Where the corners of the shadows lie: left, top, right and bottom, as shares of the image.
+        The region of the corners of the shadows: left, top, right and bottom, as fractions of the image.
     num_shadows : int or (int, int)
         The range of the number of shadows.
     num_corners : int
         The number of corners of each shadow.
     darkness : float or (float, float)
-        The range of the share of light that each shadow takes away.
+        The range of the fraction of light that each shadow removes.
 
     Notes
     -----
@@ -130,22 +130,22 @@ class RandomShadow(_Weather):
 
 
 class RandomFog(_Weather):
-    """Put patches of fog over an image, denser in the middle, with a probability.
+    """Draw patches of fog over an image, denser in the center, with a probability.
 
     Parameters
     ----------
     intensity : float or (float, float)
-        The range of how much fog there is, in [0, 1].
+        The range of the amount of fog, in [0, 1].
     alpha : float
         The opacity of each patch at full intensity, in [0, 1].
 
     Notes
     -----
     Reference: ``cv2.circle`` and ``cv2.addWeighted`` for each patch, then ``cv2.GaussianBlur``, as in
-    albumentations' RandomFog: bit-exact on uint8 for the same patches, and within two levels where the
-    shortest side is below 300 pixels, where OpenCV uses other kernels. All patches are computed at once,
-    because the result for a value depends only on how many patches cover it. Floats are computed by the same
-    formula in real numbers, with its gradient.
+    albumentations' RandomFog: bit-exact on uint8 for the same patches, and within two levels if the shortest
+    side is below 300 pixels, because OpenCV then uses other kernels. All patches are computed at once,
+    because the result for a value depends only on the number of patches that cover it. Floats are computed by
+    the same formula without rounding, with its gradient.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("intensity"), Parameter("seed"))
@@ -194,9 +194,10 @@ class RandomRain(_Weather):
     Parameters
     ----------
     slant : float or (float, float)
-        The range of how far a drop is blown along x while it falls its length, in pixels.
+        The range of the distance, in pixels, that a drop moves along x while it falls by its length.
     method : {"drizzle", "rain", "heavy", "torrential"}
-        The number of drops: a quarter of the image's rows, a third, as many, or twice as many.
+        The number of drops: a quarter of the number of the image's rows, a third of it, the number itself, or
+        twice the number.
     length : int, optional
         The length of a drop in pixels; by default an eighth of the height.
     width : int
@@ -204,9 +205,9 @@ class RandomRain(_Weather):
     color : (int, int, int)
         The color of a drop in levels of 255.
     kernel_size : int
-        The side of the window that drops are blurred with, in pixels; 1 leaves them sharp.
+        The side of the window that blurs the drops, in pixels; 1 keeps them sharp.
     brightness : float
-        The factor by which the image is multiplied in the end.
+        The factor by which the image is multiplied at the end.
 
     Notes
     -----
@@ -247,7 +248,7 @@ class RandomRain(_Weather):
         return {"slant": uniform(self.slant), "seed": seed()}
 
     def _drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
-        """Return where the drops begin, (x, y) ``(n, 2)``, int32, and how long they are, in pixels."""
+        """Return the starts of the drops, (x, y) ``(n, 2)``, int32, and their length, in pixels."""
         length = max(1, height // 8) if self.length is None else min(self.length, height)
         return drawing.drops(height, width, self.method, length, seed), length
 
@@ -326,19 +327,19 @@ class RandomSnow(_Weather):
 
 
 class RandomSunFlare(_Weather):
-    """Draw the flare of the sun in the lens over an image, with a probability.
+    """Draw the lens flare of the sun over an image, with a probability.
 
     Parameters
     ----------
     region : (float, float, float, float)
-        Where the sun may stand: left, top, right and bottom, as shares of the image.
+        The region of the sun: left, top, right and bottom, as fractions of the image.
     radius : int
         The radius of the sun's light in pixels.
     color : (int, int, int)
         The color of the sun's light in levels of 255.
     angle : float or (float, float)
-        The range of the direction along which the lens mirrors the sun, in degrees from 0 to 360,
-        clockwise from the x axis.
+        The range of the direction of the sun's mirror images in the lens, in degrees from 0 to 360, clockwise
+        from the x axis.
     num_circles : int or (int, int)
         The range of the number of mirror images.
     method : {"overlay", "physics_based"}
@@ -348,7 +349,7 @@ class RandomSunFlare(_Weather):
     -----
     Reference: ``cv2.circle``, ``cv2.line`` and ``cv2.GaussianBlur``, as in albumentations' RandomSunFlare:
     "physics_based" within one level, "overlay" within three, because its fifty steps are combined into one,
-    which is rounded once. Floats are computed in real numbers; the gradient is the share of the image. The
+    which is rounded once. Floats are computed without rounding; the gradient is the weight of the image. The
     image must have 3 channels.
     """
 
@@ -382,7 +383,7 @@ class RandomSunFlare(_Weather):
         return {"seed": seed()}
 
     def _flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
-        """Return the sun's place (x, y), and the opacity, place, size and color of each circle."""
+        """Return the sun's position (x, y), and the opacity, position, size and color of each circle."""
         how = (self.region, self.angle, self.num_circles, self.color)
         return drawing.flare(height, width, *how, seed)
 

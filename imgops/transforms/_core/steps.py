@@ -1,0 +1,338 @@
+"""The steps of a transform: the operators that change an image, with their arguments.
+
+A transform lists its steps for one call, and whoever runs them knows what each of them is: its operator, the
+arguments that the transform fixes, and the ``numbers`` that come from its parameters. The numbers are a list
+if one draw in eager mode serves the whole call; else a tensor ``(n,)`` or, with a row for each sample,
+``(N, n)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+from torchvision.transforms import InterpolationMode
+
+import imgops
+from imgops import EncodedImage, EncodedImages
+from imgops._common import layout
+from imgops.transforms._core import operators
+from imgops.transforms._core.parameters import BATCHES, Numbers, as_integers, copy_to
+from imgops.transforms.functional import _dispatch, _geometry
+
+
+class Step:
+    """One operator with its arguments."""
+
+    numbers: Numbers = ()
+
+    def __init__(self, numbers: Numbers = ()) -> None:
+        self.numbers = numbers
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the numbers are those of one draw in eager mode."""
+        return isinstance(self.numbers, (list, tuple))
+
+    def image(self, image: Any) -> Any:
+        """Change an image ``(..., C, H, W)``."""
+        raise NotImplementedError
+
+    def mask(self, mask: Tensor) -> Tensor:
+        """Change a mask, as an image by default."""
+        return self.image(mask)  # type: ignore[no-any-return]
+
+    def of_encoded(self, image: EncodedImage) -> Tensor:
+        """Decode an image and change it; a crop decodes only the part that it keeps."""
+        return self.image(image.decode())  # type: ignore[no-any-return]
+
+
+def join(*numbers: Any) -> Numbers:
+    """Return numbers of a step as its row: a list, or a tensor if they are tensors."""
+    return torch.stack(numbers, -1) if isinstance(numbers[0], Tensor) else list(numbers)
+
+
+# -- geometry --------------------------------------------------------------------------------------
+
+
+class ResizedCrop(Step):
+    """Crop to a box and resize; ``numbers`` are left, top, right and bottom."""
+
+    def __init__(
+        self,
+        numbers: Numbers,
+        size: Sequence[int],
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+        nearest: str = "nearest",
+    ) -> None:
+        self.numbers = numbers
+        self.size, self.interpolation, self.antialias, self.nearest = size, interpolation, antialias, nearest
+
+    def image(self, image: Any) -> Any:
+        boxes, how = as_integers(self.numbers), (self.size, self.interpolation, self.antialias)
+        if type(image) is EncodedImages:
+            image, boxes = image.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
+        # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
+        is_one = type(image) not in BATCHES and image.ndim == 3
+        return _geometry.crop_boxes(image, boxes, *how, planar=is_one)
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return operators.nearest(mask, self._box(), self.size, self.nearest)
+
+    def of_encoded(self, image: EncodedImage) -> Tensor:
+        box = self._box()
+        whole = box - box[[0, 1, 0, 1]]
+        how = self.size, self.interpolation, self.antialias
+        return _geometry.crop_boxes(image.decode(box), whole, *how, planar=True)
+
+    def _box(self) -> Tensor:
+        return torch.as_tensor(
+            as_integers(self.numbers), dtype=torch.int64, device="cpu" if self.is_known else None
+        )
+
+
+class Crop(Step):
+    """Crop to a box of a known size; ``numbers`` are left, top, right and bottom."""
+
+    def __init__(self, numbers: Numbers, size: Sequence[int]) -> None:
+        self.numbers = numbers
+        self.size = size
+
+    def image(self, image: Any) -> Any:
+        boxes = as_integers(self.numbers)
+        if type(image) in BATCHES:  # boxes of the size of the output are copied
+            if type(image) is EncodedImages:
+                image, boxes = image.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
+            return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.BILINEAR, True)
+        if self.is_known:
+            return imgops.crop(image, tuple(boxes))
+        return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
+
+    def of_encoded(self, image: EncodedImage) -> Tensor:
+        return image.decode(as_integers(self.numbers))
+
+
+class CropAt(Step):
+    """Crop to a box whose corners a graph knows only by their symbols."""
+
+    def __init__(self, box: Sequence[Any]) -> None:
+        self.box = tuple(box)
+
+    def image(self, image: Tensor) -> Tensor:
+        return imgops.crop(image, self.box)
+
+
+class Resize(Step):
+    """Resize to a height and width."""
+
+    def __init__(self, size: Sequence[Any], interpolation: Any, antialias: bool | None) -> None:
+        self.size, self.interpolation, self.antialias = size, interpolation, antialias
+
+    def image(self, image: Any) -> Any:
+        return _geometry.resize_to(image, self.size, self.interpolation, self.antialias)
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return _geometry.resize_labels_to(mask, self.size, self.interpolation)
+
+
+class Pad(Step):
+    """Pad by left, top, right and bottom."""
+
+    def __init__(self, padding: Sequence[Any] | int, fill: Any, mode: str = "constant") -> None:
+        self.padding, self.fill, self.mode = padding, fill, mode
+
+    def image(self, image: Tensor) -> Tensor:
+        return _geometry.pad(image, self.padding, self.fill, self.mode)
+
+
+class Flip(Step):
+    """Mirror along a dimension; ``numbers`` say whether."""
+
+    def __init__(self, numbers: Numbers, dim: int) -> None:
+        self.numbers = numbers
+        self.dim = dim
+
+    def image(self, image: Any) -> Any:
+        if self.is_known:
+            return operators.flip(image, self.dim)
+        return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
+
+
+class Warp(Step):
+    """Warp by a matrix; ``numbers`` are its rows, two of an affine map or three of a perspective one."""
+
+    def __init__(
+        self, numbers: Tensor, interpolation: Any, fill: Any, size: Any = None, op: str = "affine"
+    ) -> None:
+        self.numbers = numbers
+        self.interpolation, self.fill, self.size, self.op = interpolation, fill, size, op
+
+    # The matrix of one draw is a tensor, too.
+
+    def image(self, image: Tensor) -> Tensor:
+        return self._warped(image, self.interpolation)
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return self._warped(mask, InterpolationMode.NEAREST)
+
+    def _warped(self, image: Tensor, interpolation: Any) -> Tensor:
+        matrix = self.numbers.unflatten(-1, (-1, 3))
+        if matrix.shape[-2] == 3:
+            return _geometry.warp_corners(image, matrix, interpolation, self.fill)
+        return _geometry.warp(image, matrix, interpolation, self.fill, self.size, self.op)
+
+
+class Turn(Step):
+    """Rotate by right angles, which move whole pixels; ``numbers`` are the angle in degrees."""
+
+    def __init__(self, numbers: Numbers, interpolation: Any, expand: bool, fill: Any) -> None:
+        self.numbers = numbers
+        self.interpolation, self.expand, self.fill = interpolation, expand, fill
+
+    def image(self, image: Tensor) -> Tensor:
+        return _geometry.rotate(image, self.numbers[0], self.interpolation, self.expand, None, self.fill)
+
+    def mask(self, mask: Tensor) -> Tensor:
+        nearest = InterpolationMode.NEAREST
+        return _geometry.rotate(mask, self.numbers[0], nearest, self.expand, None, self.fill)
+
+
+class Displace(Step):
+    """Move each pixel; ``numbers`` are the displacements ``(H, W, 2)``, which are multiplied by a factor."""
+
+    def __init__(self, numbers: Tensor, factor: Tensor, interpolation: Any, fill: Any) -> None:
+        self.numbers = numbers
+        self.factor, self.interpolation, self.fill = factor, interpolation, fill
+
+    def image(self, image: Tensor) -> Tensor:
+        return self._moved(image, self.interpolation)
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return self._moved(mask, InterpolationMode.NEAREST)
+
+    def _moved(self, image: Tensor, interpolation: Any) -> Tensor:
+        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        unit = self.numbers.unflatten(-1, (*image.shape[-2:], 2))
+        (displacement,) = copy_to(image.device, [(unit * self.factor).to(dtype)])
+        whole = displacement[None] if displacement.ndim == 3 else displacement
+        return _geometry.elastic(image, whole, interpolation, self.fill)
+
+
+# -- color -----------------------------------------------------------------------------------------
+
+#: The functions of the color changes of :func:`imgops.color_sequence`, by their names there.
+COLORS: dict[str, Callable[[Any, Any], Any]] = {
+    "brightness": imgops.adjust_brightness,
+    "contrast": imgops.adjust_contrast,
+    "saturation": imgops.adjust_saturation,
+    "hue": imgops.adjust_hue,
+    "sharpness": imgops.adjust_sharpness,
+    "posterize": imgops.posterize,
+    "solarize": imgops.solarize,
+    "autocontrast": lambda image, _: imgops.autocontrast(image),
+    "equalize": lambda image, _: imgops.equalize(image),
+    "invert": lambda image, _: imgops.invert(image),
+}
+
+
+class ColorSequence(Step):
+    """Apply color changes in any order; ``numbers`` are the order, with -1 for none, and the amounts."""
+
+    def __init__(self, numbers: Numbers, names: Sequence[str]) -> None:
+        self.numbers = numbers
+        self.names = names
+
+    def image(self, image: Any) -> Any:
+        length = len(self.numbers) if self.is_known else self.numbers.shape[-1]
+        split = length - len(self.names)
+        if self.is_known:
+            if split == 1:
+                return COLORS[self.names[0]](image, self.numbers[1])
+            order = torch.tensor(as_integers(self.numbers[:split]), dtype=torch.int64, device="cpu")
+            amounts = torch.tensor(self.numbers[split:], dtype=torch.float64, device="cpu")
+        else:
+            order, amounts = self.numbers[..., :split].long(), self.numbers[..., split:]
+        return imgops.color_sequence(image, order, amounts, self.names)
+
+
+class Gray(Step):
+    """Convert to gray of three channels; ``numbers`` say whether."""
+
+    def image(self, image: Any) -> Any:
+        if self.is_known:
+            return imgops.grayscale(image, 3)
+        return operators.gray_chosen(image, self.numbers[..., 0] > 0)
+
+
+class PermuteChannels(Step):
+    """Reorder channels; ``numbers`` are the channels in their new order."""
+
+    def image(self, image: Tensor) -> Tensor:
+        order = torch.as_tensor(
+            as_integers(self.numbers), dtype=torch.int64, device="cpu" if self.is_known else None
+        )
+        order = order.to(image.device, non_blocking=True)
+        if order.ndim == 1:
+            return image.index_select(-3, order)
+        return image.gather(-3, order[..., None, None].expand(image.shape))
+
+
+# -- filters and dropout ---------------------------------------------------------------------------
+
+
+class GaussianBlur(Step):
+    """Blur; ``numbers`` are the standard deviations along x and y."""
+
+    def __init__(self, numbers: Numbers, kernel_size: Sequence[int]) -> None:
+        self.numbers = numbers
+        self.kernel_size = tuple(kernel_size)
+
+    def image(self, image: Any) -> Any:
+        return imgops.gaussian_blur(image, self.kernel_size, self.numbers)
+
+
+class JPEG(Step):
+    """Compress as a JPEG file does; ``numbers`` are the quality."""
+
+    def image(self, image: Tensor) -> Tensor:
+        return imgops.jpeg(image, self.numbers[0] if self.is_known else self.numbers[..., 0])
+
+
+class Erase(Step):
+    """Replace a box; ``numbers`` are left, top, right, bottom and, without a value, random pixels."""
+
+    def __init__(self, numbers: Numbers, value: Any, inplace: bool) -> None:
+        self.numbers = numbers
+        self.value, self.inplace = value, inplace
+
+    def image(self, image: Tensor) -> Tensor:
+        numbers = self.numbers
+        if self.is_known or self._has_box_alone(image):
+            left, top, right, bottom = map(int, numbers[:4])
+            high, wide = bottom - top, right - left
+            if self.value is None:
+                value = numbers[4:].reshape(image.shape[-3], high, wide)
+            else:
+                value = torch.tensor(self.value, dtype=torch.float32, device="cpu")[:, None, None]
+            if self.inplace or not layout.is_dense(image):
+                return _dispatch.KERNELS["erase"](image, top, left, high, wide, value, self.inplace)
+            out = image.clone()
+            out[..., top:bottom, left:right] = value
+            return out
+        if self.value is None:
+            value = numbers[..., 4:].unflatten(-1, image.shape[-3:])
+        else:
+            value = torch.tensor(self.value, dtype=torch.float64, device="cpu")[:, None, None]
+            value = value.expand(image.shape[-3], 1, 1)
+        value = value.to(image.device, image.dtype, non_blocking=True)
+        return imgops.erase(image, numbers[..., :4].long(), value)
+
+    def _has_box_alone(self, image: Tensor) -> bool:
+        """Return whether the random pixels are those of the box alone, as eager mode draws them."""
+        if self.value is not None or self.numbers.ndim > 1 or is_compiling():
+            return False
+        return self.numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
