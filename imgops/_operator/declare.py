@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial, wraps
 from typing import Any, cast
@@ -22,6 +22,7 @@ from typing import Any, cast
 import torch
 
 from imgops._common import torch_private
+from imgops._common import values as value_checks
 from imgops._operator import call, record
 from imgops._operator.record import Contract, Function, Gradient, Operator, Packed
 from imgops.autograd import derived
@@ -47,7 +48,7 @@ def operator(
     autocast: Function | None = None,
     decomposition: Function | None = None,
     adjoint: str | None = None,
-    values: Function | None = None,
+    values: Function | Mapping[str, Function] | None = None,
     no_gradient: str = "",
     host: str = "",
     cache_key: Function | None = None,
@@ -101,9 +102,10 @@ def operator(
         ``decomposition(*args)`` computes the same result with core ATen operators.
     adjoint : str, optional
         The name of the operator that is the transpose of this one, if this one is linear in its image.
-    values : callable, optional
+    values : callable or mapping, optional
         ``values(*args)`` reads parameters that are on the CPU and raises if one is invalid. It runs after
-        ``fake`` and before any kernel, on every device.
+        ``fake`` and before any kernel, on every device. A mapping has ``check(op, name, value)`` for each
+        parameter that is checked alone.
     no_gradient : str, optional
         Why the operator has no useful gradient, although it has a decomposition: asking for one raises
         ``NotImplementedError`` with this text.
@@ -149,7 +151,9 @@ def operator(
     record.require(name, "kernel", kernel)
     record.require(name, "fake", fake)
     facets = {"kernel": kernel, "fake": fake, "cuda": cuda, "vmap": vmap, "sharding": sharding}
-    facets |= {"autocast": autocast, "decomposition": decomposition, "values": values, "cache_key": cache_key}
+    facets |= {"autocast": autocast, "decomposition": decomposition, "cache_key": cache_key}
+    if not isinstance(values, Mapping):
+        facets["values"] = values
     record.require_functions(name, facets)
     if isinstance(mutates, str):
         raise TypeError(f"operator: {name}: mutates must be a list of names, got {mutates!r}")
@@ -178,7 +182,9 @@ def operator(
             autocast=autocast,
             decomposition=decomposition,
             adjoint=adjoint,
-            values=values,
+            values=value_checks.by_name(short, list(signature.parameters), values)
+            if isinstance(values, Mapping)
+            else values,
             no_gradient=no_gradient,
             host=host,
             cache_key=cache_key,

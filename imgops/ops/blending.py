@@ -5,25 +5,39 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
 from imgops.fake.movement import check_mask
+from imgops.kernels import cuda
 from imgops.kernels.cpu import blending as cpu
 from imgops.ops.movement import broadcast, paste
-from imgops.rules import autocast
+from imgops.rules import autocast, sharding, vmap
 
 __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 3, cuda=True)
+@operator(
+    "imgops::alpha_composite",
+    kernel=cpu.alpha_composite,
+    cuda=cuda.Kernel("blending.alpha_composite"),
+    fake=fake.alpha_composite,
+    vmap=vmap.leading(3, 3),
+    sharding=sharding.leading(3, 3),
+    decomposition=decomposition.alpha_composite,
+)
 def _alpha_composite(image: Tensor, other: Tensor) -> Tensor: ...
 
 
 @operator(
-    3, 3, 0, 0, 0, cuda=True, values={"alpha": values.no_nan, "beta": values.no_nan, "gamma": values.no_nan}
+    "imgops::add_weighted",
+    kernel=cpu.add_weighted,
+    cuda=cuda.Kernel("blending.add_weighted"),
+    fake=fake.add_weighted,
+    vmap=vmap.leading(3, 3, 0, 0, 0),
+    sharding=sharding.leading(3, 3, 0, 0, 0),
+    decomposition=decomposition.add_weighted,
+    values={"alpha": values.no_nan, "beta": values.no_nan, "gamma": values.no_nan},
 )
 def _add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamma: Tensor) -> Tensor: ...
 
@@ -170,7 +184,15 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     return paste(under, over, (0, 0), weights)
 
 
-@operator(3, 3, 0, cuda=True)
+@operator(
+    "imgops::blend",
+    kernel=cpu.blend,
+    cuda=cuda.Kernel("blending.blend"),
+    fake=fake.blend,
+    vmap=vmap.leading(3, 3, 0),
+    sharding=sharding.leading(3, 3, 0),
+    decomposition=decomposition.blend,
+)
 def _blend(image: Tensor, other: Tensor, alpha: Tensor) -> Tensor: ...
 
 

@@ -9,25 +9,40 @@ import torch
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "motion_blur"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::box_blur",
+    kernel=cpu.box_blur,
+    cuda=cuda.Kernel("blur.box_blur", takes_packed=True),
+    fake=fake.box_blur,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.box_blur,
+    packed=packed.keeps_size,
+)
 def _box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
-    3, 0, 0, values={"sigma_color": values.positive, "sigma_space": values.positive}, packed=packed.keeps_size
+    "imgops::bilateral_filter",
+    kernel=cpu.bilateral_filter,
+    fake=fake.bilateral_filter,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.bilateral_filter,
+    values={"sigma_color": values.positive, "sigma_space": values.positive},
+    packed=packed.keeps_size,
 )
 def _bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
@@ -220,11 +235,29 @@ def _line(size: int, angle: Tensor, balance: Tensor) -> Tensor:
     return turned / turned.sum((-2, -1), keepdim=True)
 
 
-@operator(3, 1, cuda="packed", values={"sigma": values.sigmas}, packed=packed.keeps_size)
+@operator(
+    "imgops::gaussian_blur",
+    kernel=cpu.gaussian_blur,
+    cuda=cuda.Kernel("blur.gaussian_blur", takes_packed=True),
+    fake=fake.gaussian_blur,
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.gaussian_blur,
+    values={"sigma": values.sigmas},
+    packed=packed.keeps_size,
+)
 def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor: ...
 
 
-@operator(3, packed=packed.keeps_size)
+@operator(
+    "imgops::median_blur",
+    kernel=cpu.median_blur,
+    fake=fake.median_blur,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.median_blur,
+    packed=packed.keeps_size,
+)
 def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...
 
 

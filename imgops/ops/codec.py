@@ -15,31 +15,49 @@ from torch.compiler import is_compiling
 from imgops._common import check, values
 from imgops._common.config import DecodeImage, EncodeImage
 from imgops._operator.call import placeholder_size
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import codec as autograd
 from imgops.fake import codec as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["decode_image", "decode_images", "encode_image", "jpeg", "webp"]
-
-operator = Family(cpu, fake, gradients=autograd).operator
 
 _PILLOW = "Pillow's codec runs on the CPU"
 
 
-@operator(dynamic=True, host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own bytes')
+@operator(
+    "imgops::encode_image",
+    kernel=cpu.encode_image,
+    fake=fake.encode_image,
+    dynamic=True,
+    host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own bytes',
+)
 def _encode_image(image: Tensor, quality: int, format: str) -> Tensor: ...
 
 
-@operator(dynamic=True, host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own pixels')
+@operator(
+    "imgops::decode_image",
+    kernel=cpu.decode_image,
+    fake=fake.decode_image,
+    dynamic=True,
+    host=f'{_PILLOW}; device="cuda" takes nvJPEG, with its own pixels',
+)
 def _decode_image(
     data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool, channels_last: bool
 ) -> Tensor: ...
 
 
-@operator(dynamic=True, host=_PILLOW)
+@operator(
+    "imgops::decode_region",
+    kernel=cpu.decode_region,
+    fake=fake.decode_region,
+    dynamic=True,
+    host=_PILLOW,
+)
 def _decode_region(
     data: Tensor,
     box: Tensor,
@@ -50,19 +68,46 @@ def _decode_region(
 ) -> Tensor: ...
 
 
-@operator(dynamic=True, host=_PILLOW)
+@operator(
+    "imgops::decode_packed",
+    kernel=cpu.decode_packed,
+    fake=fake.decode_packed,
+    dynamic=True,
+    host=_PILLOW,
+)
 def decode_packed(
     data: Tensor, ends: Tensor, boxes: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
 ) -> Tensor: ...
 
 
 @operator(
-    3, 0, cuda=True, values={"quality": values.quality}, straight_through=True, packed=packed.keeps_size
+    "imgops::jpeg",
+    kernel=cpu.jpeg,
+    cuda=cuda.Kernel("codec.jpeg"),
+    fake=fake.jpeg,
+    autograd=Gradient(
+        autograd.jpeg_setup_context, autograd.jpeg_backward, autograd.jpeg_jvp, straight_through=True
+    ),
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    values={"quality": values.quality},
+    packed=packed.keeps_size,
 )
 def _jpeg(image: Tensor, quality: Tensor) -> Tensor: ...
 
 
-@operator(3, 0, straight_through=True, host=_PILLOW, packed=packed.keeps_size)
+@operator(
+    "imgops::webp",
+    kernel=cpu.webp,
+    fake=fake.webp,
+    autograd=Gradient(
+        autograd.webp_setup_context, autograd.webp_backward, autograd.webp_jvp, straight_through=True
+    ),
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    host=_PILLOW,
+    packed=packed.keeps_size,
+)
 def _webp(image: Tensor, quality: Tensor) -> Tensor: ...
 
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import color as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = [
     "adjust_brightness",
@@ -23,34 +24,96 @@ __all__ = [
     "grayscale",
 ]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::adjust_brightness",
+    kernel=cpu.adjust_brightness,
+    cuda=cuda.Kernel("color.adjust_brightness", takes_packed=True),
+    fake=fake.adjust_brightness,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_brightness,
+    packed=packed.keeps_size,
+)
 def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
 
 
-@operator(3, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::adjust_contrast",
+    kernel=cpu.adjust_contrast,
+    cuda=cuda.Kernel("color.adjust_contrast", takes_packed=True),
+    fake=fake.adjust_contrast,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_contrast,
+    packed=packed.keeps_size,
+)
 def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
 
 
-@operator(3, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::adjust_saturation",
+    kernel=cpu.adjust_saturation,
+    cuda=cuda.Kernel("color.adjust_saturation", takes_packed=True),
+    fake=fake.adjust_saturation,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_saturation,
+    packed=packed.keeps_size,
+)
 def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
 
 
-@operator(3, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::adjust_hue",
+    kernel=cpu.adjust_hue,
+    cuda=cuda.Kernel("color.adjust_hue", takes_packed=True),
+    fake=fake.adjust_hue,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_hue,
+    packed=packed.keeps_size,
+)
 def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
 
 
-@operator(3, cuda="packed", packed=packed.Packed(channels=lambda channels, count: count))
+@operator(
+    "imgops::grayscale",
+    kernel=cpu.grayscale,
+    cuda=cuda.Kernel("color.grayscale", takes_packed=True),
+    fake=fake.grayscale,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.grayscale,
+    packed=packed.Packed(channels=lambda channels, count: count),
+)
 def _grayscale(image: Tensor, num_output_channels: int) -> Tensor: ...
 
 
-@operator(3, 2, cuda="packed", packed=packed.Packed(channels=lambda channels, matrix: matrix.shape[-2]))
+@operator(
+    "imgops::color_matrix",
+    kernel=cpu.color_matrix,
+    cuda=cuda.Kernel("color.color_matrix", takes_packed=True),
+    fake=fake.color_matrix,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.color_matrix,
+    packed=packed.Packed(channels=lambda channels, matrix: matrix.shape[-2]),
+)
 def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
 
 
-@operator(3, 1, 1, cuda="packed", values={"parameters": values.finite}, packed=packed.keeps_size)
+@operator(
+    "imgops::color_sequence",
+    kernel=cpu.color_sequence,
+    cuda=cuda.Kernel("color.color_sequence", takes_packed=True),
+    fake=fake.color_sequence,
+    vmap=vmap.leading(3, 1, 1),
+    sharding=sharding.leading(3, 1, 1),
+    decomposition=decomposition.color_sequence,
+    values={"parameters": values.finite},
+    packed=packed.keeps_size,
+)
 def _color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor: ...
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import color_space as decomposition
 from imgops.fake import color_space as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import color_space as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["cvt_color"]
 
-operator = Family(cpu, fake, decomposition).operator
-
 
 @operator(
-    3, cuda=True, packed=packed.Packed(channels=lambda channels, code: fake.CHANNELS[code.rpartition("2")[2]])
+    "imgops::cvt_color",
+    kernel=cpu.cvt_color,
+    cuda=cuda.Kernel("color_space.cvt_color"),
+    fake=fake.cvt_color,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.cvt_color,
+    packed=packed.Packed(channels=lambda channels, code: fake.CHANNELS[code.rpartition("2")[2]]),
 )
 def _cvt_color(image: Tensor, code: str) -> Tensor: ...
 

@@ -5,34 +5,63 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import edges as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["canny", "laplacian", "scharr", "sobel"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::sobel",
+    kernel=cpu.sobel,
+    cuda=cuda.Kernel("edges.sobel", takes_packed=True),
+    fake=fake.sobel,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.sobel,
+    packed=packed.keeps_size,
+)
 def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor: ...
 
 
-@operator(3, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::scharr",
+    kernel=cpu.scharr,
+    cuda=cuda.Kernel("edges.scharr", takes_packed=True),
+    fake=fake.scharr,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.scharr,
+    packed=packed.keeps_size,
+)
 def _scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor: ...
 
 
-@operator(3, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::laplacian",
+    kernel=cpu.laplacian,
+    cuda=cuda.Kernel("edges.laplacian", takes_packed=True),
+    fake=fake.laplacian,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.laplacian,
+    packed=packed.keeps_size,
+)
 def _laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor: ...
 
 
 @operator(
-    3,
-    0,
-    0,
-    cuda=True,
+    "imgops::canny",
+    kernel=cpu.canny,
+    cuda=cuda.Kernel("edges.canny"),
+    fake=fake.canny,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.canny,
     values={"low": values.no_nan, "high": values.no_nan},
     no_gradient="a pixel is 255 on an edge, else 0",
     packed=packed.Packed(channels=lambda channels, *rest: 1),

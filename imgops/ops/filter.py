@@ -5,22 +5,39 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import filter as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 2, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::filter2d",
+    kernel=cpu.filter2d,
+    cuda=cuda.Kernel("filter.filter2d", takes_packed=True),
+    fake=fake.filter2d,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.filter2d,
+    packed=packed.keeps_size,
+)
 def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
-@operator(3, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::adjust_sharpness",
+    kernel=cpu.adjust_sharpness,
+    cuda=cuda.Kernel("filter.adjust_sharpness", takes_packed=True),
+    fake=fake.adjust_sharpness,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.adjust_sharpness,
+    packed=packed.keeps_size,
+)
 def _adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor: ...
 
 
@@ -112,10 +129,12 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
 
 
 @operator(
-    3,
-    0,
-    0,
-    0,
+    "imgops::unsharp_mask",
+    kernel=cpu.unsharp_mask,
+    fake=fake.unsharp_mask,
+    vmap=vmap.leading(3, 0, 0, 0),
+    sharding=sharding.leading(3, 0, 0, 0),
+    decomposition=decomposition.unsharp_mask,
     values={"radius": values.radius, "percent": values.levels, "threshold": values.levels},
     packed=packed.keeps_size,
 )

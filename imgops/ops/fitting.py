@@ -9,22 +9,29 @@ import torch
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
 from imgops.fake.resize import check_resize
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["contain", "cover", "downscale", "fit"]
-
-operator = Family(cpu, fake, decomposition).operator
 
 _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
 
 
-@operator(3, 0, values={"factor": values.share}, packed=packed.keeps_size)
+@operator(
+    "imgops::downscale",
+    kernel=cpu.downscale,
+    fake=fake.downscale,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.downscale,
+    values={"factor": values.share},
+    packed=packed.keeps_size,
+)
 def _downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor: ...
 
 

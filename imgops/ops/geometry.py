@@ -8,24 +8,28 @@ import torch
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops.movement import fill_tensor
-from imgops.rules import autocast, packed
+from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
 
-operator = Family(cpu, fake, decomposition, autograd).operator
-
 
 @operator(
-    3,
-    2,
-    1,
-    cuda="packed",
+    "imgops::warp_affine",
+    kernel=cpu.warp_affine,
+    cuda=cuda.Kernel("geometry.warp_affine", takes_packed=True),
+    fake=fake.warp_affine,
+    autograd=Gradient(autograd.warp_affine_setup_context, autograd.warp_affine_backward),
+    vmap=vmap.leading(3, 2, 1),
+    sharding=sharding.leading(3, 2, 1),
+    decomposition=decomposition.warp_affine,
     values=values.fill("warp_affine", 1),
     autocast=autocast.float32,
     adjoint="remap_adjoint",
@@ -43,10 +47,14 @@ def _warp_affine(
 
 
 @operator(
-    3,
-    2,
-    1,
-    cuda="packed",
+    "imgops::warp_perspective",
+    kernel=cpu.warp_perspective,
+    cuda=cuda.Kernel("geometry.warp_perspective", takes_packed=True),
+    fake=fake.warp_perspective,
+    autograd=Gradient(autograd.warp_perspective_setup_context, autograd.warp_perspective_backward),
+    vmap=vmap.leading(3, 2, 1),
+    sharding=sharding.leading(3, 2, 1),
+    decomposition=decomposition.warp_perspective,
     values=values.fill("warp_perspective", 1),
     autocast=autocast.float32,
     adjoint="remap_adjoint",
@@ -64,20 +72,50 @@ def _warp_perspective(
 
 
 @operator(
-    3, 3, 1, cuda=True, values=values.fill("remap", 1), autocast=autocast.float32, adjoint="remap_adjoint"
+    "imgops::remap",
+    kernel=cpu.remap,
+    cuda=cuda.Kernel("geometry.remap"),
+    fake=fake.remap,
+    autograd=Gradient(autograd.remap_setup_context, autograd.remap_backward),
+    vmap=vmap.leading(3, 3, 1),
+    sharding=sharding.leading(3, 3, 1),
+    decomposition=decomposition.remap,
+    values=values.fill("remap", 1),
+    autocast=autocast.float32,
+    adjoint="remap_adjoint",
 )
 def _remap(
     image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor: ...
 
 
-@operator(3, 3, cuda=True, autocast=autocast.float32, adjoint="remap")
+@operator(
+    "imgops::remap_adjoint",
+    kernel=cpu.remap_adjoint,
+    cuda=cuda.Kernel("geometry.remap_adjoint"),
+    fake=fake.remap_adjoint,
+    autograd=Gradient(autograd.remap_adjoint_setup_context, autograd.remap_adjoint_backward),
+    vmap=vmap.leading(3, 3),
+    sharding=sharding.leading(3, 3),
+    decomposition=decomposition.remap_adjoint,
+    autocast=autocast.float32,
+    adjoint="remap",
+)
 def _remap_adjoint(
     grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Tensor: ...
 
 
-@operator(3, 3, 3, 1, cuda=True, autocast=autocast.float32)
+@operator(
+    "imgops::remap_grad_map",
+    kernel=cpu.remap_grad_map,
+    cuda=cuda.Kernel("geometry.remap_grad_map"),
+    fake=fake.remap_grad_map,
+    vmap=vmap.leading(3, 3, 3, 1),
+    sharding=sharding.leading(3, 3, 3, 1),
+    decomposition=decomposition.remap_grad_map,
+    autocast=autocast.float32,
+)
 def _remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor: ...

@@ -7,22 +7,38 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import histograms as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["autocontrast", "clahe", "equalize", "match_histograms"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 0, cuda=True, values={"clip_limit": values.no_nan}, packed=packed.keeps_size)
+@operator(
+    "imgops::clahe",
+    kernel=cpu.clahe,
+    cuda=cuda.Kernel("histograms.clahe"),
+    fake=fake.clahe,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.clahe,
+    values={"clip_limit": values.no_nan},
+    packed=packed.keeps_size,
+)
 def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor: ...
 
 
-@operator(3, 3)
+@operator(
+    "imgops::match_histograms",
+    kernel=cpu.match_histograms,
+    fake=fake.match_histograms,
+    vmap=vmap.leading(3, 3),
+    sharding=sharding.leading(3, 3),
+    decomposition=decomposition.match_histograms,
+)
 def _match_histograms(image: Tensor, reference: Tensor) -> Tensor: ...
 
 
@@ -116,11 +132,29 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     return _match_histograms(image, reference)
 
 
-@operator(3, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::autocontrast",
+    kernel=cpu.autocontrast,
+    cuda=cuda.Kernel("histograms.autocontrast", takes_packed=True),
+    fake=fake.autocontrast,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.autocontrast,
+    packed=packed.keeps_size,
+)
 def _autocontrast(image: Tensor) -> Tensor: ...
 
 
-@operator(3, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::equalize",
+    kernel=cpu.equalize,
+    cuda=cuda.Kernel("histograms.equalize", takes_packed=True),
+    fake=fake.equalize,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.equalize,
+    packed=packed.keeps_size,
+)
 def _equalize(image: Tensor) -> Tensor: ...
 
 

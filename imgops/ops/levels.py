@@ -5,30 +5,66 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import levels as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 0, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::adjust_gamma",
+    kernel=cpu.adjust_gamma,
+    cuda=cuda.Kernel("levels.adjust_gamma", takes_packed=True),
+    fake=fake.adjust_gamma,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.adjust_gamma,
+    packed=packed.keeps_size,
+)
 def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
 
 
-@operator(3, 0, cuda="packed", values={"bits": values.finite}, packed=packed.keeps_size)
+@operator(
+    "imgops::posterize",
+    kernel=cpu.posterize,
+    cuda=cuda.Kernel("levels.posterize", takes_packed=True),
+    fake=fake.posterize,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.posterize,
+    values={"bits": values.finite},
+    packed=packed.keeps_size,
+)
 def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
 
 
-@operator(3, 0, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::solarize",
+    kernel=cpu.solarize,
+    cuda=cuda.Kernel("levels.solarize", takes_packed=True),
+    fake=fake.solarize,
+    vmap=vmap.leading(3, 0),
+    sharding=sharding.leading(3, 0),
+    decomposition=decomposition.solarize,
+    packed=packed.keeps_size,
+)
 def _solarize(image: Tensor, threshold: Tensor) -> Tensor: ...
 
 
-@operator(3, 2, cuda="packed", packed=packed.keeps_size)
+@operator(
+    "imgops::lut",
+    kernel=cpu.lut,
+    cuda=cuda.Kernel("levels.lut", takes_packed=True),
+    fake=fake.lut,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.lut,
+    packed=packed.keeps_size,
+)
 def _lut(image: Tensor, table: Tensor) -> Tensor: ...
 
 

@@ -8,29 +8,52 @@ import torch
 from torch import Tensor
 
 from imgops._common import check, torch_private, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import morphology as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["dilate", "erode", "morphology"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 2, cuda="packed", values={"kernel": values.element}, packed=packed.keeps_size)
+@operator(
+    "imgops::erode",
+    kernel=cpu.erode,
+    cuda=cuda.Kernel("morphology.erode", takes_packed=True),
+    fake=fake.erode,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.erode,
+    values={"kernel": values.element},
+    packed=packed.keeps_size,
+)
 def _erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
-@operator(3, 2, cuda="packed", values={"kernel": values.element}, packed=packed.keeps_size)
+@operator(
+    "imgops::dilate",
+    kernel=cpu.dilate,
+    cuda=cuda.Kernel("morphology.dilate", takes_packed=True),
+    fake=fake.dilate,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.dilate,
+    values={"kernel": values.element},
+    packed=packed.keeps_size,
+)
 def _dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
 
 
 @operator(
-    3,
-    2,
-    cuda="packed",
+    "imgops::hit_or_miss",
+    kernel=cpu.hit_or_miss,
+    cuda=cuda.Kernel("morphology.hit_or_miss", takes_packed=True),
+    fake=fake.hit_or_miss,
+    vmap=vmap.leading(3, 2),
+    sharding=sharding.leading(3, 2),
+    decomposition=decomposition.hit_or_miss,
     values=values.by_name("morphology", ("image", "kernel"), {"kernel": values.element}),
     no_gradient="a pixel is 255 where the pattern fits, else 0",
     packed=packed.keeps_size,

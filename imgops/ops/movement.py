@@ -12,34 +12,81 @@ from torch import Tensor
 from imgops._common import check, values
 from imgops._common.config import Crop, Pad, Paste
 from imgops._operator import subclass
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import movement as autograd
 from imgops.decomposition import movement as decomposition
 from imgops.decomposition._saturate import saturate
 from imgops.fake import movement as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import movement as cpu
-from imgops.rules import autocast, packed
+from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["crop", "erase", "pad", "paste"]
 
-operator = Family(cpu, fake, decomposition, autograd).operator
 
-
-@operator(3, cuda="packed", adjoint="paste", cache_key=fake.size_of_crop, packed=packed.one_size)
+@operator(
+    "imgops::crop",
+    kernel=cpu.crop,
+    cuda=cuda.Kernel("movement.crop", takes_packed=True),
+    fake=fake.crop,
+    autograd=Gradient(autograd.crop_setup_context, autograd.crop_backward, autograd.crop_jvp),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.crop,
+    adjoint="paste",
+    cache_key=fake.size_of_crop,
+    packed=packed.one_size,
+)
 def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor: ...
 
 
-@operator(3, 3, 3, cuda=True, autocast=autocast.promote, adjoint="crop")
+@operator(
+    "imgops::paste",
+    kernel=cpu.paste,
+    cuda=cuda.Kernel("movement.paste"),
+    fake=fake.paste,
+    autograd=Gradient(autograd.paste_setup_context, autograd.paste_backward, autograd.paste_jvp),
+    vmap=vmap.leading(3, 3, 3),
+    sharding=sharding.leading(3, 3, 3),
+    decomposition=decomposition.paste,
+    autocast=autocast.promote,
+    adjoint="crop",
+)
 def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor: ...
 
 
-@operator(3, 1, cuda=True, values=values.fill("pad", 0), adjoint="pad_adjoint")
+@operator(
+    "imgops::pad",
+    kernel=cpu.pad,
+    cuda=cuda.Kernel("movement.pad"),
+    fake=fake.pad,
+    autograd=Gradient(autograd.pad_setup_context, autograd.pad_backward, autograd.pad_jvp),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.pad,
+    values=values.fill("pad", 0),
+    adjoint="pad_adjoint",
+)
 def _pad(
     image: Tensor, fill: Tensor | None, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Tensor: ...
 
 
-@operator(3, cuda=True, autocast=autocast.float32, adjoint="pad")
+@operator(
+    "imgops::pad_adjoint",
+    kernel=cpu.pad_adjoint,
+    cuda=cuda.Kernel("movement.pad_adjoint"),
+    fake=fake.pad_adjoint,
+    autograd=Gradient(
+        autograd.pad_adjoint_setup_context, autograd.pad_adjoint_backward, autograd.pad_adjoint_jvp
+    ),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.pad_adjoint,
+    autocast=autocast.float32,
+    adjoint="pad",
+)
 def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor: ...
 
 
@@ -294,7 +341,15 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
-@operator(3, 3, 1, cuda=True)
+@operator(
+    "imgops::erase",
+    kernel=cpu.erase,
+    cuda=cuda.Kernel("movement.erase"),
+    fake=fake.erase,
+    vmap=vmap.leading(3, 3, 1),
+    sharding=sharding.leading(3, 3, 1),
+    decomposition=decomposition.erase,
+)
 def _erase(image: Tensor, fill: Tensor, box: Tensor) -> Tensor: ...
 
 

@@ -8,28 +8,53 @@ from torch import Tensor
 
 from imgops._common import check
 from imgops._common.config import Paste
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.autograd import mutation as autograd
 from imgops.fake import mutation as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import mutation as cpu
 from imgops.ops.movement import broadcast, paste_arguments
+from imgops.rules import sharding, vmap
 
 __all__ = ["accumulate", "paste_", "paste_out"]
 
-operator = Family(cpu, fake, gradients=autograd).operator
 
-
-@operator(3, 3, 3, cuda=True, mutates=["image"])
+@operator(
+    "imgops::paste_",
+    kernel=cpu.paste_,
+    cuda=cuda.Kernel("mutation.paste_"),
+    fake=fake.paste_,
+    autograd=autograd.paste_,
+    vmap=vmap.leading(3, 3, 3, mutates=1),
+    sharding=sharding.leading(3, 3, 3),
+    mutates=["image"],
+)
 def _paste_(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor: ...
 
 
-@operator(cuda=True, mutates=["out"])
+@operator(
+    "imgops::paste_out",
+    kernel=cpu.paste_out,
+    cuda=cuda.Kernel("mutation.paste_out"),
+    fake=fake.paste_out,
+    autograd=autograd.paste_out,
+    mutates=["out"],
+)
 def _paste_out(
     image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int, *, out: Tensor
 ) -> Tensor: ...
 
 
-@operator(3, 3, 3, 3, cuda=True, mutates=["total", "count"])
+@operator(
+    "imgops::accumulate",
+    kernel=cpu.accumulate,
+    cuda=cuda.Kernel("mutation.accumulate"),
+    fake=fake.accumulate,
+    autograd=autograd.accumulate,
+    vmap=vmap.leading(3, 3, 3, 3, mutates=2),
+    sharding=sharding.leading(3, 3, 3, 3, outputs=0),
+    mutates=["total", "count"],
+)
 def _accumulate(
     total: Tensor, count: Tensor, source: Tensor, weight: Tensor | None, left: int, top: int
 ) -> None: ...

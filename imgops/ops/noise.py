@@ -5,29 +5,65 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import noise as cpu
+from imgops.rules import sharding, vmap
 
 __all__ = ["iso_noise", "salt_and_pepper", "shot_noise", "speckle_noise"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, 3, 0, 0, cuda=True, values={"amount": values.unit, "salt": values.unit})
+@operator(
+    "imgops::salt_and_pepper",
+    kernel=cpu.salt_and_pepper,
+    cuda=cuda.Kernel("noise.salt_and_pepper"),
+    fake=fake.salt_and_pepper,
+    vmap=vmap.leading(3, 3, 0, 0),
+    sharding=sharding.leading(3, 3, 0, 0),
+    decomposition=decomposition.salt_and_pepper,
+    values={"amount": values.unit, "salt": values.unit},
+)
 def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor: ...
 
 
-@operator(3, 3, 0, cuda=True, values={"scale": values.finite_not_negative})
+@operator(
+    "imgops::shot_noise",
+    kernel=cpu.shot_noise,
+    cuda=cuda.Kernel("noise.shot_noise"),
+    fake=fake.shot_noise,
+    vmap=vmap.leading(3, 3, 0),
+    sharding=sharding.leading(3, 3, 0),
+    decomposition=decomposition.shot_noise,
+    values={"scale": values.finite_not_negative},
+)
 def _shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor: ...
 
 
-@operator(3, 3, 0, 0, cuda=True, values={"color_shift": values.finite, "intensity": values.finite})
+@operator(
+    "imgops::iso_noise",
+    kernel=cpu.iso_noise,
+    cuda=cuda.Kernel("noise.iso_noise"),
+    fake=fake.iso_noise,
+    vmap=vmap.leading(3, 3, 0, 0),
+    sharding=sharding.leading(3, 3, 0, 0),
+    decomposition=decomposition.iso_noise,
+    values={"color_shift": values.finite, "intensity": values.finite},
+)
 def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor: ...
 
 
-@operator(3, 3, 0, cuda=True, values={"sigma": values.finite})
+@operator(
+    "imgops::speckle_noise",
+    kernel=cpu.speckle_noise,
+    cuda=cuda.Kernel("noise.speckle_noise"),
+    fake=fake.speckle_noise,
+    vmap=vmap.leading(3, 3, 0),
+    sharding=sharding.leading(3, 3, 0),
+    decomposition=decomposition.speckle_noise,
+    values={"sigma": values.finite},
+)
 def _speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor: ...
 
 

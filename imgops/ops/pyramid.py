@@ -5,30 +5,75 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import pyramid as autograd
 from imgops.decomposition import pyramid as decomposition
 from imgops.fake import pyramid as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import pyramid as cpu
+from imgops.rules import sharding, vmap
 
 __all__ = ["pyr_down", "pyr_up"]
 
-operator = Family(cpu, fake, decomposition, autograd).operator
 
-
-@operator(3, cuda=True, adjoint="pyr_down_adjoint")
+@operator(
+    "imgops::pyr_down",
+    kernel=cpu.pyr_down,
+    cuda=cuda.Kernel("pyramid.pyr_down"),
+    fake=fake.pyr_down,
+    autograd=Gradient(autograd.pyr_down_setup_context, autograd.pyr_down_backward, autograd.pyr_down_jvp),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.pyr_down,
+    adjoint="pyr_down_adjoint",
+)
 def _pyr_down(image: Tensor) -> Tensor: ...
 
 
-@operator(3, adjoint="pyr_down")
+@operator(
+    "imgops::pyr_down_adjoint",
+    kernel=cpu.pyr_down_adjoint,
+    fake=fake.pyr_down_adjoint,
+    autograd=Gradient(
+        autograd.pyr_down_adjoint_setup_context,
+        autograd.pyr_down_adjoint_backward,
+        autograd.pyr_down_adjoint_jvp,
+    ),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.pyr_down_adjoint,
+    adjoint="pyr_down",
+)
 def _pyr_down_adjoint(image: Tensor, height: int, width: int) -> Tensor: ...
 
 
-@operator(3, cuda=True, adjoint="pyr_up_adjoint")
+@operator(
+    "imgops::pyr_up",
+    kernel=cpu.pyr_up,
+    cuda=cuda.Kernel("pyramid.pyr_up"),
+    fake=fake.pyr_up,
+    autograd=Gradient(autograd.pyr_up_setup_context, autograd.pyr_up_backward, autograd.pyr_up_jvp),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.pyr_up,
+    adjoint="pyr_up_adjoint",
+)
 def _pyr_up(image: Tensor) -> Tensor: ...
 
 
-@operator(3, adjoint="pyr_up")
+@operator(
+    "imgops::pyr_up_adjoint",
+    kernel=cpu.pyr_up_adjoint,
+    fake=fake.pyr_up_adjoint,
+    autograd=Gradient(
+        autograd.pyr_up_adjoint_setup_context, autograd.pyr_up_adjoint_backward, autograd.pyr_up_adjoint_jvp
+    ),
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.pyr_up_adjoint,
+    adjoint="pyr_up",
+)
 def _pyr_up_adjoint(image: Tensor) -> Tensor: ...
 
 

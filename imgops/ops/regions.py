@@ -7,26 +7,48 @@ from typing import NamedTuple
 from torch import Tensor
 
 from imgops._common import check
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import regions as decomposition
 from imgops.fake import regions as fake
 from imgops.kernels.cpu import regions as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["ConnectedComponents", "connected_components", "distance_transform"]
 
-operator = Family(cpu, fake, decomposition).operator
 
-
-@operator(3, no_gradient="a mask has no derivative", packed=packed.keeps_size)
+@operator(
+    "imgops::distance_transform",
+    kernel=cpu.distance_transform,
+    fake=fake.distance_transform,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.distance_transform,
+    no_gradient="a mask has no derivative",
+    packed=packed.keeps_size,
+)
 def _distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor: ...
 
 
-@operator(3, no_gradient="labels have no derivative", packed=packed.keeps_size)
+@operator(
+    "imgops::component_labels",
+    kernel=cpu.component_labels,
+    fake=fake.component_labels,
+    vmap=vmap.leading(3),
+    sharding=sharding.leading(3),
+    decomposition=decomposition.component_labels,
+    no_gradient="labels have no derivative",
+    packed=packed.keeps_size,
+)
 def _component_labels(image: Tensor, connectivity: int) -> Tensor: ...
 
 
-@operator(dynamic=True, host="the labels decide how many rows there are")
+@operator(
+    "imgops::component_statistics",
+    kernel=cpu.component_statistics,
+    fake=fake.component_statistics,
+    dynamic=True,
+    host="the labels decide how many rows there are",
+)
 def _component_statistics(labels: Tensor) -> Tensor: ...
 
 

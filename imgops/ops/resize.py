@@ -11,22 +11,27 @@ from torch.compiler import is_compiling
 
 from imgops._common import check, values
 from imgops._common.config import Resize
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.autograd import resize as autograd
 from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import resize as cpu
-from imgops.rules import autocast, packed
+from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["resize", "resize_out", "resized_crop"]
 
-operator = Family(cpu, fake, decomposition, autograd).operator
-
 
 @operator(
-    3,
-    1,
-    cuda="packed",
+    "imgops::resize",
+    kernel=cpu.resize,
+    cuda=cuda.Kernel("resize.resize", takes_packed=True),
+    fake=fake.resize,
+    autograd=Gradient(autograd.resize_setup_context, autograd.resize_backward, autograd.resize_jvp),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.resize,
     values=values.regions("resize", values.region),
     autocast=autocast.float32,
     adjoint="resize_adjoint",
@@ -38,9 +43,16 @@ def _resize(
 
 
 @operator(
-    3,
-    1,
-    cuda=True,
+    "imgops::resize_adjoint",
+    kernel=cpu.resize_adjoint,
+    cuda=cuda.Kernel("resize.resize_adjoint"),
+    fake=fake.resize_adjoint,
+    autograd=Gradient(
+        autograd.resize_adjoint_setup_context, autograd.resize_adjoint_backward, autograd.resize_adjoint_jvp
+    ),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.resize_adjoint,
     values=values.regions("resize_adjoint", values.region),
     autocast=autocast.float32,
     adjoint="resize",
@@ -51,9 +63,16 @@ def _resize_adjoint(
 
 
 @operator(
-    3,
-    1,
-    cuda="packed",
+    "imgops::resized_crop",
+    kernel=cpu.resized_crop,
+    cuda=cuda.Kernel("resize.resized_crop", takes_packed=True),
+    fake=fake.resized_crop,
+    autograd=Gradient(
+        autograd.resized_crop_setup_context, autograd.resized_crop_backward, autograd.resized_crop_jvp
+    ),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.resized_crop,
     values=values.regions("resized_crop", values.pixel_box),
     autocast=autocast.float32,
     adjoint="resized_crop_adjoint",
@@ -65,9 +84,18 @@ def _resized_crop(
 
 
 @operator(
-    3,
-    1,
-    cuda=True,
+    "imgops::resized_crop_adjoint",
+    kernel=cpu.resized_crop_adjoint,
+    cuda=cuda.Kernel("resize.resized_crop_adjoint"),
+    fake=fake.resized_crop_adjoint,
+    autograd=Gradient(
+        autograd.resized_crop_adjoint_setup_context,
+        autograd.resized_crop_adjoint_backward,
+        autograd.resized_crop_adjoint_jvp,
+    ),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.resized_crop_adjoint,
     values=values.regions("resized_crop_adjoint", values.pixel_box),
     autocast=autocast.float32,
     adjoint="resized_crop",
@@ -77,7 +105,15 @@ def _resized_crop_adjoint(
 ) -> Tensor: ...
 
 
-@operator(cuda=True, values=values.regions("resize_out", values.region), mutates=["out"])
+@operator(
+    "imgops::resize_out",
+    kernel=cpu.resize_out,
+    cuda=cuda.Kernel("resize.resize_out"),
+    fake=fake.resize_out,
+    autograd=autograd.resize_out,
+    values=values.regions("resize_out", values.region),
+    mutates=["out"],
+)
 def _resize_out(
     image: Tensor,
     box: Tensor | None,

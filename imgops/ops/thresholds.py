@@ -5,22 +5,24 @@ from __future__ import annotations
 from torch import Tensor
 
 from imgops._common import check, values
-from imgops._operator.family import Family
+from imgops._operator.declare import operator
 from imgops.decomposition import thresholds as decomposition
 from imgops.fake import thresholds as fake
+from imgops.kernels import cuda
 from imgops.kernels.cpu import thresholds as cpu
-from imgops.rules import packed
+from imgops.rules import packed, sharding, vmap
 
 __all__ = ["adaptive_threshold", "threshold"]
 
-operator = Family(cpu, fake, decomposition).operator
-
 
 @operator(
-    3,
-    0,
-    0,
-    cuda=True,
+    "imgops::threshold",
+    kernel=cpu.threshold,
+    cuda=cuda.Kernel("thresholds.threshold"),
+    fake=fake.threshold,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.threshold,
     values={"threshold": values.no_nan, "max_value": values.no_nan},
     packed=packed.keeps_size,
 )
@@ -28,9 +30,12 @@ def _threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: s
 
 
 @operator(
-    3,
-    0,
-    0,
+    "imgops::adaptive_threshold",
+    kernel=cpu.adaptive_threshold,
+    fake=fake.adaptive_threshold,
+    vmap=vmap.leading(3, 0, 0),
+    sharding=sharding.leading(3, 0, 0),
+    decomposition=decomposition.adaptive_threshold,
     values={"max_value": values.no_nan, "c": values.no_nan},
     no_gradient="a pixel is the maximum or 0",
     packed=packed.keeps_size,
