@@ -32,7 +32,7 @@ def cases(quick: bool) -> list[Case]:
 
 
 def measure(case: Case, seconds: float) -> Row:
-    """Time the columns in rounds, in turns, so that a machine that slows down for a while slows all of them."""
+    """Time the columns in turns, in rounds, so that a temporary slowdown of the machine affects all of them."""
     calls = {name: call for name, call in case.columns().items() if call is not None}
     loops = {name: _loops(call) for name, call in calls.items()}
     rounds: list[dict[str, float]] = []
@@ -45,14 +45,14 @@ def measure(case: Case, seconds: float) -> Row:
 
 def _loops(call: Callable[[], Any]) -> int:
     once = _time(call, 1)
-    if once < 1e5:  # the very first calls may have been slow for other reasons
+    if once < 1e5:  # the very first calls may be slow for other reasons
         once = min(_time(call, 1) for _ in range(3))
     return max(1 if once > 1e5 else 5, min(200, int(1000 / once)))
 
 
 def _time(call: Callable[[], Any], loops: int) -> float:
     if loops > 1:
-        call()  # the column before this one left other memory in the cache
+        call()  # the previous column left other memory in the cache
     start = time.perf_counter()
     for _ in range(loops):
         call()

@@ -1,8 +1,8 @@
 """``python -m benchmarks.calls``: the cost of a call without its kernel; transforms and codecs against their peers; threads.
 
-The overhead of a call is the public function's time minus that of its kernel, which fills newly allocated memory; the image is
-32 x 32. Python's speed differs between machines by several times, so the costs of ``torch.empty`` and of an empty custom operator,
-measured in the same rounds, give the scale.
+The overhead of a call is the public function's time minus that of its kernel, which fills newly allocated memory; the
+image is 32 x 32. Python's speed differs by a factor of several between machines, so the costs of ``torch.empty`` and of
+an empty custom operator, measured in the same rounds, serve as a scale.
 """
 
 from __future__ import annotations

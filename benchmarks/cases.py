@@ -1,7 +1,7 @@
-"""The work that is timed: each operator by imgops, by the raw library, by torchvision v2 and by kornia.
+"""The calls to time: each operator with imgops, the raw library, torchvision v2 and kornia.
 
-The calls are in the operators' specs. Peers get the same tensor. A raw call gets the data that its users hold: an HWC
-array or RGB image for an interleaved image, mapped planes for a planar one, prepared outside of the timed region.
+The calls are in the operators' specs. Peers get the same tensor. A raw call gets the data in its users' form, prepared
+outside of the timed region: an HWC array or RGB image for an interleaved image, mapped planes for a planar one.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Case:
         return image
 
     def arrays(self, image: Tensor, planar: bool = False) -> list[np.ndarray]:
-        """Return an image as OpenCV's users hold it: planes, or HWC frames."""
+        """Return an image in the form of OpenCV's users: planes, or HWC frames."""
         if planar or self.layout == "planar":
             return list(image.contiguous().numpy().reshape(-1, *image.shape[-2:]))
         frames = image.movedim(-3, -1)
         return list(frames.numpy().reshape(-1, *frames.shape[-3:]))
 
     def pictures(self, image: Tensor, planar: bool = False) -> list[Image.Image]:
-        """Return an image as PIL's users hold it: an RGB image, or mapped planes; floats are planes of mode F."""
+        """Return an image in the form of PIL's users: an RGB image, or mapped planes; floats are planes of mode F."""
         if not planar and self.layout == "interleaved" and image.dtype == torch.uint8:
             return [Image.fromarray(a) for a in self.arrays(image)]
         planes = self.arrays(image, planar=True)
@@ -68,6 +68,6 @@ class Case:
         return lambda: call(picture)
 
     def columns(self) -> dict[str, Callable[[], Any] | None]:
-        """Return a call without arguments for each column, or None where the peer has no such operator."""
+        """Return a call without arguments for each column, or None if the peer has no such operator."""
         calls = BENCHMARKS[self.operator].calls(self)
         return dict(zip_longest(COLUMNS, calls))

@@ -1,4 +1,5 @@
-"""Timings that others contribute from their machines: ``python -m benchmarks --quick --contribute "your name"`` writes a file.
+"""Timings that users contribute from their machines: ``python -m benchmarks --quick --contribute "your name"`` writes a
+file.
 
 ``benchmarks/results/contributed/schema.json`` defines the format; the page of benchmarks shows every file of that folder.
 ``python -m benchmarks.contributed file.json`` checks one.
@@ -18,7 +19,7 @@ from typing import Any
 FOLDER = Path(__file__).parent / "results" / "contributed"
 SCHEMA = FOLDER / "schema.json"
 PEERS = ("raw", "torchvision", "kornia", "scikit-image")
-#: A ratio is the median of the rounds' ratios, so it is near the ratio of the medians, but not equal to it.
+#: A ratio is the median of the rounds' ratios, so it is close, but not equal, to the ratio of the medians.
 NEAR = 3.0
 
 
@@ -56,7 +57,7 @@ def document(
 
 
 def read(path: Path) -> Contribution:
-    """Read a file; a ValueError says what is wrong with it."""
+    """Read a file; raise a ValueError that describes what is wrong with it."""
     import jsonschema
 
     def no_number(name: str) -> None:

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.conversions``: each conversion and each exact processor next to its original.
+"""``python -m benchmarks.conversions``: each conversion and each exact processor, and its original.
 
-Each pipeline gets one photograph of 375 x 500 as its library takes it: an image of PIL, an array for albumentations, four
-images for a processor. The two take turns and draw from the same seeds; the numbers are the time of imgops over the time of
-the original, as a ratio of medians: below 1 imgops is faster. **Bold**: above 1.5.
+Each pipeline gets one photograph of 375 x 500 in the form of its library: a PIL image, an array for albumentations,
+four images for a processor. The two take turns and draw from the same seeds; the numbers are the time of imgops divided
+by the time of the original, as a ratio of medians: below 1 imgops is faster. **Bold**: above 1.5.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def lightly_rows() -> Iterator[Row]:
 
     image = Image.fromarray(photo())
     for name in sorted(n for n in dir(lightly) if n.endswith("Transform")):
-        with suppress(Exception):  # those that are a part of others, and take no image of PIL
+        with suppress(Exception):  # classes that are parts of others and do not take PIL images
             given = getattr(lightly, name)()
             given(image)
             yield _called(name, given, image)
@@ -217,7 +217,7 @@ def albumentations_rows() -> Iterator[Row]:
 
 
 def processor_rows(of_pil: bool) -> Iterator[Row]:
-    """Yield each exact processor of images next to the same of one of transformers' backends."""
+    """Yield each exact image processor together with the same processor of one of transformers' backends."""
     from imgops.integrations.transformers import exact
     from tests.processors import MADE_WITH, classes, result
 
@@ -277,7 +277,7 @@ def line(row: Row, threads: int, seconds: float) -> str:
     name, given, mine = row
     try:
         given()
-    except Exception as error:  # the original needs what this machine lacks, or another version of Pillow
+    except Exception as error:  # the original needs a missing package, or another version of Pillow
         return f"| {name} | – | {type(error).__name__} | – |"
     times = {}
     for count in (1, threads):

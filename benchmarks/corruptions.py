@@ -1,9 +1,9 @@
-"""``python -m benchmarks.corruptions``: the time of each corruption of ImageNet-C, beside imagecorruptions.
+"""``python -m benchmarks.corruptions``: the time of each corruption of ImageNet-C, compared with imagecorruptions.
 
-imagecorruptions 1.1.2 needs an old scikit-image, and so an environment of its own (tests/data/corruptions.py says
-which); ``--python old/bin/python`` runs it there, on the same picture, in turns with imgops. The median over the turns is shown,
-in milliseconds for one image of 224 x 224 at severity 3: imagecorruptions, imgops, imgops for each image of a batch of 16, and how
-many times as fast the single image is.
+imagecorruptions 1.1.2 needs an old scikit-image, and therefore a separate environment (described in
+tests/data/corruptions.py). ``--python old/bin/python`` runs it there, on the same picture, in turns with imgops. The
+table shows medians over the turns, in milliseconds for one image of 224 x 224 at severity 3: imagecorruptions, imgops,
+imgops per image of a batch of 16, and how many times as fast imgops is on the single image.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from imgops import transforms as v2
 from imgops.transforms.imagenet_c.formulas import FORMULAS
 
 SIDE, SEVERITY, TURNS = 224, 3, 7
-#: What runs in the other environment: it times a corruption for each name that it reads.
+#: The program for the other environment: it times a corruption for each name that it reads.
 OTHER = f"""
 import sys, time, warnings
 warnings.simplefilter("ignore")

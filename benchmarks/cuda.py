@@ -1,12 +1,12 @@
 """``python -m benchmarks.cuda``: the operators and batch pipelines on a GPU, compared with a copy of the same bytes.
 
-Each row is one call on a batch that is on the device, with different parameters for each image where the operator
-takes them: imgops' Triton kernel, eager and in a replayed graph, its decomposition (ATen), its host fallback, and
-torchvision, kornia, CV-CUDA and DALI on the device. Columns take turns, round by round; times are medians of CUDA events
-around several calls. Calls go through several batches, which together are larger than the device's cache. GB/s counts the bytes
-that a kernel cannot do without: the part of the image that the result needs, read once, and the result, written once.
-``--device cpu`` runs the same calls on the CPU, on small images, to check that they work; its times mean nothing.
-``--count`` counts instructions instead, without a GPU: benchmarks/cuda_count.py.
+Each row is one call on a batch on the device, with different parameters for each image if the operator takes them:
+imgops' Triton kernel, eager and in a replayed graph, its decomposition (ATen), its host fallback, and torchvision,
+kornia, CV-CUDA and DALI on the device. Columns take turns, round by round; times are medians of CUDA events around
+several calls. Calls go through several batches, which together are larger than the device's cache. GB/s counts only the
+necessary bytes: the part of the image that the result needs, read once, and the result, written once. ``--device cpu``
+runs the same calls on the CPU, on small images, to check that they work; its times mean nothing. ``--count`` counts
+instructions instead, without a GPU: benchmarks/cuda_count.py.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from imgops import transforms as ours
 from imgops.kernels import devices
 from tests.ptx.rows import share_goal
 
-#: A function to time, and how many calls it makes.
+#: A function to time, and the number of its calls.
 Run = tuple[Callable[[], Any], int]
-#: How many times the device's cache the batches are that take turns.
+#: The total size of the alternating batches, as a multiple of the device's cache.
 CACHES = 4
 
 # -- timing ------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ CACHES = 4
 def _time(name: str, run: Run, loops: int, device: torch.device) -> float:
     """Return the time of one call in microseconds."""
     call, count = run
-    if device.type != "cuda" or name == "DALI":  # which queues its work on another stream
+    if device.type != "cuda" or name == "DALI":  # DALI queues its work on another stream
         _synchronize(device)
         start = time.perf_counter()
         for _ in range(loops):
@@ -69,9 +69,9 @@ def _synchronize(device: torch.device) -> None:
 def measure(
     runs: dict[str, Run], rounds: int, device: torch.device
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return each column's median over rounds in which they take turns, and the errors of those that fail.
+    """Return each column's median over rounds in which the columns take turns, and the errors of failed columns.
 
-    A column that has taken half a second takes no more than three rounds.
+    A column that has taken half a second runs at most three rounds.
     """
     times: dict[str, list[float]] = {}
     errors: dict[str, str] = {}
@@ -106,7 +106,7 @@ def images_of(shape: tuple[int, ...], dtype: torch.dtype, layout: str, device: t
 
 
 def in_turn(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
-    """Return a call of the next batch; as many results are kept, so that each is written to other memory."""
+    """Return a call on the next batch; the same number of results is kept, so that each is written to other memory."""
     kept: list[Any] = [None] * len(images)
     at = 0
 
@@ -119,7 +119,7 @@ def in_turn(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
 
 
 def in_graph(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
-    """Return a call of all batches, captured in a graph and replayed; on the CPU, without a graph."""
+    """Return a call on all batches, captured in a graph and replayed; on the CPU, without a graph."""
     if not images[0].is_cuda:
         return (lambda: [call(image) for image in images]), len(images)
     graph: torch.cuda.CUDAGraph | None = None
@@ -139,7 +139,7 @@ def in_graph(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
 
 
 def _without(kind: str, call: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
-    """Return imgops' call without Triton (``kind`` is "ATen"), or without anything on the device ("host")."""
+    """Return imgops' call without Triton (``kind`` is "ATen"), or on the host only ("host")."""
 
     def run(image: Tensor) -> Any:
         with devices.only(kind):
@@ -160,7 +160,7 @@ def _both(call: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
 
 
 def columns(row: Row, images: Sequence[Tensor], backward: bool, size: int) -> dict[str, Run]:
-    """Return what is timed for each column; a copy reads and writes half of ``size`` bytes each."""
+    """Return the function to time for each column; a copy reads and writes half of ``size`` bytes each."""
     calls = row.calls(images[0])
     if backward:
         calls = {name: _both(call) for name, call in calls.items() if name not in ("CV-CUDA", "DALI")}
@@ -191,7 +191,7 @@ def timing(
     device: torch.device,
     rounds: int,
 ) -> dict[str, Any]:
-    """Measure a row: microseconds a batch by column, and what the table says of it."""
+    """Measure a row: microseconds per batch for each column, and the other cells of the table."""
     images = images_of(shape, dtype, layout, device)
     size = moved(row, images[0])
     times, errors = measure(columns(row, images, backward, size), rounds, device)
@@ -215,12 +215,12 @@ def timing(
 
 COLUMNS = ("imgops", "imgops, graph", "ATen", "host", "torchvision", "kornia", "CV-CUDA", "DALI", "copy")
 HEAD = ("operator", "dtype", "layout", "pass", *COLUMNS, "GB/s", "of copy", "goal")
-#: What the table means by its mark.
+#: The meaning of the mark in the table.
 ONCE = "Marked with *: the library draws once for the whole batch, imgops for each image."
 
 
 def cells(found: dict[str, Any]) -> list[str]:
-    """Return a row of the table; the shares are those of the replayed graph, which waits for no Python."""
+    """Return a row of the table; the shares are those of the replayed graph, which does not wait for Python."""
     times, once = found["times"], found["drawn_once"]
     made = [found[key] for key in ("row", "dtype", "layout", "pass")]
     made += [f"{times[c]:.0f}{'*' * (c in once)}" if c in times else "–" for c in COLUMNS]
@@ -233,7 +233,7 @@ def cells(found: dict[str, Any]) -> list[str]:
 
 
 def work(only: str = "") -> list[tuple[Row, torch.dtype, str, bool]]:
-    """Return what is timed: each row's dtypes and layouts, forward, and backward where it is differentiable."""
+    """Return the cases to time: each row's dtypes and layouts, forward, and backward if it is differentiable."""
     return [
         (row, dtype, layout, backward)
         for row in ROWS
@@ -310,7 +310,7 @@ def _kornia_batch(name: str, device: torch.device) -> Callable[[Tensor], Any] | 
 
 
 def jpeg(device: torch.device) -> list[str]:
-    """Return in words how far nvJPEG's pixels are from Pillow's."""
+    """Describe how far nvJPEG's pixels are from Pillow's."""
     from benchmarks.pipelines import photo
 
     frame = torch.from_numpy(photo()).permute(2, 0, 1).contiguous()

@@ -1,11 +1,11 @@
-"""``python -m benchmarks.cuda --count``: what the compiled CUDA kernels execute, counted without a GPU.
+"""``python -m benchmarks.cuda --count``: the instructions of the compiled CUDA kernels, counted without a GPU.
 
-The kernels are compiled to PTX for sm_90 and run on the CPU (``tests/ptx``). For each row: the instructions that the
-threads execute for each value of the result, by kernel and all together, with the goal beside them; the share of a copy's speed
-that they allow on an H200 that issues 60 % of the instructions it could; the bytes read
-and written for each value; how wide the accesses are; the registers, spilled bytes and shared memory of the largest
-kernel. The numbers are exact, not timings. ``--write`` keeps them in tests/ptx/budgets.json, which a test holds
-the kernels to and the page of benchmarks shows.
+The kernels are compiled to PTX for sm_90 and run on the CPU (``tests/ptx``). Each row shows: the instructions that the
+threads execute for each value of the result, per kernel and in total, and the goal; the share of a copy's speed that
+they allow on an H200 that issues 60 % of the instructions it could issue; the bytes read and written for each value;
+the width of the accesses; and the registers, spilled bytes and shared memory of the largest kernel. The numbers are
+exact counts, not timings. ``--write`` stores them in tests/ptx/budgets.json; a test fails if kernels exceed them, and
+the page of benchmarks shows them.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def main(only: str = "", dtype: str = "", layout: str = "", write: bool = False)
                     try:
                         found = measure(machine, call)
                     except NotImplementedError as error:
-                        if not call.name.startswith(PACKED):  # most of those have no kernel of their own
+                        if not call.name.startswith(PACKED):  # most of these have no separate kernel
                             print(f"{call.name:36}{each:8}{order:12}  {error}", flush=True)
                         continue
-                    except Exception as error:  # the other rows are worth to be counted
+                    except Exception as error:  # the other rows can still be counted
                         what = f"{type(error).__name__}: {str(error)[:150]}"
                         print(f"{call.name:36}{each:8}{order:12}  {what}", flush=True)
                         continue

@@ -1,7 +1,7 @@
-"""The columns of CV-CUDA and DALI in ``python -m benchmarks.cuda``, for interleaved images, which they take.
+"""The columns of CV-CUDA and DALI in ``python -m benchmarks.cuda``, which take interleaved images.
 
 CV-CUDA's functions take one set of parameters for a batch that is a tensor. DALI's pipelines take a set for each image;
-they run on a stream of their own, so they are timed by the clock, with a synchronization.
+they run on a separate stream, so they are timed by the clock, with a synchronization.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _CVCUDA: dict[str, Callable[[Any, Tensor], Callable[[Any], Any]]] = {
 def dali(name: str, image: Tensor, each: dict[str, Tensor]) -> Call | None:
     """Return DALI's pipeline for a row, or None if there is none, it is not installed, or the image is planar.
 
-    ``each`` has the parameters of each image. On the CPU it is DALI's CPU backend.
+    ``each`` has the parameters of each image. On the CPU the pipeline uses DALI's CPU backend.
     """
     made = _DALI.get(name)
     if made is None or image.stride(1) != 1:

@@ -27,12 +27,12 @@ Calls = dict[str, Callable[[Tensor], Any]]
 class Row:
     """One operator: ``own(image)`` gives the calls of imgops, torchvision and kornia by column.
 
-    The name is that of a row of ``tests/ptx/rows.py``, which has the goals, where there is one.
+    If ``tests/ptx/rows.py``, which has the goals, has such a row, the name is the same.
     """
 
     name: str
     own: Callable[[Tensor], Calls]
-    #: The bytes that a kernel must read, by those of the image.
+    #: The bytes that a kernel must read, as a function of the bytes of the image.
     part: float = 1.0
     differentiable: bool = True
 
@@ -46,12 +46,12 @@ class Row:
         return found | {name: call for name, call in others.items() if call is not None}
 
     def drawn_once(self) -> tuple[str, ...]:
-        """Return the columns whose parameters are the same for all images, where imgops' differ."""
+        """Return the columns whose parameters are the same for all images, although imgops' differ."""
         return ("torchvision", "CV-CUDA") if "each" in self.name else ()
 
 
 def _each(image: Tensor) -> dict[str, Tensor]:
-    """Return the parameters of each image as DALI takes them: float32, (y, x)."""
+    """Return the parameters of each image in DALI's form: float32, (y, x)."""
     boxes, ones = _boxes(image).flip(-1).float(), _per_sample(image, 1.2, 0.8).float()
     return {
         "corner": boxes[:, 2:],

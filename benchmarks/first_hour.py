@@ -1,15 +1,15 @@
-"""``python -m benchmarks.first_hour``: what to run first on a GPU, in slices of at most eight minutes.
+"""``python -m benchmarks.first_hour``: the first checks on a GPU, in slices of at most eight minutes.
 
-``operators`` compares each operator with the CPU's kernel, in a process of its own, so that an illegal address in one
-does not hide the rest; ``sanitizer`` does so under compute-sanitizer, where it is installed. ``tests`` runs the
-tests that use a GPU. ``graphs`` replays captured calls with other inputs, ``calls`` queues 1,000 calls of each operator without a
-synchronization, ``streams`` runs backward on another stream, ``captures`` uses an operator for the first time inside a capture.
-``timings`` and ``pipelines`` are the benchmark: benchmarks/cuda.py.
+``operators`` compares each operator with the CPU's kernel, in a separate process, so that an illegal address in one
+does not hide the results of the others; ``sanitizer`` does this under compute-sanitizer, if it is installed. ``tests``
+runs the tests that use a GPU. ``graphs`` replays captured calls with other inputs, ``calls`` queues 1,000 calls of each
+operator without a synchronization, ``streams`` runs backward on another stream, ``captures`` uses an operator for the
+first time inside a capture. ``timings`` and ``pipelines`` are the benchmark: benchmarks/cuda.py.
 
-Each call of this program runs the first slice that is not done, up to the limit, and says what is left; so it is called
-until it says that nothing is. Each result is printed as it comes, and kept in one file of JSON, which the page of
-benchmarks shows. ``--slice`` names slices, ``--again`` repeats what failed. ``--device cpu`` runs everything
-on tiny samples in Triton's interpreter, to show that the program works; its times mean nothing.
+Each call of this program runs the first unfinished slice, up to the limit, and prints the remaining work. Call it until
+no work remains. It prints each result at once, and stores it in a JSON file, which the page of benchmarks shows.
+``--slice`` names slices, ``--again`` repeats failed items. ``--device cpu`` runs everything on tiny samples in Triton's
+interpreter, to show that the program works; its times mean nothing.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ Result = dict[str, Any]
 Record = Callable[[Result], None]
 
 SLICES = ("operators", "sanitizer", "tests", "graphs", "calls", "streams", "captures", "timings", "pipelines")
-#: The slices whose items run one after another in one process: nothing else may use the device while they are timed.
+#: The slices whose items run one after another in one process, because nothing else may use the device during timings.
 TIMED = ("timings", "pipelines")
-#: The seconds that an item may take.
+#: The time limit of an item in seconds.
 PATIENCE = {"operators": 300, "sanitizer": 400, "tests": 450, "pipelines": 240}
-#: The tests that use a GPU where there is one.
+#: The tests that use a GPU if there is one.
 TESTS = ("cuda", "cuda_kernels", "cuda_packed", "device_faults", "host", "generic", "reference", "codec")
 
 
 class Document:
-    """The file of results: it is written again after each."""
+    """The file of results, which is rewritten after each result."""
 
     def __init__(self, path: Path, about: Result) -> None:
         self.path, self.lock = path, threading.Lock()
@@ -71,7 +71,7 @@ class Document:
                 print(f"       {each}", flush=True)
 
     def left(self, name: str, items: Sequence[str], again: bool) -> list[str]:
-        """Return the items that have no result yet, or had none that was good if they are tried again."""
+        """Return the items without a result or, if failed items are repeated, without a good result."""
         done = {r["item"] for r in self.content["results"] if r["slice"] == name and (r["ok"] or not again)}
         return [item for item in items if item not in done]
 
@@ -80,7 +80,7 @@ class Document:
 
 
 class Lines:
-    """A process whose lines are read with a limit of time; ``tail`` is the end of what it said to stderr."""
+    """A process whose lines are read with a time limit; ``tail`` is the end of its stderr."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], folder: str) -> None:
         self.errors = Path(folder, "stderr")
@@ -104,11 +104,11 @@ class Lines:
         self.queue.put(None)
 
     def next(self, until: float) -> str | None:
-        """Return the next line, or None at the end; raise ``queue.Empty`` if there is none in time."""
+        """Return the next line, or None at the end; raise ``queue.Empty`` after the time limit."""
         return self.queue.get(timeout=max(until - time.monotonic(), 0.01))
 
     def end(self) -> int:
-        """End the process and those that it started, and return its exit status."""
+        """End the process and its child processes, and return its exit status."""
         with suppress(ProcessLookupError):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -119,7 +119,7 @@ class Lines:
 
 
 def work(name: str, items: Sequence[str], device: str, deadline: float) -> Iterator[Result]:
-    """Yield the results of items; a process that dies costs one item, and another one goes on with the next."""
+    """Yield the results of items; if a process dies, one item is lost, and another process continues with the next."""
     left = list(items)
     while left and time.monotonic() < deadline:
         with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ def work(name: str, items: Sequence[str], device: str, deadline: float) -> Itera
                     line = child.next(min(limit, deadline))
                 except queue.Empty:
                     child.end()
-                    if limit > deadline:  # it was not given its time: the next call of this program goes on
+                    if limit > deadline:  # too little time was left: the next call continues
                         return
                     late = True
                     break
@@ -150,7 +150,7 @@ def work(name: str, items: Sequence[str], device: str, deadline: float) -> Itera
 
 
 def _sanitized(child: Lines) -> Result:
-    """Return what compute-sanitizer's exit status, which comes after the result, says."""
+    """Interpret compute-sanitizer's exit status, which comes after the result."""
     rest = []
     with suppress(queue.Empty):
         while (line := child.next(time.monotonic() + 60)) is not None:
@@ -173,7 +173,7 @@ def _environment(name: str, device: str, folder: str) -> dict[str, str]:
     found = {"OMP_NUM_THREADS": "2"} | ({"TRITON_INTERPRET": "1"} if device == "cpu" else {})
     if name == "captures":  # Triton compiles inside the capture
         found["TRITON_CACHE_DIR"] = folder
-    if name == "sanitizer":  # so that each tensor has memory of its own
+    if name == "sanitizer":  # so that each tensor has separate memory
         found["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
     return found
 
@@ -247,7 +247,7 @@ def run_slice(
 
 
 def plan(device: str) -> tuple[Result, dict[str, list[str]]]:
-    """Return what the program of the work knows: about the device, and the items of each slice."""
+    """Return the information of the worker program: about the device, and the items of each slice."""
     command = [sys.executable, "-m", "benchmarks.first_hour_work", "plan", device]
     environment = os.environ | _environment("plan", device, "")
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -298,7 +298,7 @@ def main() -> int:
 
 
 def checks_table(content: Result) -> list[list[str]]:
-    """Return the rows of a table: how many items of each slice are good, and which are not."""
+    """Return the rows of a table: the number of good items of each slice, and the names of the others."""
     rows = [["slice", "good", "failed", "which"]]
     for name in SLICES:
         found = [r for r in content["results"] if r["slice"] == name]

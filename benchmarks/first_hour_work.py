@@ -1,8 +1,8 @@
-"""The work of ``python -m benchmarks.first_hour``, in a process of its own: ``python -m benchmarks.first_hour_work``.
+"""The work of ``python -m benchmarks.first_hour``, in a separate process: ``python -m benchmarks.first_hour_work``.
 
 It takes a slice, a device and the slice's items, and prints a line of JSON for each. Before each call that may end the
-process it says which to stderr. On the CPU, Triton's interpreter runs the kernels of tiny samples, and there are no graphs or streams:
-this shows that the program works.
+process, it writes the name of the call to stderr. On the CPU, Triton's interpreter runs the kernels of tiny samples,
+and there are no graphs or streams: this shows that the program works.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def case(sample: Sample, dtype: torch.dtype, layout: str, seed: int = 0) -> Case
 
 
 def cases(name: str, few: bool = False) -> Iterator[Case]:
-    """Yield an operator's samples in several dtypes and layouts, and the rows of the benchmark, smaller."""
+    """Yield an operator's samples in several dtypes and layouts, and smaller versions of the benchmark's rows."""
     formats = [(torch.uint8, "interleaved"), (torch.uint8, "planar"), (torch.float32, "planar")]
     formats += [(torch.float32, "sliced")]
     few = few or ON_CPU
@@ -150,12 +150,12 @@ def check(name: str, few: bool = False) -> Result:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Return whether the device cannot be used any more in this process."""
+    """Return whether this process can no longer use the device."""
     return "illegal" in str(error) or "device-side assert" in str(error) or "misaligned" in str(error)
 
 
 def sanitize(name: str) -> Result:
-    """Run the same under compute-sanitizer, fewer cases."""
+    """Run fewer of these cases under compute-sanitizer."""
     return check(name, few=True)
 
 
@@ -165,7 +165,7 @@ def synchronize() -> None:
 
 
 def captured(call: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-    """Return the result of a captured call, and what replays it; on the CPU, what calls it again."""
+    """Return the result of a captured call, and a function that replays it or, on the CPU, calls it again."""
     if ON_CPU:
         out = call()
         return out, lambda: out.copy_(call())
@@ -176,7 +176,7 @@ def captured(call: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
 
 
 def graphs(name: str) -> Result:
-    """Capture calls, change the inputs, replay, and compare with an eager call of the new inputs."""
+    """Capture calls, change the inputs, replay, and compare with an eager call on the new inputs."""
     compared, skipped, wrong = 0, [], []
     for sample in samples(name)[: 1 if ON_CPU else None]:
         for dtype in (torch.uint8, torch.float32):
@@ -266,7 +266,7 @@ def gradients(found: Case, arguments: list[Any], stream: Any) -> list[Tensor] | 
             arguments[i] = a.detach().requires_grad_()
             leaves.append(arguments[i])
     if stream is not None:
-        torch.cuda._sleep(1_000_000)  # so that a missing wait shows
+        torch.cuda._sleep(1_000_000)  # so that a missing wait becomes visible
     out = found.operator.overload(*arguments)
     if not isinstance(out, Tensor) or not out.requires_grad:
         return None
@@ -280,7 +280,7 @@ def gradients(found: Case, arguments: list[Any], stream: Any) -> list[Tensor] | 
 
 
 def captures(name: str) -> Result:
-    """Use an operator for the first time inside a capture, in a process and with a cache of Triton that are new."""
+    """Use an operator for the first time inside a capture, in a new process and with an empty Triton cache."""
     found = one(name)
     if found is None or found.operator.contract is not Contract.FUNCTIONAL:
         return {"ok": True, "said": "not captured: it writes to its arguments, or has no sample"}
@@ -364,7 +364,7 @@ def _chosen() -> list[rows.Call]:
 
 
 def about() -> Result:
-    """Return what the numbers were measured on."""
+    """Describe the device and the software of the measurements."""
     from importlib.metadata import PackageNotFoundError, version
 
     def of(package: str) -> str:
@@ -394,7 +394,7 @@ def main() -> None:
             found = SLICES[name](item)
         except Exception as error:
             found = {"ok": False, "said": short(error)}
-            if is_fatal(error):  # this process can do no more; the next goes on
+            if is_fatal(error):  # this process can do no more; the next one continues
                 print(json.dumps({"item": item} | found), flush=True)
                 sys.exit(3)
         seconds = round(time.perf_counter() - start, 1)

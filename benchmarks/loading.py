@@ -1,10 +1,10 @@
 """``python -m benchmarks.loading``: from JPEG files to the batch, against other libraries.
 
-40 photographs in five sizes around 500 x 375, JPEG quality 90. A row's columns take turns, with equal seeds; each number is
-the median of the rounds' ratios. imgops transforms one batch of `EncodedImages`, on one thread and on two of its own; the other
-columns transform file by file, on one thread, and in a pool of two threads. "One by one" is `EncodedImage`, which too decodes
-only the part that the crop keeps; "whole" decodes all of an image.
-torchvision.io and PIL smooth while shrinking, as imgops does; albumentations by default does not, with INTER_AREA it does.
+40 photographs in five sizes around 500 x 375, JPEG quality 90. A row's columns take turns, with equal seeds; each
+number is the median of the rounds' ratios. imgops transforms one batch of `EncodedImages`, on one or two of its own
+threads; the other columns transform file by file, on one thread or in a pool of two threads. "One by one" is
+`EncodedImage`, which also decodes only the part that the crop keeps; "whole" decodes whole images. torchvision.io and
+PIL smooth while shrinking, as imgops does; albumentations does so only with INTER_AREA.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def file_of(size: tuple[int, int], seed: int = 0, mode: str = "RGB", **keywords:
 
 
 def rounds_of(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Return the microseconds an image of each column, in rounds in which all columns draw from the same seeds."""
+    """Return the microseconds per image of each column, in rounds in which all columns draw from the same seeds."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for i in range(-1, rounds):
         for name, call in calls.items():
@@ -141,7 +141,7 @@ def steps(name: str, module: Any, first: list[Any], last: list[Any]) -> Any:
 
 
 def columns(name: str, raws: list[bytes]) -> dict[str, Callable[[Any], Any]]:
-    """Return what each library does with one file."""
+    """Return the work of each library for one file."""
 
     def last(module: Any) -> list[Any]:
         return [module.ToDtype(torch.float32, scale=True), module.Normalize(MEAN, STD)]
@@ -185,7 +185,7 @@ def batched(name: str) -> Any:
 
 
 def dali(raws: list[bytes], threads: int) -> Callable[[], Any] | None:
-    """Return DALI's fused pipeline over all files on the CPU; None where it is not installed."""
+    """Return DALI's fused pipeline over all files on the CPU, or None if it is not installed."""
     if not find_spec("nvidia"):
         return None
     try:

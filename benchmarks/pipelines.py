@@ -25,7 +25,7 @@ from benchmarks.table import machine
 from imgops import transforms as ours
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-#: The peers, each with the column of imgops that does the same work on the same memory format.
+#: The peers, each with imgops' column for the same work on the same memory format.
 PEERS = {
     "torchvision, planar": "imgops, planar",
     "torchvision, interleaved": "imgops, interleaved",
@@ -64,7 +64,7 @@ GOALS = {
 
 
 def photo() -> np.ndarray:
-    """Make an image of smooth shapes with fine grain, in the size of ImageNet's median photograph."""
+    """Make an image of smooth shapes with fine grain, with the size of ImageNet's median photograph."""
     rng = np.random.default_rng(0)
     frame = cv2.resize(
         rng.integers(0, 256, (12, 16, 3)).astype(np.uint8), (500, 375), interpolation=cv2.INTER_CUBIC
@@ -182,7 +182,7 @@ def line(name: str, rounds: list[dict[str, float]]) -> str:
 
 
 def batches(rounds: int) -> list[str]:
-    """Time a batch of 16 whose images each have their own draws, eager and compiled."""
+    """Time a batch of 16 images with separate draws, eager and compiled."""
     lines = [
         "",
         "A batch of 16 such photographs, each with draws of its own (`per_sample=True`):",

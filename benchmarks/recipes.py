@@ -55,7 +55,7 @@ def detector(**each: Any) -> list[Any]:
 
 
 def by_opencv(frames: list[np.ndarray], given: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Run the recipe as it is written by hand."""
+    """Run the hand-written recipe."""
     canvas = np.full((SIZE, SIZE, 3), 114, np.uint8)
     x, y = (int(SIZE * random.uniform(0.25, 0.75)) for _ in range(2))
     moved = []
@@ -171,7 +171,7 @@ def strong_columns() -> dict[str, Callable[[], Any]]:
         kornia = K.AugmentationSequential(*parts, data_keys=["input"])
         real = (
             (planar[None] / 255).contiguous()[..., :368, :496].contiguous()
-        )  # kornia's JPEG takes multiples of 16
+        )  # kornia's JPEG needs multiples of 16
         calls["kornia"] = lambda: kornia(real)
     return calls
 

@@ -1,4 +1,4 @@
-"""The table of ratios, with the budgets and the reasons, in plain words, where imgops loses."""
+"""The table of ratios, with the budgets, and with plain explanations of imgops' losses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Row:
 
 
 def overheads(rows: list[Row]) -> dict[tuple[object, ...], float]:
-    """Return the cost of a call without its pixels: the gap to the raw call on 32 x 32."""
+    """Return the cost of a call without its pixels: the difference from the raw call on 32 x 32."""
     return {_kind(r.case): r.gap("raw") for r in rows if r.case.size == 32 and "raw" in r.rounds[0]}
 
 
@@ -147,7 +147,7 @@ def _cost(call: Callable[[], object]) -> str:
 
 
 def versions_here() -> dict[str, str]:
-    """Return the versions of the compared libraries, with that of the one of OpenCV's four packages that is installed."""
+    """Return the versions of the compared libraries, including the installed one of OpenCV's four packages."""
     found = {"opencv": cv2.__version__}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):

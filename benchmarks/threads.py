@@ -1,7 +1,7 @@
 """``python -m benchmarks.threads``: how many times as fast two threads are as one, in both memory formats.
 
-A batch of 16 uint8 images of 512 x 512, one image of 2048 x 2048, and pipelines with ``per_sample=True``. One thread and two
-take turns; each number is a ratio of medians.
+The inputs are a batch of 16 uint8 images of 512 x 512, one image of 2048 x 2048, and pipelines with
+``per_sample=True``. One thread and two threads take turns; each number is a ratio of medians.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def pipelines() -> dict[str, tuple[Any, Tensor]]:
 
 
 def gain(call: Callable[[Any], Any], x: Tensor) -> tuple[float, float]:
-    """Return the milliseconds on one thread, and how many times as fast two are."""
+    """Return the milliseconds on one thread, and the speedup with two threads."""
     found: dict[int, list[float]] = {1: [], 2: []}
     for i in range(ROUNDS):
         for threads, times in found.items():
             torch.set_num_threads(threads)
-            call(x)  # OpenCV changes the number of its threads in the next call
+            call(x)  # OpenCV changes its number of threads in the next call
             for _ in range(CALLS):
                 torch.manual_seed(i)
                 before = time.perf_counter()

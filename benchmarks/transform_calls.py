@@ -1,7 +1,8 @@
 """The cost of calling a transform where Python dominates: on 8 x 8 and 32 x 32, compared with torchvision.
 
-``python -m benchmarks.calls`` prints and stores it. The clock is the thread's, so that other processes on the
-machine count less; imgops and torchvision take turns in one run, with equal seeds that are set outside of the timed region.
+``python -m benchmarks.calls`` prints and stores it. Times are those of the thread's clock, so that other processes on
+the machine have less influence; imgops and torchvision take turns in one run, with equal seeds that are set outside of
+the timed region.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from imgops import transforms as ours
 ROUNDS, CALLS = 15, 50
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 
-#: Every transform of torchvision that takes only an image; those with a probability are always applied.
+#: Every transform of torchvision that needs only an image; transforms with a probability are always applied.
 TRANSFORMS: dict[str, dict[str, Any]] = {
     "Resize": {"size": (6, 6)},
     "CenterCrop": {"size": 6},
@@ -69,7 +70,7 @@ TRANSFORMS: dict[str, dict[str, Any]] = {
 
 
 def containers(module: Any) -> dict[str, Any]:
-    """Return the containers: transforms of transforms."""
+    """Return the containers of transforms."""
     flips = [module.RandomHorizontalFlip(1.0), module.RandomVerticalFlip(1.0)]
     return {
         "Compose": module.Compose(flips),
@@ -80,7 +81,7 @@ def containers(module: Any) -> dict[str, Any]:
 
 
 def cifar(module: Any, **options: Any) -> Any:
-    """Return the pipeline that models are trained with on CIFAR."""
+    """Return the usual training pipeline for CIFAR."""
     steps = [
         module.RandomCrop(32, padding=4),
         module.RandomHorizontalFlip(),
@@ -200,7 +201,7 @@ def _albumentations() -> Callable[[Tensor], Any] | None:
 
 
 def bare_table() -> list[str]:
-    """Return the microseconds that a call of one transform takes in albumentations and in imgops."""
+    """Return the microseconds of a call of one transform in albumentations and in imgops."""
     if find_spec("albumentations") is None:
         return []
     import albumentations as A
@@ -233,7 +234,7 @@ def bare_table() -> list[str]:
 
 
 def frame_table() -> list[str]:
-    """Return how many Python functions of imgops a call runs."""
+    """Return the number of imgops' Python functions that a call runs."""
     image, batch = images(32)["planar"], images(32, 4)["planar"]
     single = ours.RandomPerspective(p=1.0)
     each = ours.RandomPerspective(p=1.0, per_sample=True)

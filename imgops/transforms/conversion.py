@@ -49,8 +49,8 @@ class ToDtype(OperatorTransform, v2.ToDtype):
     Parameters
     ----------
     dtype : torch.dtype or dict
-        The dtype of images and videos; a dict has one for each class, as in ``{tv_tensors.Image:
-        torch.float32, "others": None}``, and None leaves a class as it is.
+        The dtype of images and videos; a dict has one for each class, as in
+        ``{tv_tensors.Image: torch.float32, "others": None}``, and None does not change a class.
     scale : bool
         Whether the values of images and videos are scaled to the range of the new dtype, as from [0, 255] to
         [0, 1].

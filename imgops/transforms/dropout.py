@@ -36,7 +36,7 @@ Range = float | Sequence[float]
 class RandomErasing(RandomTransform, v2.RandomErasing):
     """Erase a random box of the image with a probability, as torchvision's RandomErasing does.
 
-    The transform erases one box, and leaves masks, boxes and keypoints as they are; use
+    The transform erases one box, and does not change masks, boxes and keypoints; use
     :class:`CoarseDropout` for several boxes, for sides in pixels, and for masks and bounding boxes that
     follow.
 
@@ -49,7 +49,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     value : float, sequence of float, or "random"
         The value of the erased pixels, or one for each channel, or "random" for normal noise.
     inplace : bool
-        Whether the input is overwritten.
+        Whether to overwrite the input.
     """
 
     _config = ("p", "scale", "ratio", "value")
@@ -187,7 +187,7 @@ class PixelDropout(_Dropout):
     fill : float
         The value.
     mask_fill : float, optional
-        The value of the same pixels of masks; by default masks stay as they are. Not with ``per_channel``.
+        The value of the same pixels of masks; by default masks are not changed. Not with ``per_channel``.
 
     Notes
     -----
@@ -280,7 +280,7 @@ class CoarseDropout(_Holes):
     fill : float, sequence of float, or "random"
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
-        The value of the same pixels of masks; by default masks stay as they are.
+        The value of the same pixels of masks; by default masks are not changed.
 
     Notes
     -----
@@ -355,7 +355,7 @@ class GridDropout(_Holes):
     fill : float, sequence of float, or "random"
         The value, or one for each channel, or noise in the image's range.
     mask_fill : float, optional
-        The value of the same pixels of masks; by default masks stay as they are.
+        The value of the same pixels of masks; by default masks are not changed.
 
     Notes
     -----

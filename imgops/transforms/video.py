@@ -20,7 +20,7 @@ __all__ = ["UniformTemporalSubsample"]
 class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
     """Keep evenly spaced frames of a video, as torchvision's UniformTemporalSubsample does.
 
-    The transform changes videos ``(..., T, C, H, W)``; images stay as they are. The i-th of the n frames that
+    The transform changes videos ``(..., T, C, H, W)``; images are not changed. The i-th of the n frames that
     are kept is the frame ``i * (T - 1) // (n - 1)``. torchvision computes this index in single precision, and
     in some cases, such as 15 of 3 frames, takes the previous frame.
 

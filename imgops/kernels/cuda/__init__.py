@@ -23,9 +23,9 @@ from imgops.kernels import transfer
 class Kernel:
     """The kernel ``"family.name"``, called with ``(out, *args)`` or, where the operator mutates, ``(*args)``.
 
-    All tensors are on the device of the first. With ``takes_packed``, one launch takes all images of a
-    :class:`imgops.PackedImages`. What Triton cannot compile or launch there is left to the
-    decomposition from then on, with a warning.
+    All tensors are on the device of the first. With ``takes_packed``, one launch processes all images of a
+    :class:`imgops.PackedImages`. If Triton cannot compile or launch the kernel there, imgops warns and uses the
+    decomposition from then on.
     """
 
     def __init__(self, path: str, takes_packed: bool = False) -> None:
@@ -62,16 +62,16 @@ class Kernel:
 
 
 def _variant(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what decides, beside sizes, which code of a kernel runs where."""
+    """Return everything except sizes that decides which code of a kernel runs, and where."""
     return args[0].device, args[0].dtype, *(a for a in args if isinstance(a, (str, bool)))
 
 
-#: For each device, whether Triton can run kernels there, as far as it is known.
+#: For each device that was tried, whether Triton can run kernels there.
 _found: dict[torch.device, bool] = {}
 
 
 def runs_on(device: torch.device) -> bool:
-    """Return whether Triton can run kernels on a device; the first call there tries.
+    """Return whether Triton can run kernels on a device; the first call tries it.
 
     On the CPU only Triton's interpreter can.
     """
@@ -80,7 +80,7 @@ def runs_on(device: torch.device) -> bool:
 
 
 def _try(device: torch.device) -> bool:
-    """Run the smallest kernel on a device, and remember whether it ran, unless a failure will pass."""
+    """Run the smallest kernel on a device, and remember whether it ran, unless the failure is temporary."""
     try:
         from imgops.kernels.cuda import _launch
     except ImportError:
@@ -89,19 +89,19 @@ def _try(device: torch.device) -> bool:
         return _found.setdefault(device, False)
     if device.type == "cpu":
         return _found.setdefault(device, _launch.INTERPRETED)
-    if transfer.is_capturing(device):  # the graph would keep this kernel; those that it needs show themselves
+    if transfer.is_capturing(device):  # the graph would record it; later launches show if Triton works
         return True
     try:
         with torch.cuda.device(device):
             return _found.setdefault(device, _launch.probe(device))
-    except Exception as error:  # whatever fails, such as an old driver or device, ATen still works
+    except Exception as error:  # whatever failed, such as an old driver or device, ATen still works
         if _is_fault(error) and not _will_pass(error):
             raise
         compare.warn(f"Triton does not run on {device}, so ATen does the work ({error})")
         return False if _will_pass(error) else _found.setdefault(device, False)
 
 
-#: CUDA's texts for errors after which a process can do nothing more on a device, in part.
+#: Parts of CUDA's messages for errors after which a process can no longer use the device.
 _BROKEN = (
     *("an illegal memory access", "an illegal instruction", "misaligned address", "device-side assert"),
     *(
@@ -117,8 +117,8 @@ _BROKEN = (
 def _is_fault(error: Exception) -> bool:
     """Return whether an error must be raised, because ATen would fail too, or would only hide it.
 
-    That is what a device reports after a fault, maybe an earlier one; what breaks a capture; and PyTorch's
-    lack of memory.
+    These are the errors of a device after a fault, maybe an earlier one; errors that break a capture; and PyTorch's
+    out-of-memory errors.
     """
     if isinstance(error, (torch.AcceleratorError, torch.OutOfMemoryError)):
         return True
@@ -126,19 +126,19 @@ def _is_fault(error: Exception) -> bool:
 
 
 def _will_pass(error: Exception) -> bool:
-    """Return whether the same call may succeed later: memory was short, or a stream was captured."""
+    """Return whether the same call may succeed later: memory ran out, or a stream was being captured."""
     if _is_triton_error(error):
         return False
     return any(text in str(error) for text in ("out of memory", "captur"))
 
 
 def _is_triton_error(error: Exception) -> bool:
-    """Return whether an error is of a class of Triton, whose texts may quote the source of a kernel."""
+    """Return whether an error is of one of Triton's classes, whose messages may quote the source of a kernel."""
     return type(error).__module__.partition(".")[0] == "triton"
 
 
 def _is_of_triton(error: Exception) -> bool:
-    """Return whether Triton, its compilers or the driver refused a kernel; other errors are faults of ours."""
+    """Return whether Triton, its compilers or the driver refused a kernel; other errors are bugs in imgops."""
     if _is_triton_error(error) or str(error).startswith("Triton Error"):
         return True
     if not isinstance(error, (RuntimeError, OSError, ImportError, SubprocessError)):

@@ -10,7 +10,7 @@ from imgops.kernels.cuda._launch import inline
 
 @inline
 def fold_positions(i, size, MODE: tl.constexpr):
-    """Return the pixel that a border shows at each of the positions ``i``."""
+    """Return the pixel that a border mode selects for each of the positions ``i``."""
     if MODE == "edge":
         at = tl.minimum(tl.maximum(i, 0), size - 1)
     elif MODE == "wrap":
@@ -27,14 +27,14 @@ def fold_positions(i, size, MODE: tl.constexpr):
 
 @inline
 def modulo(i, size):
-    """Return the remainder, never negative; a division of Triton rounds toward 0."""
+    """Return the nonnegative remainder; Triton's division rounds toward 0."""
     rest = i % size
     return tl.where(rest < 0, rest + size, rest)
 
 
 @inline
 def round_half_even(x):
-    """Round half to even, by operations that are the same on the device and in the interpreter."""
+    """Round half to even, with operations that are the same on the device and in the interpreter."""
     low = tl.floor(x)
     above = x - low
     odd = low * 0.5 != tl.floor(low * 0.5)
@@ -51,7 +51,7 @@ def level(x):
 @inline
 def nearest_level(x):
     """Round a float to one of 256 levels, half to even; NaN becomes 0."""
-    # At this number floats are integers apart, and the last bits of a float are the integer.
+    # At this magnitude the spacing of floats is 1, and the last bits of a float are the integer.
     held = tl.where(x > 0, tl.minimum(x, 255.0), 0.0) + 12582912.0
     return held.to(tl.int32, bitcast=True).to(tl.uint8)
 

@@ -60,7 +60,7 @@ def from_xyz(x, y, z):
 
 @inline
 def to_chroma(r, g, b, first, second, SCALE: tl.constexpr, OTHER: tl.constexpr):
-    """Return luma, and the differences of two channels from it times scales, around 0.5."""
+    """Return luma, and the scaled differences of two channels from it, centered at 0.5."""
     luma = to_gray(r, g, b)
     return luma, (first - luma) * SCALE + 0.5, (second - luma) * OTHER + 0.5
 
@@ -161,7 +161,7 @@ def _cube_root(value):
 
 @inline
 def _root(value):
-    """Return the cube root, and near 0 a line instead."""
+    """Return the cube root, or near 0 a linear function instead."""
     return tl.where(
         value > 0.008856, _cube_root(_at_least(value, 0.008)), 7.787 * value + 0.13793103448275862
     )

@@ -1,7 +1,7 @@
 """Color spaces of uint8 pixels in registers, held as integers, with the bits of ``cv2.cvtColor``.
 
-Each function takes three channels and returns three. Where OpenCV computes in single precision, its fused
-operations are repeated; where it looks up tables, they are those of ``_color_tables.py``.
+Each function takes three channels and returns three. If OpenCV computes in single precision, the functions repeat its
+fused operations; if it uses lookup tables, they use the tables of ``_color_tables.py``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _round(value):
 
 @inline
 def _toward_zero(value, divisor: tl.constexpr):
-    """Divide as C does, whose shifts would round down; the divisor is positive."""
+    """Divide as C does, toward 0, while shifts round down; the divisor is positive."""
     return tl.where(value < 0, -(-value // divisor), value // divisor)
 
 
@@ -79,7 +79,7 @@ def from_xyz(x, y, z):
 
 @inline
 def to_chroma(r, g, b, first, second, SCALE: tl.constexpr, OTHER: tl.constexpr):
-    """Return luma, and the differences of two channels from it times scales of 14 bits, around 128."""
+    """Return luma, and the differences of two channels from it, scaled by 14-bit factors and centered at 128."""
     luma = (r * 4899 + g * 9617 + b * 1868 + (1 << 13)) >> 14
     center: tl.constexpr = (128 << 14) + (1 << 13)
     x, y = ((first - luma) * SCALE + center) >> 14, ((second - luma) * OTHER + center) >> 14
@@ -105,7 +105,7 @@ def to_hsv(r, g, b, DEGREES: tl.constexpr, SCALE: tl.constexpr, PART: tl.constex
     """Convert to HSV with a circle of ``DEGREES``; ``SCALE / PART`` is a sixth of it, with 12 fraction bits."""
     high, low = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     apart = high - low
-    # No quotient is at a half, so that it may be rounded twice.
+    # No quotient is halfway between two integers, so it may be rounded twice.
     share = _round(tl.div_rn(tl.where(high > 0, 1044480.0, 0.0), tl.maximum(high, 1).to(tl.float32)))
     turn = _round(tl.div_rn(tl.where(apart > 0, SCALE, 0.0), tl.maximum(apart, 1).to(tl.float32) * PART))
     hue = tl.where(high == r, g - b, tl.where(high == g, b - r + 2 * apart, r - g + 4 * apart))
@@ -115,7 +115,7 @@ def to_hsv(r, g, b, DEGREES: tl.constexpr, SCALE: tl.constexpr, PART: tl.constex
 
 @inline
 def from_hsv(h, s, v, in_vector, DEGREES: tl.constexpr):
-    """Convert from HSV; OpenCV does not round what it computes in vectors."""
+    """Convert from HSV; OpenCV's vector code does not round."""
     hue = h.to(tl.float32) * (6 / DEGREES)
     share, high = s.to(tl.float32) * 0.003921568859368563, v.to(tl.float32) * 0.003921568859368563
     whole = tl.floor(hue)
@@ -149,7 +149,7 @@ def _of_unit(value, in_vector):
 
 @inline
 def to_hls(r, g, b, in_vector):
-    """Convert to HLS; OpenCV adds up in another order for pixels at the end of a row, outside of its vectors."""
+    """Convert to HLS; OpenCV's scalar code, for pixels at the end of a row, adds in another order."""
     r, g, b = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
     r, g, b = r * 0.003921568859368563, g * 0.003921568859368563, b * 0.003921568859368563
     high, low = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
@@ -206,7 +206,7 @@ def from_lab(light, a, b, tables):
 
 @inline
 def _cube(root):
-    """Return the cube, or near 0 a line, with 14 bits, of a root that may be negative there."""
+    """Return the cube of a root, or near 0, where the root may be negative, a linear function, with 14 bits."""
     square = root * root // 16384
     return tl.where(root <= 3390, _toward_zero(root * 108, 841) - 290, square * root // 16384)
 
@@ -227,7 +227,7 @@ def _level(light, tables):
 
 @inline
 def to_luv(r, g, b, tables):
-    """Interpolate in a table of 33 shades a channel; a level is 1/16 of the way from one shade to the next, or 2/16."""
+    """Interpolate in a table of 33 shades per channel; a level is 1/16 or 2/16 of the way between two shades."""
     light, u, v = r * 0, r * 0, r * 0
     for i in tl.static_range(8):
         x, p = _shade(r, i // 4)

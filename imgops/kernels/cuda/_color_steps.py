@@ -1,7 +1,7 @@
 """The steps of color_sequence on pixels in registers: floats in [0, 1], or levels held as whole floats.
 
-They give the bits of PIL's arithmetic on levels, as ``decomposition/color.py`` does. Operations are fused, left out or put
-in another order only where the result is the same number: where it is exact, or is clamped anyway.
+They give the bits of PIL's arithmetic on levels, as ``decomposition/color.py`` does. Operations are fused, omitted or
+reordered only if the result is the same number, because it is exact or is clamped anyway.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def unit(x):
 
 @inline
 def mix(start, end, factor, LEVELS: tl.constexpr):
-    """Interpolate from one image to another, or extrapolate beyond it, as ``Image.blend``."""
+    """Interpolate from one image to another, or extrapolate beyond it, as ``Image.blend`` does."""
     if LEVELS:
         value = whole_level(start + factor * (end - start))
     else:
@@ -35,9 +35,9 @@ def mix(start, end, factor, LEVELS: tl.constexpr):
 
 @inline
 def mix_all(start, r, g, b, factor, RGB: tl.constexpr, LEVELS: tl.constexpr):
-    """Mix each channel with the same start; ``factor`` is a scalar."""
+    """Blend each channel with the same start value; ``factor`` is a scalar."""
     if LEVELS:
-        if (factor >= 0) & (factor <= 1):  # between two levels there is nothing to clamp
+        if (factor >= 0) & (factor <= 1):  # an interpolation between two levels needs no clamp
             r = tl.floor(start + factor * (r - start))
             if RGB:
                 g, b = tl.floor(start + factor * (g - start)), tl.floor(start + factor * (b - start))
@@ -55,7 +55,7 @@ def mix_all(start, r, g, b, factor, RGB: tl.constexpr, LEVELS: tl.constexpr):
 
 @inline
 def scale_all(r, g, b, factor, RGB: tl.constexpr, LEVELS: tl.constexpr):
-    """Mix each channel with black; ``factor`` is a scalar."""
+    """Blend each channel with black; ``factor`` is a scalar."""
     if LEVELS:
         factor = tl.maximum(factor, 0.0)
         r = tl.floor(tl.minimum(r * factor, 255.0))
@@ -77,7 +77,7 @@ def luma(r, g, b, RGB: tl.constexpr, LEVELS: tl.constexpr):
     """Compute PIL's mode L, as a float."""
     if not RGB:
         value = r
-    elif LEVELS:  # PIL's integers, which are exact here: 65536ths below 256
+    elif LEVELS:  # PIL's integers are exact here: multiples of 1/65536 below 256
         total = fma(b, 7471 / 65536, tl.full(b.shape, 0.5, tl.float32))
         value = tl.floor(fma(r, 19595 / 65536, fma(g, 38470 / 65536, total)))
     else:
@@ -97,7 +97,7 @@ def turn_hue(r, g, b, factor, LEVELS: tl.constexpr):
 
 @inline
 def _hue_shift(factor):
-    """Return the whole number of PIL's 256 hues for a factor, 0 for one that is not finite."""
+    """Return the integer number of PIL's 256 hues for a factor, or 0 for a factor that is not finite."""
     shift = factor * 255
     shift = tl.where(shift < 0, -tl.floor(-shift), tl.floor(shift))
     shift = shift - tl.floor(shift * 0.00390625) * 256
@@ -108,8 +108,8 @@ def _hue_shift(factor):
 def _turn_levels(r, g, b, shift):
     """Convert to PIL's mode HSV, add to the hue, and convert back.
 
-    PIL rounds a hue as these floats do. The other results have the bits of whole numbers, because all sums and
-    products stay below 2^24.
+    PIL rounds a hue in the same way as these floats. The other results are exact integers, because all sums and
+    products are below 2^24.
     """
     most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     chroma = most - least
@@ -129,19 +129,19 @@ def _turn_levels(r, g, b, shift):
 
 @inline
 def _fall(place):
-    """Return how far a channel is below the greatest, in 85ths, at one of 510 places on the color circle."""
+    """Return how far a channel is below the greatest, in 85ths, at one of 510 positions on the color circle."""
     place = tl.where(place < 510, place, place - 510)
     return tl.minimum(tl.maximum(tl.minimum(place, 340 - place), 0.0), 85.0)
 
 
 @inline
 def _turn_reals(r, g, b, factor):
-    """Turn the hue in real numbers.
+    """Rotate the hue, without rounding to PIL's 256 hues.
 
     Along the color circle, which has a length of 6, each channel rises, stays, falls and stays again, a third of the
-    circle after the one before. Red is below the greatest channel by ``2 - |turn + 5 - 8|`` of the chroma, green by
-    ``|turn + 3 - 5| - 1`` and blue by ``|turn + 1 - 5| - 1``, clamped to [0, 1]. The differences are exact, and so is
-    the sum for blue wherever its result is not clamped; the two other sums must be rounded first.
+    circle after the previous channel. Red is below the greatest channel by ``2 - |turn + 5 - 8|`` of the chroma,
+    green by ``|turn + 3 - 5| - 1`` and blue by ``|turn + 1 - 5| - 1``, clamped to [0, 1]. The differences are exact,
+    and so is the sum for blue if its result is not clamped; the two other sums must be rounded first.
     """
     most, least = tl.maximum(tl.maximum(r, g), b), tl.minimum(tl.minimum(r, g), b)
     chroma = most - least
@@ -160,7 +160,7 @@ def _turn_reals(r, g, b, factor):
 
 @inline
 def _below(fall, most, chroma):
-    """Return a channel that is below the greatest by ``fall``, clamped to the chroma."""
+    """Return a channel that is ``fall`` below the greatest; ``fall`` is clamped to the chroma."""
     fall = tl.minimum(
         tl.maximum(fall, 0.0, propagate_nan=tl.PropagateNan.ALL),
         chroma,
@@ -185,7 +185,7 @@ def posterize(x, bits, LEVELS: tl.constexpr):
 
 @inline
 def solarize(x, threshold, LEVELS: tl.constexpr):
-    if LEVELS:  # compared as whole numbers
+    if LEVELS:  # compare levels as integers
         bright = x >= tl.ceil(threshold).to(tl.float32)
         value = tl.where(bright, 255 - x, x)
     else:

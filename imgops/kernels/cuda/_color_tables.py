@@ -1,6 +1,6 @@
-"""OpenCV's tables for LAB and LUV on uint8, computed on the host as OpenCV does it: in single precision.
+"""OpenCV's tables for LAB and LUV on uint8, computed on the host in single precision, as OpenCV does.
 
-A value is rounded to single precision before it is rounded to an integer, which decides a few entries.
+Values are rounded to single precision before they are rounded to integers; a few entries depend on this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from imgops.kernels import transfer
 
-#: Tables on devices, for each stream that uses them: a captured graph may read them for ever.
+#: Tables on devices, for each stream that uses them. They are never freed, because a captured graph may read them at
+#: any time.
 _kept: dict[tuple[str, int | None, int], Tensor] = {}
 
 _f = np.float32
@@ -57,7 +58,7 @@ def _to_lab() -> np.ndarray:
 
 
 def _to_luv() -> np.ndarray:
-    """Return L, u and v with 14 bits of 33 shades of each of red, green and blue, packed in 16 bits each."""
+    """Return L, u and v, with 14 bits, for 33 shades each of red, green and blue, packed in 16 bits each."""
     shade = _linear(np.arange(33, dtype=_f) / _f(32))
     r, g, b = shade[:, None, None], shade[:, None], shade
     x, y, z = (b * row[2] + g * row[1] + r * row[0] for row in _TO_XYZ)

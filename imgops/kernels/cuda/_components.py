@@ -1,7 +1,7 @@
-"""Connected components of masks: each pixel points to another of its component, the last one to itself.
+"""Connected components of masks: each pixel points to another pixel of its component, the last one to itself.
 
-Two components become one when the last pixel of one points to that of the other, by an atomic operation that
-fails if another thread was faster. The last pixel is always the first of the component in memory, whichever
+Two components are joined when the last pixel of one points to the last pixel of the other, by an atomic operation
+that fails if another thread was faster. The last pixel of a component is always its first pixel in memory, whichever
 threads are faster.
 """
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from imgops.kernels.cuda._launch import inline, kernel, launch
 
-#: The pixels of a program.
+#: The number of pixels of a program.
 _BLOCK = 256
 
 
@@ -41,7 +41,7 @@ def _join_kernel(parents, height, width, programs, DIAGONAL: tl.constexpr, BLOCK
 
 @inline
 def _join(parents, one, other, active):
-    """Make one component of two, where both pixels belong to the mask."""
+    """Join two components if both pixels belong to the mask."""
     active &= tl.load(parents + other, mask=active, other=-1) >= 0
     while tl.max(active.to(tl.int32), 0) > 0:
         one_next = tl.load(parents + one, mask=active, other=0, volatile=True)
@@ -50,7 +50,7 @@ def _join(parents, one, other, active):
         first, last = tl.minimum(one, other), tl.maximum(one, other)
         joins = are_last & (first != last)
         before = tl.atomic_min(parents + last, first, mask=joins)
-        # Where the last pixel pointed elsewhere by then, that is to be joined with the first one.
+        # If the last pixel already pointed to another one, join that pixel with the first one.
         active &= (are_last == 0) | (joins & (before != last))
         one = tl.where(joins, before, one_next)
         other = tl.where(joins, first, other_next)

@@ -1,11 +1,11 @@
 """Positions of a warp and the weights around them, in OpenCV 5's arithmetic.
 
-The arithmetic is in single precision, with multiplications and additions fused where OpenCV fuses them.
-Positions are held between -2**30 and 2**30, which fit into integers. A NaN lies far to the left, because the
+The arithmetic is in single precision, with multiplications and additions fused where OpenCV fuses them. Positions are
+clamped between -2**30 and 2**30, which fit into integers. A NaN becomes a position far to the left, because the
 maximum of a NaN and a number is the number.
 """
 
-# Tuples grow and differ in length by constants: types as Triton knows them, but mypy does not.
+# Tuples have lengths that depend on constants, which Triton's types support, but mypy's do not.
 # mypy: disable-error-code="assignment,misc"
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tile_of_pixels(program, groups, height, width, ROWS: tl.constexpr, COLUMNS: 
 
 @inline
 def are_far(u, v):
-    """Return whether any position of a tile lies beyond 2**30."""
+    """Return whether any position of a tile is beyond 2**30."""
     far = tl.maximum(tl.abs(u), tl.abs(v)) > 1073741824.0
     return tl.max(tl.max(far.to(tl.int32), 1), 0) > 0
 
@@ -36,7 +36,7 @@ def are_far(u, v):
 def bound_positions(u, v, width, height, far, BORDER: tl.constexpr):
     """Return positions that fit into integers and show the same pixels.
 
-    ``far`` is whether any of them may lie beyond 2**30, where a border that repeats the image still shows pixels
+    ``far`` says whether any position may be beyond 2**30, where a border that repeats the image still selects pixels
     that depend on the position.
     """
     if BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect":
@@ -49,7 +49,7 @@ def bound_positions(u, v, width, height, far, BORDER: tl.constexpr):
 
 @inline
 def _fold_far(position, size, BORDER: tl.constexpr):
-    # What is infinite is 2**30, as in the decomposition.
+    # Infinite positions become 2**30, as in the decomposition.
     far = tl.where(
         tl.abs(position) < float("inf"), position, tl.where(position > 0, 1073741824.0, -1073741824.0)
     )
@@ -60,7 +60,7 @@ def _fold_far(position, size, BORDER: tl.constexpr):
 
 @inline
 def period_of(size, BORDER: tl.constexpr):
-    """Return after how many pixels a border shows the same again."""
+    """Return the number of pixels after which a border repeats."""
     period = size
     if BORDER == "symmetric":
         period = 2 * size
@@ -71,7 +71,7 @@ def period_of(size, BORDER: tl.constexpr):
 
 @inline
 def pixel_at(i, size, BORDER: tl.constexpr):
-    """Return the pixel that is read for a position, and whether it belongs to the image."""
+    """Return the pixel to read for a position, and whether it belongs to the image."""
     if BORDER == "constant":
         inside = (i >= 0) & (i < size)
         at = i
@@ -83,7 +83,7 @@ def pixel_at(i, size, BORDER: tl.constexpr):
 
 @inline
 def around_position(u, v, TAPS: tl.constexpr):
-    """Return the first pixel that a position is interpolated from, and the fractions of the position."""
+    """Return the first pixel from which a position is interpolated, and the fractions of the position."""
     if TAPS == 1:
         left, top = round_half_even(u), round_half_even(v)
     else:
@@ -97,7 +97,7 @@ def around_position(u, v, TAPS: tl.constexpr):
 def taps(first, size, step, TAPS: tl.constexpr, BORDER: tl.constexpr):
     """Return the memory offsets of the pixels from ``first`` on, and whether each belongs to the image.
 
-    With a constant border, or none, the offsets are those from the first pixel.
+    With a constant border, or no border, the offsets are relative to the first pixel.
     """
     at, has = (), ()
     if BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect":
@@ -125,7 +125,7 @@ def taps(first, size, step, TAPS: tl.constexpr, BORDER: tl.constexpr):
 
 @inline
 def weights(f, TAPS: tl.constexpr):
-    """Return the weights of the pixels around a position; those of OpenCV 5's warps in single precision."""
+    """Return the weights of the pixels around a position, as OpenCV 5's warps compute them in single precision."""
     if TAPS == 1:
         made = (tl.full(f.shape, 1.0, tl.float32),)
     elif TAPS == 2:

@@ -1,8 +1,8 @@
 """The arithmetic of libjpeg-turbo, bit for bit: its quantization, its two transforms and its colors.
 
-All of it is in 32-bit integers. A block of 8 x 8 samples lies in the registers of one thread, as a tuple of
-columns or rows. The sums of a transform are those of libjpeg's "islow" in another order, which makes no
-difference to integers.
+All arithmetic uses 32-bit integers. One thread keeps a block of 8 x 8 samples in its registers, as a tuple of columns
+or rows. The sums of a transform are those of libjpeg's "islow" in another order, which does not change integer
+results.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _descale(value, BITS: tl.constexpr):
 
 @inline
 def _odd_part(a, b, c, d):
-    """Return the products with a symmetric matrix, which both transforms share, in 8192nds."""
+    """Return the products with a symmetric matrix, which both transforms use, in units of 1/8192."""
     return (
         a * -11363 + b * 9633 + c * -6436 + d * 2260,
         a * 9633 + b * 2261 + c * -11362 + d * 6437,
@@ -105,7 +105,7 @@ def quantize(value, entry):
 @inline
 def invert(v, CENTER: tl.constexpr, BITS: tl.constexpr):
     """Return the inverse transform of 8 values, plus ``CENTER``, with ``BITS`` bits fewer."""
-    # The terms that all results share carry what each of them adds, and half of a unit.
+    # Add ``CENTER``, and half a unit for rounding, to the terms that all results share.
     shared: tl.constexpr = (CENTER << BITS) + (1 << (BITS - 1))
     even, odd = v[2] * 10703 + v[6] * 4433, v[2] * 4433 - v[6] * 10704
     first, second = ((v[0] + v[4]) << 13) + shared, ((v[0] - v[4]) << 13) + shared
@@ -117,7 +117,7 @@ def invert(v, CENTER: tl.constexpr, BITS: tl.constexpr):
 
 @inline
 def across(v, i: tl.constexpr):
-    """Return the values at ``i`` of 8 tuples: a column of rows, or a row of columns."""
+    """Return the ``i``-th values of 8 tuples: a column of rows, or a row of columns."""
     return v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i], v[6][i], v[7][i]
 
 
@@ -136,7 +136,7 @@ def luma_of(r, g, b):
 
 @inline
 def chroma_of(r, g, b):
-    """Return the blue and the red difference, around 128."""
+    """Return the blue and the red difference, centered at 128."""
     center: tl.constexpr = (128 << 16) + 32767
     blue = (b * 32768 - r * 11059 - g * 21709 + center) >> 16
     return blue, (r * 32768 - g * 27439 - b * 5329 + center) >> 16

@@ -1,10 +1,10 @@
 """Declaration and launch of Triton kernels, in one place, so that the options that affect bits are set once.
 
 Triton compiles a kernel for each combination of constants, dtypes and alignments, and by default also for each
-integer that is 1 or divisible by 16. imgops' kernels are not specialized on integers, so that images of a new
-size compile nothing: what speed needs to know of sizes and strides is a constant, such as ``INTERLEAVED``.
-Triton's own launch then looks at each argument again, for longer than a small kernel runs; ``launch`` looks up
-the compiled kernel by its own key instead.
+integer that is 1 or divisible by 16. imgops' kernels are not specialized on integers, so that images of a new size
+need no compilation. Properties of sizes and strides that matter for speed are constants, such as ``INTERLEAVED``.
+Triton's own launch inspects each argument again, which takes longer than a small kernel; ``launch`` looks up the
+compiled kernel with imgops' own key instead.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from triton.runtime.interpreter import InterpretedFunction
 
 from imgops.kernels.cuda._packed import Packed
 
-#: The number of values of a program, and the most values of a row of its tile.
+#: The number of values of a program, and the largest number of values in a row of its tile.
 TILE, WIDEST = 4096, 1024
-#: The least and the greatest 32-bit integer: another argument makes another kernel.
+#: The least and the greatest 32-bit integer; arguments beyond them need another kernel.
 _LEAST, _MOST = -(2**31), 2**31 - 1
 
 
@@ -57,8 +57,8 @@ INTERPRETED = isinstance(_one, InterpretedFunction)
 def inline(function: Any) -> Any:
     """Decorate a function that kernels call.
 
-    For the interpreter the function stays plain Python: entering a jitted function would take longer than
-    running it.
+    For the interpreter the function remains a Python function, because the call of a jitted function would take
+    longer than its execution.
     """
     return function if INTERPRETED else triton.jit(function)
 
@@ -71,9 +71,9 @@ def constant(function: Any) -> Any:
 def launch(kernel: Any, programs: int, *args: Any, warps: int = 4, **constants: Any) -> Any:
     """Queue ``programs`` programs of a kernel on the current stream of the current device.
 
-    The compiler must not fuse a product and a sum, which would round once instead of twice: a kernel that
-    needs fused operations asks for them. A kernel with a constant ``PACKED`` takes packed images in the place
-    of its second argument, a batch. Return what ``Prepared`` keeps.
+    The compiler must not fuse a product and a sum, which would round once instead of twice; a kernel that needs fused
+    operations requests them explicitly. A kernel with a constant ``PACKED`` takes packed images instead of its second
+    argument, a batch. Return the values that ``Prepared`` keeps.
     """
     if not hasattr(kernel, "plans"):
         _launch_specialized(kernel, programs, args, warps, constants)
@@ -114,16 +114,16 @@ def _start(plan: tuple[Any, Any, int | None], programs: int, args: tuple[Any, ..
     """Queue a compiled kernel, as the end of ``JITFunction.run`` does."""
     compiled, last, device = plan
     stream = triton.runtime.driver.active.get_current_stream(device)
-    # The three arguments that are None are for a profiler's hooks.
+    # The three None arguments are for a profiler's hooks.
     start = programs, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None
     compiled.run(*start, *args, *last)
 
 
 class Prepared:
-    """A launch of which all is known but its tensors, and the first of its numbers.
+    """A launch that is complete except for its tensors and the first of its numbers.
 
-    The tensors of each call must have the same dtypes, device and alignment, and there are no packed images:
-    whoever keeps a ``Prepared`` keeps it by these.
+    The tensors of each call must have the same dtypes, device and alignment, and must not be packed images. A cache
+    of ``Prepared`` objects must use these properties as its key.
     """
 
     def __init__(self, kernel: Any, programs: int, *numbers: Any, warps: int = 4, **constants: Any) -> None:
@@ -140,13 +140,13 @@ class Prepared:
         _start(self.plan, self.programs, (*tensors, *pair, *numbers, *self.numbers))
 
 
-#: The launches that ``prepared`` keeps, and how many.
+#: The launches that ``prepared`` keeps, and their largest number.
 _kept: dict[tuple[Any, ...], Any] = {}
 _MOST_KEPT = 1024
 
 
 def prepared(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
-    """Return what ``make`` returns, such as a ``Prepared``; the last that were made are kept.
+    """Return the result of ``make``, such as a ``Prepared``; the latest results are cached.
 
     ``key`` must contain everything that the launch depends on: an operator, sizes, strides, dtypes, alignments.
     """
@@ -192,6 +192,6 @@ def blocks(*sizes: tuple[int, int]) -> int:
 
 
 def is_aligned(tensor: Tensor, *numbers: int) -> bool:
-    """Return whether memory begins at a multiple of 16 bytes, and whole numbers of values are such multiples."""
+    """Return whether the start of the memory and each number of values are multiples of 16 bytes."""
     size = tensor.element_size()
     return tensor.data_ptr() % 16 == 0 and all(n * size % 16 == 0 for n in numbers)

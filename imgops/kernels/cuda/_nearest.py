@@ -1,4 +1,4 @@
-"""CUDA kernel of nearest resizing, of any dtype, by the tables that say which pixels are taken."""
+"""CUDA kernel of nearest resizing, for any dtype, with tables of the selected pixels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from imgops.kernels.cuda._words import (
 
 
 def take_nearest(out: Tensor, image: Tensor, regions: Any, rule: str) -> Any:
-    """Write the pixels of an image that PIL, OpenCV or PyTorch takes of the regions of its rows and columns."""
+    """Write the pixels that PIL, OpenCV or PyTorch selects in the regions of an image's rows and columns."""
     if not has_carrier(image):
         return NotImplemented
     (rows, rows_n), (columns, columns_n) = (
@@ -96,7 +96,7 @@ def _nearest_part(
 ):  # fmt: skip
     r = tl.arange(0, ROWS)[:, None]
     target, c, written = place_in_output(out, to, y, out_y, r, j, length, edges, KIND)
-    # Bytes of a pixel that is not there are read from the first one, and cleared.
+    # For a missing pixel, read the bytes of the first pixel, and clear them.
     x0, kept = _taken(columns, c, length, pixel, KIND)
     if KIND != "words":
         x1, kept1 = _taken(columns, c + 1, length, pixel, KIND)
@@ -124,7 +124,7 @@ def _nearest_part(
 
 @inline
 def _taken(columns, c, length, pixel, KIND: tl.constexpr):
-    """Return the unit that unit ``c`` of a row takes, and its bits, all set if there is one."""
+    """Return the source unit of unit ``c`` of a row, and a bit mask that is all ones if the source exists."""
     x = c // pixel
     taken = tl.load(tl.max_contiguous(columns + x, [1, 2]), mask=(c >= 0) & (c < length), other=0)
     unit = tl.maximum(tl.maximum(taken, 0) * pixel + (c - x * pixel), 0)

@@ -1,4 +1,4 @@
-"""Images of different sizes in one buffer, as kernels get them in the place of a batch."""
+"""Images of different sizes in one buffer, which kernels take instead of a batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 class Packed:
     """Images in one buffer, which look like a batch ``(N, C, H, W)`` of the greatest height and width.
 
-    The steps of such a batch are 0: a kernel with a constant ``PACKED`` gets the sizes and offsets of the
-    images instead, and finds the place of each.
+    The steps of such a batch are 0: a kernel with a constant ``PACKED`` gets the sizes and offsets of the images
+    instead, and computes the position of each image.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class Packed:
 
     @property
     def kind(self) -> str:
-        """The memory format, as kernels know it."""
+        """The memory format, in the form that kernels use."""
         return "interleaved" if self.interleaved else "planar"
 
     @property
     def place(self) -> dict[str, Any]:
-        """The arguments by which a kernel finds the images."""
+        """The arguments with which a kernel finds the images."""
         return {"sizes": self.sizes, "starts": self.offsets, "PACKED": self.kind}

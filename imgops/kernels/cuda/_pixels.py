@@ -1,8 +1,8 @@
-"""Images as pixels in memory order, for kernels that map each pixel or each value by itself.
+"""Images as pixels in memory order, for kernels that map each pixel or each value independently.
 
-A program goes over blocks of consecutive pixels of an image, or of one of its planes. Blocks begin where vectors do, so
-that the first may begin before the image. A thread computes as many pixels as a vector has values, also where channels
-are interleaved: three vectors are sorted into channels in registers.
+A program processes blocks of consecutive pixels of an image, or of one of its planes. Blocks begin at the beginning
+of a vector, so the first block may begin before the image. A thread computes as many pixels as a vector has values,
+even if channels are interleaved: three vectors are then sorted into channels in registers.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import constant, inline
 from imgops.kernels.cuda._packed import Packed
 
-#: The pixels that a program has in registers at a time.
+#: The number of pixels that a program has in registers at a time.
 BLOCK = 2048
 
 
 class Cover(NamedTuple):
-    """The programs that cover a batch, and what they need to find their pixels."""
+    """The programs that cover a batch, and the numbers with which they find their pixels."""
 
     image: Any
     programs: int
-    #: The programs of a plane, and how many blocks each goes over; the planes of an image, the values of a pixel, the
-    #: factor of packed sizes, and the pixels of a plane.
+    #: The number of programs of a plane and of blocks of each program, the planes of an image, the values of a pixel,
+    #: the factor of packed sizes, and the pixels of a plane.
     numbers: tuple[int, ...]
     constants: dict[str, Any]
 
 
 def cover(out: Any, image: Any, kind: str, span: int) -> Cover:
-    """Return how programs cover an image, which is copied if it does not have the memory format of the output.
+    """Return how programs cover an image; copy the image if it does not have the memory format of the output.
 
-    A program handles pixels in all their channels (``"pixels"``); or the values of one plane, or of interleaved planes
-    that are three (``"planes"``); or any values of an image (``"values"``). It goes over ``span`` blocks, one after the
-    other, so that it looks up once what is the same for all.
+    A program processes pixels with all their channels (``"pixels"``); or the values of one plane, or of three
+    interleaved planes (``"planes"``); or arbitrary values of an image (``"values"``). It processes ``span`` blocks
+    one after the other, and loads the data that they share only once.
 
-    The constant ``FORM`` tells how memory is accessed: by vectors, of which planes have a ``"whole"`` number, or may not
-    (``"vectors"``); by ``"words"`` that are shifted, where three planes begin at any byte; or by ``"single"`` values.
+    The constant ``FORM`` is the form of memory accesses: vectors, if planes have a ``"whole"`` number of vectors or a
+    fractional one (``"vectors"``); shifted ``"words"``, if three planes begin at any byte; or ``"single"`` values.
     """
     shape, is_packed = image.shape, isinstance(out, Packed)
     channels, pixels, planes, factor = shape[-3], shape[-2] * shape[-1], 1, 1
@@ -72,7 +72,7 @@ def cover(out: Any, image: Any, kind: str, span: int) -> Cover:
 
 
 def parameter(value: Tensor, image: Any, core: int) -> tuple[Tensor, int]:
-    """Return a parameter of ``core`` dimensions, contiguous, and its step from image to image; kernels convert it."""
+    """Return a contiguous parameter of ``core`` dimensions, in its own dtype, and its step from image to image."""
     own, lead = value.shape[value.ndim - core :], value.shape[: value.ndim - core]
     if lead.numel() == 1:
         return (value if value.is_contiguous() else value.contiguous()), 0
@@ -86,11 +86,12 @@ def place_of(
     program, image, parts, span, planes, channels, factor, pixels, sizes, starts,
     PACKED: tl.constexpr, INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Return the plane and the image of a program, and where its pixels lie.
+    """Return the plane and the image of a program, and the positions of its pixels.
 
-    That is where the image begins; where the first block begins from there, which may be before the plane; the number of
-    pixels of the plane; the step from pixel to pixel; how many blocks there are; and which pixels from the first block on
-    are those of the plane, from one to before another. All are scalars; those that may exceed 32 bits have 64.
+    The positions are: the beginning of the image; the beginning of the first block relative to it, which may be
+    before the plane; the number of pixels of the plane; the step from pixel to pixel; the number of blocks; and the
+    first pixel of the plane and the end of its pixels, counted from the first block. All are scalars; those that may
+    exceed 32 bits have 64 bits.
     """
     VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     plane, first = program // parts, (program % parts).to(tl.int64) * (span * BLOCK)
@@ -127,11 +128,11 @@ def positions(begin, end, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
 
 @inline
 def is_whole(image, begin, end, FORM: tl.constexpr, BLOCK: tl.constexpr):
-    """Return whether a block can be accessed as its form says; else some pixels of its vectors are not of the plane."""
+    """Return whether a block can be accessed in its form, because all pixels of its vectors are in the plane."""
     if FORM == "vectors":
         whole = (tl.maximum(begin, 0) | tl.minimum(end, BLOCK)) % vector_of(image.dtype.element_ty, FORM) == 0
     elif FORM == "words":
-        whole = (begin <= 0) & (end >= BLOCK + 4)  # so that all that is read are pixels
+        whole = (begin <= 0) & (end >= BLOCK + 4)  # so that only pixels are read
     else:
         whole: tl.constexpr = True  # type: ignore[no-redef]
     return whole
@@ -144,8 +145,8 @@ def load_pixels(
 ):  # fmt: skip
     """Return up to four channels of a block as ``(BLOCK // vector, vector)``, integers or floats of 32 bits.
 
-    The block begins at the offset ``at``. Its pixels from ``begin`` to before ``end`` are loaded, the others are 0. A pixel
-    of an interleaved image has ``step`` values. Channels that there are not are as the first.
+    The block begins at the offset ``at``. Its pixels from ``begin`` to before ``end`` are loaded, and the others are
+    0. A pixel of an interleaved image has ``step`` values. Missing channels repeat the first one.
     """
     VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     between = 1 if INTERLEAVED else pixels
@@ -168,7 +169,7 @@ def store_pixels(
     out, at, pixels, step, begin, end, r, g, b, a, WHOLE: tl.constexpr, CHANNELS: tl.constexpr,
     INTERLEAVED: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Store channels as ``load_pixels`` returns them; floats that are stored as levels are whole and in their range."""
+    """Store channels from ``load_pixels``; floats to be stored as levels are integers in their range."""
     VECTOR: tl.constexpr = r.shape[1]
     between = 1 if INTERLEAVED else pixels
     if FORM == "single":
@@ -217,7 +218,7 @@ def _store_each(
 
 @inline
 def _load_words(image, at, between, CHANNELS: tl.constexpr, BLOCK: tl.constexpr):
-    """Load four levels at once, of planes that begin at any byte."""
+    """Load four levels at once from planes that begin at any byte."""
     r = _load_shifted(image, at, BLOCK)
     g, b, a = r, r, r
     if CHANNELS > 1:
@@ -243,7 +244,7 @@ def load_vectors(
     at, between, begin, end, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, WHOLE: tl.constexpr,
     VECTOR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Load channels vector by vector, or if these are not ``WHOLE`` by the same threads, value by value."""
+    """Load channels vector by vector or, if vectors are not ``WHOLE``, value by value with the same threads."""
     if INTERLEAVED and CHANNELS == 3:
         x, y, z = _load_thirds(at, begin, end, WHOLE, VECTOR, BLOCK)
         if at.dtype.element_ty == tl.uint8:
@@ -291,10 +292,10 @@ def store_vectors(
 
 @inline
 def _vectors(at, begin, end, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the addresses of pixels, and which to access.
+    """Return the addresses of pixels, and a mask of the pixels to access.
 
-    The hint that vectors are aligned decides which pixels a thread gets. Whether it accesses them at once is also up to
-    the mask.
+    The hint that vectors are aligned decides which pixels a thread gets. Whether the thread accesses them at once
+    also depends on the mask.
     """
     row = tl.arange(0, BLOCK // VECTOR)[:, None] * VECTOR
     p = row + tl.arange(0, VECTOR)[None, :]
@@ -327,9 +328,9 @@ def _store_vector(at, begin, end, x, WHOLE: tl.constexpr, VECTOR: tl.constexpr, 
 
 @inline
 def _load_thirds(at, begin, end, WHOLE: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
-    """Load three values for each pixel, or words of four levels, and return those of each third position.
+    """Load three values for each pixel, or words of four levels, and sort them into the three channels.
 
-    They are ``(BLOCK // VECTOR, 4)``, as 12 values or words are those of a vector of pixels.
+    The results are ``(BLOCK // VECTOR, 4)``, because a vector of pixels has 12 values or words.
     """
     a0, b0, c0, a1 = _quarters(_load_third(at, begin, end, 0, WHOLE, VECTOR, BLOCK))
     b1, c1, a2, b2 = _quarters(_load_third(at, begin, end, 1, WHOLE, VECTOR, BLOCK))
@@ -353,7 +354,7 @@ def _load_third(
 ):
     here, inside = _third(at, begin, end, THIRD, False, WHOLE, VECTOR, BLOCK)
     x = tl.load(here, mask=inside, other=0)
-    if at.dtype.element_ty == tl.uint8:  # the compiler sees that these words are what was loaded
+    if at.dtype.element_ty == tl.uint8:  # the compiler recognizes these words as the loaded ones
         x0, x1, x2, x3 = _quarters(x)
         x = _word(x0, x1, x2, x3)
     return x
@@ -375,7 +376,7 @@ def _third(
     at, begin, end, THIRD: tl.constexpr, WORDS: tl.constexpr, WHOLE: tl.constexpr, VECTOR: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Return the addresses of a third of the values of each vector of pixels, or of its words, and which to access."""
+    """Return the addresses of a third of the values, or words, of vectors of pixels, and a mask for the access."""
     row = tl.arange(0, BLOCK // VECTOR)[:, None]
     LENGTH: tl.constexpr = VECTOR // 4 if WORDS else VECTOR
     if WORDS:
@@ -391,7 +392,7 @@ def _third(
 
 @inline
 def _quarters(x):
-    """Return each fourth column of ``(rows, columns)``, from the first, second, third and fourth on."""
+    """Return every fourth column of ``(rows, columns)``, from the first, second, third and fourth column on."""
     COLUMNS: tl.constexpr = x.shape[1] // 4
     even, odd = tl.split(tl.reshape(x, [x.shape[0], COLUMNS, 2, 2]))
     a, c = tl.split(even)
@@ -402,7 +403,7 @@ def _quarters(x):
 
 @inline
 def _join(a, b, c, d):
-    """Put the columns together again that ``_quarters`` takes apart."""
+    """Join the columns that ``_quarters`` separates."""
     x = tl.join(tl.join(a, c), tl.join(b, d))
     return tl.reshape(x, [x.shape[0], x.numel // x.shape[0]])
 

@@ -1,15 +1,15 @@
-"""PIL's resampling of uint8 as two products of matrices of bytes, which tensor cores compute exactly.
+"""PIL's resampling of uint8 as two products of byte matrices, which tensor cores compute exactly.
 
-A pass is a product of an image's lines and a banded matrix of weights. PIL's weights are integers of 22 fraction
-bits; written in base 256, with digits from -128 to 127, they are three matrices of bytes, whose products with
-the pixels are summed in 32 bits without a rounding. Outputs are made in tiles of 32; the band of a tile is a
-dense block of whole groups of 32 values of the line, which begins at a multiple of 16.
+A pass is a product of an image's lines and a banded matrix of weights. PIL's weights are integers with 22 fraction
+bits. In base 256, with digits from -128 to 127, they form three byte matrices, whose products with the pixels are
+summed in 32 bits without rounding. A tile has 32 outputs; the band of a tile is a dense block of whole groups of 32
+values of the line, which begins at a multiple of 16.
 
-The image between the passes is stored with its axes exchanged, so that the second pass reads lines, too. It is
-stored as signed bytes, 128 lower, which is what the products take.
+The image between the passes is stored with its axes exchanged, so that the second pass also reads lines. It is stored
+as signed bytes, after subtracting 128, because the products take signed bytes.
 
-Where rows of the image begin at any byte, a program takes every fourth row: these begin at the same place in a
-word of 4 bytes, so that words can be loaded. Bands exist in four versions then, for each place.
+If rows of the image begin at any byte, a program processes every fourth row: these rows begin at the same byte of a
+word of 4 bytes, so that words can be loaded. There are then four versions of each band, one for each byte.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._resampling_tables import Region, cached, pil_taps, pil_window
 from imgops.kernels.cuda._tiles import Rows, alignment, place_of
 
-#: The outputs of a tile, and the values of a block of its band.
+#: The number of outputs of a tile, and of values of a block of its band.
 _TILE, _BLOCK = 32, 32
-#: The blocks of a band that are held in registers, few numbers of them, so that few kernels are compiled; a longer
+#: The possible numbers of blocks of a band in registers. There are few, so that few kernels are compiled; a longer
 #: band is read block by block for each digit.
 _BLOCKS = 3, 4
 
@@ -41,28 +41,29 @@ class Bands:
     """Weights of one axis: for each table, tile, version, digit and block a matrix of ``(_TILE, _BLOCK)`` bytes."""
 
     weight: Tensor
-    #: The first value of a tile's band, and after these the first pixel and the end of what the table reads.
+    #: The first values of the tiles' bands, followed by the first pixel that the table reads and the end of its
+    #: pixels.
     begin: Tensor
-    #: 128 times the sum of an output's weights, and a half of the last level.
+    #: 128 times the sum of an output's weights, plus half of the last level.
     bias: Tensor
     blocks: int
     #: The versions of a band: 4 for rows that begin at any byte, or 1.
     versions: int
-    #: Whether results may lie outside of the 256 levels.
+    #: Whether results may be outside of the 256 levels.
     clips: bool
 
 
 def blocks_of(name: str, region: Region, out: int, pixel: int, versions: int) -> int:
     """Return how many blocks hold the band of any tile: those of 32 outputs, beginning at a multiple of 16."""
     _, support = FILTERS[name]
-    # How far the windows of a tile's outputs reach; a sum of rounded doubles may cross a whole number.
+    # The extent of the windows of a tile's outputs; a sum of rounded doubles may cross an integer.
     apart = math.ceil((-(-_TILE // pixel) - (pixel == 1)) * region.size / out + 1e-6)
     span = (apart + math.ceil(2 * support * max(region.size / out, 1.0) + 1e-6)) * pixel + 15 + versions - 1
     return -(-span // _BLOCK)
 
 
 class _BandsOf:
-    """The launch that makes the bands of an axis, kept for regions like one."""
+    """The launch that makes the bands of an axis, cached for similar regions."""
 
     def __init__(self, name: str, region: Region, out: int, pixel: int, blocks: int, versions: int) -> None:
         _, support = FILTERS[name]
@@ -97,7 +98,7 @@ class _BandsOf:
 def bands(
     name: str, region: Region, out: int, pixel: int, blocks: int, versions: int, device: torch.device
 ) -> Bands:
-    """Return PIL's weights of an axis whose pixels have ``pixel`` values next to each other."""
+    """Return PIL's weights for an axis whose pixels have ``pixel`` adjacent values."""
     shape = out, pixel, blocks, versions
     key = "bands", name, region.axis, region.size, *shape
     if region.boxes is None:
@@ -113,7 +114,7 @@ def _bands_kernel(
     FILTER: tl.constexpr, SUPPORT: tl.constexpr, PIXEL: tl.constexpr,
     WHOLE: tl.constexpr, CUT: tl.constexpr, SIZED: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the band of a tile: zeros, and the three digits of each weight in their places."""
+    """Write the band of a tile: zeros, and the three digits of each weight at their positions."""
     table, tile = tl.program_id(0) // tiles, tl.program_id(0) % tiles
     if SIZED:
         size = tl.load(sizes + table * 2 + 1 - axis).to(tl.int32)
@@ -170,13 +171,13 @@ def _bands_kernel(
 
 
 class Passes:
-    """Both passes over images of some sizes, kept for images like these."""
+    """Both passes for images of given sizes, cached for similar images."""
 
     def __init__(
         self, out: Rows, image: Rows, tables: tuple[Bands, Bands], order: str, box_count: int
     ) -> None:
         rows, columns = tables
-        # Lines between the passes are longer than needed, so that any band can be read beyond their ends.
+        # Lines between the passes are longer than necessary, so that every band can be read beyond their ends.
         tall, wide = (
             -(-length // 16) * 16 + table.blocks * _BLOCK
             for length, table in ((image.height, rows), (image.length, columns))
@@ -189,7 +190,7 @@ class Passes:
             "BLOCKS": rows.blocks if rows.blocks in _BLOCKS else 0,
             "CLIPS": rows.clips,
         }
-        # What differs from call to call is a number rather than a constant, so that few kernels are compiled.
+        # Values that differ from call to call are numbers rather than constants, so that few kernels are compiled.
         which = ("columns first", "rows first", "boxes decide").index(order)
         numbers = (
             *(
@@ -210,7 +211,7 @@ class Passes:
             # The lines that are resampled, and the tiles of each, if columns or if rows come first.
             n, m = (image.height, image.length) if is_first else (out.length, out.height)
             n_tiles, m_tiles = tiles[::-1] if is_first else tiles
-            # Fewer lines where only every fourth belongs to a program, or where the image is small.
+            # Use fewer lines if only every fourth line belongs to a program, or if the image is small.
             lines = 32 if max(n, m) <= 32 else 64 if step > 1 else 128
             several = _blocks(n, lines, step) * n_tiles, _blocks(m, lines, 1) * m_tiles
             each = (*several, max(several))[which]
@@ -227,12 +228,12 @@ class Passes:
 
 
 def _blocks(lines: int, size: int, step: int) -> int:
-    """Return how many blocks of ``size`` lines, each ``step`` lines from the one before, cover all lines."""
+    """Return how many blocks of ``size`` lines, ``step`` lines apart within a block, cover all lines."""
     return -(-lines // (size * step)) * step
 
 
 def _loads_words(image: Rows) -> bool:
-    """Return whether rows begin at any byte, and the words that hold the bytes lie in the memory of the image."""
+    """Return whether rows begin at any byte, and the words that contain them are in the image's memory."""
     x = image.tensor.data if isinstance(image.tensor, Packed) else image.tensor
     storage = x.untyped_storage()
     return alignment(image) == 1 and storage.nbytes() % 4 == 0 and storage.data_ptr() % 4 == 0
@@ -248,7 +249,7 @@ def resample(
     axes = list(zip(regions, outs, versions, strict=True))
     blocks = max(_BLOCKS[0], *(blocks_of(name, r, *of, count) for r, of, count in axes))
     rows, columns = (bands(name, r, *of, blocks, count, device) for r, of, count in axes)
-    if order != "boxes decide" or boxes is None:  # what is not read has one dtype
+    if order != "boxes decide" or boxes is None:  # an argument that is not read always has the same dtype
         boxes = cached(("no boxes",), device, lambda: torch.empty((1, 4), dtype=torch.int64, device=device))
     operands = rows.weight, rows.begin, rows.bias, columns.weight, columns.begin, columns.bias, boxes
     if isinstance(image.tensor, Packed):
@@ -314,7 +315,7 @@ def _pixels(
     source, line_step, step, m, k, begin, length, ACROSS: tl.constexpr, SIGNED: tl.constexpr, ALIGNED: tl.constexpr
 ):  # fmt: skip
     """Load a block of lines as signed bytes; its values beyond the end of a line have weights of 0."""
-    if ACROSS:  # values of a line are a step apart, lines lie next to each other
+    if ACROSS:  # values of a line are a step apart, and lines are adjacent
         at = tl.multiple_of((source + (begin + k).to(tl.int64) * step) + m, [ALIGNED, 1])
     else:
         at = tl.multiple_of(source + m.to(tl.int64) * line_step + (begin + k), [1, ALIGNED])
@@ -390,7 +391,7 @@ def _make_rows_first(
         high = tl.load(column_begin + column_tiles + 1) * PIXEL
         if (first < high) & (first + LINES > low):
             source = image + user + first
-            # Columns beyond the end are computed like the last ones, and not read by the second pass.
+            # Columns beyond the end are computed like the last one; the second pass does not read them.
             at = tl.minimum(m, (length - first - 1) // ALIGNED * ALIGNED + m % ALIGNED)
             to = out + between + (tile * TILE + j).to(tl.int64) * wide + (first + m)
             has = (tile * TILE + j < out_height) & (first + m // 16 * 16 < length)
@@ -459,7 +460,7 @@ def _make(
     ACROSS: tl.constexpr, IS_IMAGE: tl.constexpr, IS_LAST: tl.constexpr, ALIGNED: tl.constexpr, BLOCKS: tl.constexpr,
     CLIPS: tl.constexpr, TILE: tl.constexpr, BLOCK: tl.constexpr, LINES: tl.constexpr,
 ):  # fmt: skip
-    """Make a tile, and store it."""
+    """Compute a tile, and store it."""
     total = _product(source, line_step, step, at, length, begin, weight, blocks, ACROSS, not IS_IMAGE, ALIGNED,
                      BLOCKS, TILE, BLOCK, LINES)  # fmt: skip
     tl.store(to, _level(total, bias, not IS_LAST, CLIPS), mask=has)
@@ -467,7 +468,7 @@ def _make(
 
 @inline
 def _level(total, bias, SIGNED: tl.constexpr, CLIPS: tl.constexpr):
-    """Round sums to levels, as PIL does; signed ones are 128 lower."""
+    """Round sums to levels, as PIL does; signed levels are 128 lower."""
     LOW: tl.constexpr = -128 if SIGNED else 0
     value = (total + (tl.load(bias) + LOW * 4194304)) >> 22
     if CLIPS:

@@ -1,9 +1,9 @@
-"""Resampling by a table of each axis, in two passes.
+"""Resampling with a table for each axis, in two passes.
 
-This is what PIL's filters do to floats, OpenCV's to floats, and on uint8 OpenCV's filters but "bilinear", which
-is one pass. The image between the passes is in 32 bits, integers or floats, and nothing is rounded there.
-Columns are resampled first where the order does not matter: vectors of a row are loaded for them, and the
-single values that the pass along rows gathers are fewer afterwards.
+The passes compute PIL's and OpenCV's filters on floats, and OpenCV's filters on uint8 except for "bilinear", which is
+one pass. The image between the passes has 32-bit integers or floats, and is not rounded. If the order does not
+matter, columns are resampled first: this pass loads vectors of a row, and leaves fewer single values for the pass
+along rows to gather.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def resample(
     *,
     down_first: bool = True,
 ) -> None:
-    """Apply two tables. ``finish`` says how sums become values of the output; ``scale`` is its factor."""
+    """Apply two tables. ``finish`` says how to convert sums to output values; ``scale`` is its factor."""
     kind = torch.int32 if columns.weight.dtype == torch.int32 else torch.float32
     height, length = (out.height, image.length) if down_first else (image.height, out.length)
     pitch = -(-length // 16) * 16
@@ -95,7 +95,7 @@ def _launch_pass(
 
 
 def _tile(pass_kernel: Any, table: Table, image: Rows) -> tuple[int, int]:
-    """Return the rows and columns of a tile, as many as a thread has registers for.
+    """Return the number of rows and columns of a tile, for which a thread has enough registers.
 
     A thread reuses the table entries of a row for all its columns, and those of a column for all its rows.
     """
@@ -106,9 +106,9 @@ def _tile(pass_kernel: Any, table: Table, image: Rows) -> tuple[int, int]:
 
 
 def _stored_at_once(pass_kernel: Any, table: Table, out: Rows, image: Rows) -> int:
-    """Return how many pixels of a row a thread has next to each other.
+    """Return the number of adjacent pixels of a row that a thread computes.
 
-    Along rows, the fewer it has, the nearer are the pixels that neighboring threads gather.
+    Along rows, a smaller number brings the pixels that neighboring threads gather closer together.
     """
     most = alignment(out)
     if pass_kernel is _down_kernel:
@@ -125,7 +125,7 @@ def _tap(first, weight, starts, at, has, k, o, width, IS_INDEXED: tl.constexpr, 
         share = tl.load(weight + k * width + o, mask=has, other=0)
     else:
         position = at + k
-        if IS_TRANSPOSED:  # the share that the output at this position gave to this pixel
+        if IS_TRANSPOSED:  # the weight of this pixel in the output at this position
             tap = o - tl.load(starts + position, mask=has, other=0)
             share = tl.load(weight + tap * width + position, mask=has, other=0)
         else:
@@ -135,7 +135,7 @@ def _tap(first, weight, starts, at, has, k, o, width, IS_INDEXED: tl.constexpr, 
 
 @inline
 def _finished(total, to: tl.constexpr, scale, FINISH: tl.constexpr):
-    """Return sums as values of the output."""
+    """Convert sums to output values."""
     if FINISH == "none":
         value = total
     elif FINISH == "float":
@@ -249,7 +249,7 @@ def _down_kernel(
         low, high = _reach(other_first, other_count, n, other_n, other_last, IS_INDEXED)
         low, high = low * PIXEL, high * PIXEL
     if (column < high) & (column + COLUMNS > low):
-        # What belongs to a row is loaded as a vector of rows: in a tile, each thread would load it for each value.
+        # Load the data of rows as a vector of rows; in a tile, each thread would load it for each value.
         offset = tl.arange(0, COLUMNS)[None, :]
         j = column + offset
         inside, across = rows < height, j // LOADS * LOADS < image_length
@@ -320,7 +320,7 @@ def _bilinear_kernel(
         source = image + start + p * plane
     offset = tl.arange(0, COLUMNS)[None, :]
     j = column + offset
-    # Rows and columns beyond the end are computed like the last, and not stored.
+    # Rows and columns beyond the end are computed like the last one, and not stored.
     row, x = tl.minimum(rows, height - 1), tl.minimum(j // PIXEL, width - 1)
     c = j % PIXEL
     row_first, row_weight = row_first + n * row_n, row_weight + n * row_weight_n
@@ -331,7 +331,7 @@ def _bilinear_kernel(
     near, far = tl.load(weight + x), tl.load(weight + width + x)
     upper = near * tl.load(above + left).to(tl.int32) + far * tl.load(above + right).to(tl.int32)
     lower = near * tl.load(below + left).to(tl.int32) + far * tl.load(below + right).to(tl.int32)
-    # The weights of an axis add up to 2048, and by their rounding perhaps to 2049: results do not exceed 255.
+    # The weights of an axis add up to 2048 or, because of rounding, 2049: results do not exceed 255.
     total = _product(tl.load(row_weight + row)[:, None], upper) + 2
     total += _product(tl.load(row_weight + height + row)[:, None], lower)
     value = (total >> 2).to(tl.uint8)
@@ -342,5 +342,5 @@ def _bilinear_kernel(
 
 @inline
 def _product(share, value):
-    """Return ``(share * (value >> 4)) >> 16``; both are not negative, and the share ends at 2049."""
+    """Return ``(share * (value >> 4)) >> 16``; both are nonnegative, and the share is at most 2049."""
     return tl.umulhi((share << 16).to(tl.uint32), (value >> 4).to(tl.uint32)).to(tl.int32)

@@ -1,9 +1,9 @@
 """Resampling tables made on the device: each output's first pixel, number of pixels, and their weights.
 
-Everything is computed in double precision as PIL and OpenCV compute it, so integer weights equal theirs bit
-for bit. (The sine of "lanczos" and "hamming" is the device's, which may differ from the host's in the last of
-53 bits; 22 are kept.) If each image has a box, each image has a table. A box on the device is clamped to the
-image, and the host never reads it.
+Everything is computed in double precision as PIL and OpenCV compute it, so integer weights equal theirs bit for bit.
+(The sine in "lanczos" and "hamming" is the device's, which may differ from the host's in the last of 53 bits; 22 bits
+are kept.) If each image has a box, each image has a table. A box on the device is clamped to the image, and the host
+never reads it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from imgops.kernels.cuda._arithmetic import round_half_even
 from imgops.kernels.cuda._launch import inline, kernel, launch
 
 _BLOCK = 128
-#: The tables that ``cached`` keeps, and how many: a table takes about 100 kB.
+#: The tables that ``cached`` keeps, and their largest number; a table takes about 100 kB.
 _kept: dict[tuple[Any, ...], Any] = {}
 _MOST_KEPT = 128
-#: Tables of at most so many taps are unrolled in kernels.
+#: Kernels unroll tables with at most this number of taps.
 _MOST_UNROLLED = 8
 
 
@@ -33,13 +33,13 @@ _MOST_UNROLLED = 8
 class Table:
     """Table of one axis: ``weight[b, k, o]`` belongs to pixel ``first[b, o] + k``, of ``count[b, o]``.
 
-    In an indexed table it belongs to pixel ``first[b, k, o]``, and ``count`` has no meaning.
+    In an indexed table it belongs to pixel ``first[b, k, o]``, and ``count`` is unused.
     """
 
     first: Tensor
     count: Tensor
     weight: Tensor
-    #: The step from image to image; 0 where all images share the table.
+    #: The step from image to image; 0 if all images share the table.
     step: int
     weight_step: int
     #: The most taps of an output.
@@ -54,13 +54,13 @@ class Table:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The steps from image to image of ``first``, ``weight`` and ``starts``, the length of a tap, the taps."""
+        """The steps from image to image of ``first``, ``weight`` and ``starts``, the tap length, the taps."""
         step = self.starts.shape[-1] if self.step else 0
         return self.step, self.weight_step, step, self.weight.shape[-1], self.taps
 
     @property
     def last(self) -> int:
-        """The place in ``first`` of the last pixel's window."""
+        """The index in ``first`` of the last pixel's window."""
         return self.first[0].numel() - 1
 
     @property
@@ -71,7 +71,7 @@ class Table:
     def transposed(self, size: int) -> Table:
         """Return the transposed table; ``size`` is the length of the axis that this table reads.
 
-        The starts and the ends of the bands only increase, so the transposed matrix is banded, too.
+        The starts and the ends of the bands only increase, so the transposed matrix is also banded.
         """
         pixels = torch.arange(size, device=self.first.device, dtype=torch.int32).repeat(len(self.first), 1)
         first = torch.searchsorted(self.first + self.count, pixels, right=True, out_int32=True)
@@ -83,7 +83,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Region:
-    """Part that is read along an axis: all ``size`` pixels, or the pixels between two numbers of each box."""
+    """The part that is read along an axis: all ``size`` pixels, or the pixels between two coordinates of each box."""
 
     size: int
     boxes: Tensor | None = None  # (B, 4), float64 or int64
@@ -97,7 +97,7 @@ class Region:
 
     @property
     def is_cut(self) -> bool:
-        """Whether filters see no pixels outside of a box."""
+        """Whether filters ignore the pixels outside of a box."""
         return self.boxes is not None and self.boxes.dtype == torch.int64
 
 
@@ -110,7 +110,7 @@ def empty(
     most: int,
     is_indexed: bool = False,
 ) -> Table:
-    """Return a table without values, with memory for ``taps`` weights an output, of which ``most`` are used."""
+    """Return a table without values, with memory for ``taps`` weights per output, of which ``most`` are used."""
     count = region.count
     shape = (count, taps, out) if is_indexed else (count, out)
     first = torch.empty(shape, dtype=torch.int32, device=device)
@@ -121,10 +121,10 @@ def empty(
 
 
 def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) -> Any:
-    """Return a table that depends on sizes alone; the last that were made are kept for each stream.
+    """Return a table that depends only on sizes; the latest tables are cached for each stream.
 
-    A CUDA graph that is being captured makes its own tables: one that was made before could be dropped from
-    here while the graph still reads its memory, and one that is recorded has no values before a replay.
+    During the capture of a CUDA graph, no table is cached or taken from the cache: an older table could be dropped
+    from the cache while the graph still reads its memory, and a recorded table has no values before a replay.
     """
     if device.type == "cuda":
         if torch.cuda.is_current_stream_capturing():
@@ -139,7 +139,7 @@ def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) 
 
 
 def pil_taps(support: float, size: int, out: int) -> int:
-    """Return the most pixels of a window of PIL's filter."""
+    """Return the largest number of pixels in a window of PIL's filter."""
     return math.ceil(support * max(size / out, 1.0)) * 2 + 1
 
 
@@ -159,10 +159,10 @@ def pil(name: str, region: Region, out: int, device: torch.device) -> Table:
 
 
 def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: str) -> Table:
-    """Return OpenCV's table of any filter, except of "area" where it shrinks.
+    """Return OpenCV's table of any filter, except for a shrinking "area".
 
-    ``kind`` is "bands" for weights whose pixels lie in the image, with the border's weights on the outermost
-    pixel; "levels" or "real" for an indexed table of all taps, integers of 11 fraction bits or floats.
+    ``kind`` is "bands" for weights of pixels in the image, with the border's weights added to the outermost pixel; or
+    "levels" or "real" for an indexed table of all taps, as integers with 11 fraction bits or as floats.
     """
     taps = {"bilinear": 2, "area": 2, "bicubic": 4, "lanczos": 8}[name]
     dtype = torch.int32 if kind == "levels" else torch.float32
@@ -178,7 +178,7 @@ def opencv(name: str, region: Region, out: int, device: torch.device, *, kind: s
 
 
 def area(size: int, out: int, device: torch.device, *, levels: bool) -> Table:
-    """Return OpenCV's table of "area" for an axis that shrinks; with ``levels``, weights of 1 in integers."""
+    """Return OpenCV's table of "area" for a shrinking axis; with ``levels``, the weights are integers of 1."""
     taps = size // out if size % out == 0 else math.ceil(size / out) + 1
 
     def make() -> Table:
@@ -194,7 +194,7 @@ def area(size: int, out: int, device: torch.device, *, levels: bool) -> Table:
 
 @kernel(tensors=3)
 def _area_kernel(first, count, weight, size, out_size, taps, BLOCK: tl.constexpr):
-    """Write the cells of OpenCV's "area": whole pixels, and shares of the pixels at both ends."""
+    """Write the cells of OpenCV's "area": whole pixels, and fractions of the pixels at both ends."""
     o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = o < out_size
     zero = tl.full((BLOCK,), 0, tl.float64)
@@ -204,7 +204,7 @@ def _area_kernel(first, count, weight, size, out_size, taps, BLOCK: tl.constexpr
     cell = tl.minimum(scale, size - low)
     last = tl.minimum(tl.floor(high), zero + (size - 1))
     begin = tl.minimum(tl.ceil(low), last)
-    # OpenCV ignores a fraction of a pixel below a thousandth.
+    # OpenCV ignores fractions of a pixel below a thousandth.
     head = tl.where(begin - low > 1e-3, begin - low, 0.0)
     tail = tl.where(high - last > 1e-3, tl.minimum(tl.minimum(high - last, 1.0), cell), 0.0)
     start = tl.where(head > 0, begin - 1, begin)
@@ -235,7 +235,7 @@ def _kind(region: Region) -> dict[str, Any]:
 
 @inline
 def _edges(boxes, table, axis, size, WHOLE: tl.constexpr, CUT: tl.constexpr):
-    """Return the start and the extent of a region, as doubles, its first visible pixel and their number."""
+    """Return the start and the extent of a region, as doubles, and the first and number of its visible pixels."""
     if WHOLE:
         low = tl.full((1,), 0, tl.float64)
         extent = low + size
@@ -289,9 +289,10 @@ def _filter(x, FILTER: tl.constexpr):
 def pil_window(
     boxes, table, axis, size, out_size, o, taps, SUPPORT: tl.constexpr, WHOLE: tl.constexpr, CUT: tl.constexpr
 ):  # fmt: skip
-    """Return the windows of the outputs ``o``: first pixel, number of pixels, center, the reciprocal of the stretch.
+    """Return the windows of the outputs ``o``: first pixel, number of pixels, center, reciprocal of the stretch.
 
-    And whether the axis keeps its size, which PIL does not resample; and where the region begins.
+    Also return whether the axis keeps its size, because PIL then does not resample it, and the beginning of the
+    region.
     """
     low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     scale = extent / out_size
@@ -337,7 +338,7 @@ def _pil_kernel(
 
 @inline
 def _opencv_tap(f, k, NAME: tl.constexpr):
-    """Return the weight of the ``k``-th pixel around a position that lies ``f`` to the right of a pixel."""
+    """Return the weight of the ``k``-th pixel around a position that is ``f`` to the right of a pixel."""
     if NAME == "bicubic":
         g = 1 - f
         w0 = ((-0.75 * (f + 1) + 3.75) * (f + 1) - 6.0) * (f + 1) + 3.0
@@ -368,7 +369,7 @@ def _opencv_kernel(
     o = (tl.program_id(0) % across) * BLOCK + tl.arange(0, BLOCK)
     low, extent, origin, limit = _edges(boxes, table, axis, size, WHOLE, CUT)
     inverse = (low + out_size) / extent
-    scale = 1.0 / inverse  # as OpenCV computes it, down to the rounding
+    scale = 1.0 / inverse  # as OpenCV computes it, including the rounding
     if NAME == "area":  # enlarged: bilinear between the cells that a pixel touches
         left = tl.floor(o * scale)
         f = (o + 1) - (left + 1) * inverse
@@ -443,7 +444,7 @@ def _nearest_kernel(
 ):  # fmt: skip
     """Write the nearest pixels of a box in each lane.
 
-    PIL adds step to step, with rounding, so the outputs of a box are computed one after another.
+    PIL adds the steps up, with rounding, so the outputs of a box are computed one after another.
     """
     table = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     table = tl.minimum(table, tables - 1)

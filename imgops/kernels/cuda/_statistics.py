@@ -1,7 +1,7 @@
 """Statistics that some color steps need: histograms, extremes and means, and the tables made of them.
 
-Each program counts a part of an image and writes its own result; a second launch adds the parts in their order. So the result
-does not depend on the order of the programs, and no memory has to be zeroed.
+Each program counts a part of an image and writes its own result; a second launch adds the parts in order. So the
+result does not depend on the order of the programs, and no memory must be zeroed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from imgops.kernels.cuda._arithmetic import level
 from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._pixels import Cover, is_whole, load_pixels, place_of, positions, vector_of
 
-#: The blocks of pixels that a program counts.
+#: The number of blocks of pixels that a program counts.
 SPAN = 4
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Condition that an image has a step at a turn: its number in ``order`` there is ``which``."""
+    """The condition that an image has a step at a turn: its entry of ``order`` at this turn is ``which``."""
 
     order: Tensor
     step: int
@@ -39,19 +39,19 @@ class Gate:
 class Statistics(NamedTuple):
     """The tables and numbers that one step needs for each image."""
 
-    #: A table of levels for each plane, of equalize and on levels of autocontrast.
+    #: A table of levels for each plane, for equalize, and for autocontrast on levels.
     tables: Tensor
-    #: Two numbers for each plane: of autocontrast on floats the lowest value and the scale; the first of an image is the mean
-    #: that contrast needs.
+    #: Two numbers for each plane: for autocontrast on floats, the lowest value and the scale; for contrast, the first
+    #: number of an image is the mean.
     numbers: Tensor
 
 
 def statistics(
     over: Cover, channels: int, letters: str, order: Tensor | None, order_n: int, turn: int
 ) -> Statistics:
-    """Return the statistics of the step that each image has at a turn; without an order all have the first step.
+    """Return the statistics of the step of each image at a turn; without an order, all images have the first step.
 
-    ``letters`` has one for each step: "c" for contrast, "a" for autocontrast, "e" for equalize.
+    ``letters`` has one letter for each step: "c" for contrast, "a" for autocontrast, "e" for equalize.
     """
     image, (parts, _, planes, *_, pixels) = over.image, over.numbers
     count, width = over.programs // (parts * planes) * channels, 256 if "e" in letters else 2
@@ -210,7 +210,7 @@ def _count_levels(
             count_b += tl.histogram(_levels(b, BLOCK, LEVELS), 256)
     value = tl.arange(0, 256)
     none = blocks * BLOCK - (tl.minimum(tl.maximum(end, 0), blocks * BLOCK) - begin)
-    none = tl.where(value == 0, none, 0)  # pixels that there are not were read as 0
+    none = tl.where(value == 0, none, 0)  # missing pixels were read as 0
     tl.store(to + value, count - none)
     if CHANNELS == 3:
         tl.store(to + next + value, count_g - none)
@@ -253,7 +253,7 @@ def _tables_kernel(
 
 @inline
 def mean_of(sums, parts, width, pixels, LEVELS: tl.constexpr):
-    """Return the mean from the sums of parts, which are ``width`` apart; PIL rounds that of levels to a level."""
+    """Return the mean from the sums of parts, which are ``width`` apart; PIL rounds the mean of levels to a level."""
     total = tl.full((128,), 0, tl.float64)
     for first in range(0, parts, 128):
         i = first + tl.arange(0, 128)
@@ -276,7 +276,7 @@ def _equalize(table, counts, parts):
     count = tl.full((256,), 0, tl.int32)
     for part in range(parts):
         count += tl.load(counts + (part * 256 + value))
-    # As in PIL, the last level that occurs does not count, and a plane of one level stays as it is.
+    # As in PIL, the last level that occurs does not count, and a plane with only one level is not changed.
     last = tl.max(tl.where(count > 0, value, 0), 0)
     step = (tl.sum(count, 0) - tl.sum(tl.where(value == last, count, 0), 0)) // 255
     safe = tl.maximum(step, 1)
@@ -287,7 +287,7 @@ def _equalize(table, counts, parts):
 
 @inline
 def _stretch(table, numbers, counts, parts, width, LEVELS: tl.constexpr):
-    """Write the table of ``ImageOps.autocontrast``, or on floats the lowest value and the scale."""
+    """Write the table of ``ImageOps.autocontrast``, or, for floats, the lowest value and the scale."""
     low, high = tl.full((128,), float("inf"), tl.float32), tl.full((128,), float("-inf"), tl.float32)
     for first in range(0, parts, 128):
         i = first + tl.arange(0, 128)
@@ -303,7 +303,7 @@ def _stretch(table, numbers, counts, parts, width, LEVELS: tl.constexpr):
         found = value.to(tl.float64) * scale + -first * scale
         found = tl.minimum(tl.maximum(found, 0.0), 255.0).to(tl.int32)
         tl.store(table + value, tl.where(flat, value, found).to(tl.uint8))
-    else:  # a scale of 0 means that the plane stays as it is
+    else:  # a scale of 0 means that the plane is not changed
         tl.store(numbers, least)
         scale = tl.div_rn(least * 0 + 1.0, tl.where(flat, 1.0, most - least))
         tl.store(numbers + 1, tl.where(flat, 0.0, scale))

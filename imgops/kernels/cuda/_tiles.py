@@ -1,7 +1,7 @@
-"""Images as ``(N, C, H, W)`` with any strides, and the tiles that kernels go over.
+"""Images as ``(N, C, H, W)`` with any strides, and the tiles that kernels process.
 
-A kernel goes over its output in memory order. A tile is some rows, of planes or of interleaved frames, by
-some columns; divisions find the image, channel and pixel indices once for a row and once for a column.
+A kernel processes its output in memory order. A tile consists of some columns of some rows, of planes or of
+interleaved frames. Divisions compute the image, channel and pixel indices once for each row and once for each column.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PIXELS = (torch.uint8, *FLOATS)
 
 
 def batch(image: Tensor) -> Tensor:
-    """Return an image as ``(N, C, H, W)``, a view where the strides allow one; packed images as they are."""
+    """Return an image as ``(N, C, H, W)``, as a view if the strides allow one; return packed images unchanged."""
     image = image.detach()
     if image.ndim == 4:
         return image
@@ -32,14 +32,14 @@ def batch(image: Tensor) -> Tensor:
 
 
 def output_batch(out: Tensor) -> Tensor:
-    """Return an output as ``(N, C, H, W)``, a view; raise RuntimeError where the strides allow none."""
+    """Return an output as a view ``(N, C, H, W)``; raise RuntimeError if the strides do not allow one."""
     if isinstance(out, Packed):
         return out
     return out.detach().view(math.prod(out.shape[:-3]), *out.shape[-3:])
 
 
 def per_image(value: Tensor, image: Tensor, core: int, dtype: torch.dtype) -> tuple[Tensor, int]:
-    """Return a parameter of ``core`` dimensions, contiguous, and its step from image to image."""
+    """Return a contiguous parameter of ``core`` dimensions, and its step from image to image."""
     value = value.detach().to(dtype)
     own = value.shape[value.ndim - core :]
     lead = value.shape[: value.ndim - core]
@@ -73,7 +73,7 @@ def rows_of(out: Tensor) -> tuple[bool, int, int]:
 
 
 def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any], int]:
-    """Return the constants of a kernel that goes over ``out`` tile by tile, and its number of programs."""
+    """Return the constants of a kernel that processes ``out`` tile by tile, and its number of programs."""
     interleaved, rows, length = rows_of(out)
     height, width = _launch.tile(length, values, widest)
     constants = {"INTERLEAVED": interleaved, "ROWS": height, "COLUMNS": width}
@@ -81,7 +81,7 @@ def grid_of(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any
 
 
 def grid_of_pixels(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[str, Any], int]:
-    """Return those of a kernel that goes over the pixels of ``out``, with all their channels, row by row."""
+    """Return those of a kernel that processes the pixels of ``out``, with all their channels, row by row."""
     n, _, h, w = out.shape
     height, width = _launch.tile(w, values, widest)
     constants = {"INTERLEAVED": False, "ROWS": height, "COLUMNS": width}
@@ -89,10 +89,10 @@ def grid_of_pixels(out: Tensor, values: int, widest: int = 1024) -> tuple[dict[s
 
 
 class Rows(NamedTuple):
-    """A batch as rows in memory: values of a row lie next to each other, rows a constant step apart.
+    """A batch as rows in memory: values of a row are adjacent, and rows are a constant step apart.
 
-    A planar image has a plane for each channel; an interleaved image is one plane, in whose rows each pixel has
-    ``pixel`` values.
+    A planar image has a plane for each channel; an interleaved image is one plane, whose rows have ``pixel`` values
+    for each pixel.
     """
 
     tensor: Tensor
@@ -106,7 +106,7 @@ class Rows(NamedTuple):
 
 
 def rows_in(image: Tensor, interleaved: bool) -> Rows:
-    """Return a batch ``(N, C, H, W)`` as rows of a format; it is copied if its rows are not dense."""
+    """Return a batch ``(N, C, H, W)`` as rows of a format; copy it if its rows are not dense."""
     n, c, h, w = image.shape
     if isinstance(image, Packed):
         return Rows(
@@ -131,7 +131,7 @@ def rows_in(image: Tensor, interleaved: bool) -> Rows:
 
 
 def alignment(rows: Rows) -> int:
-    """Return how many values from the beginning of any row on a vector has: as many as 16 bytes hold, 4, or 1."""
+    """Return the length of the vectors with which every row begins: 16 bytes, 4 values, or 1 value."""
     if isinstance(rows.tensor, Packed):
         return 1
     size, base = rows.tensor.element_size(), rows.tensor.data_ptr()
@@ -147,10 +147,10 @@ def alignment(rows: Rows) -> int:
 
 
 def tiles_of(rows: Rows, first: tuple[int, int] = (32, 128)) -> tuple[dict[str, int], int]:
-    """Return the constants of a kernel that goes over rows tile by tile, and its number of programs.
+    """Return the constants of a kernel that processes rows tile by tile, and its number of programs.
 
-    A tile lies in one plane. There are three shapes of tiles, so that few kernels are compiled: the ``first``, a
-    tall one where the first would cover much that is not there, and one for small images.
+    A tile is part of one plane. There are three shapes of tiles, so that few kernels are compiled: the ``first``; a
+    tall one, if much of the first would be outside of the image; and one for small images.
     """
     shapes = (first, (128, 32)) if rows.length > 64 else ((32, 32),)
     counts = [_launch.blocks((rows.height, height), (rows.length, width)) for height, width in shapes]
@@ -184,7 +184,7 @@ def tile_of(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """Return the image, channel, row and column of a tile's pixels, and which pixels lie inside.
+    """Return the image, channel, row and column of a tile's pixels, and a mask of the pixels inside.
 
     The indices are ``(ROWS, 1)`` or ``(1, COLUMNS)``.
     """
@@ -206,7 +206,7 @@ def tile_of(
 
 @inline
 def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr):
-    """Return the offset of a pixel; terms that a row shares are added once for it, likewise for columns."""
+    """Return the offset of a pixel; terms that a row or a column shares are added once for it."""
     c, y, x = c.to(tl.int64), y.to(tl.int64), x.to(tl.int64)
     if INTERLEAVED:
         at = (n * step_n + y * step_y) + (c * step_c + x * step_x)
@@ -217,7 +217,7 @@ def offset(n, c, y, x, step_n, step_c, step_y, step_x, INTERLEAVED: tl.constexpr
 
 @inline
 def place_of(sizes, starts, n, real, channels, PACKED: tl.constexpr):
-    """Return where packed images begin, the steps to a channel, row and pixel, and their heights and widths.
+    """Return the offsets of packed images, their steps to a channel, row and pixel, and their heights and widths.
 
     Images that are not ``real`` have one pixel.
     """

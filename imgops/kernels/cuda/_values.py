@@ -1,6 +1,6 @@
-"""Dense images as values in memory order, for kernels that look at each value, or pixel, by itself.
+"""Dense images as values in memory order, for kernels that process each value, or pixel, independently.
 
-Where 16 bytes of each image lie at a multiple of 16 bytes, they are read and written at once.
+If each image begins at a multiple of 16 bytes, kernels read and write 16 bytes at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from imgops.kernels.cuda._words import is_interleaved
 
 
 def values_of(out: Tensor, *images: Tensor) -> tuple[Tensor, list[Tensor], int]:
-    """Return an output and images as batches in its memory format, and how many values they read at once."""
+    """Return an output and images as batches in its memory format, and the number of values to read at once."""
     target, interleaved = output_batch(out), is_interleaved(out)
     sources = [batch(layout.in_format(x.detach(), interleaved)) for x in images]
     vector = 16 // target.element_size()
@@ -26,7 +26,7 @@ def values_of(out: Tensor, *images: Tensor) -> tuple[Tensor, list[Tensor], int]:
 
 @inline
 def values_in(program, size, blocks, VECTOR: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the image of a program, the offset of its first value, and which of its values exist.
+    """Return the image of a program, the offset of its first value, and a mask of the values that exist.
 
     An image has ``size`` values, for which there are ``blocks`` programs.
     """

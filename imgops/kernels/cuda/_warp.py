@@ -1,10 +1,11 @@
 """The kernel of all warps: a position is computed once for all channels of a pixel.
 
-A program goes over tiles that lie below each other. Where all that a tile reads lies inside of the image, which
-bounds of its positions tell, nothing is masked or folded at a border; where all lies outside, nothing is read.
+A program processes tiles that are below each other. Bounds of a tile's positions show whether all pixels that it
+reads are inside of the image; then no access is masked or folded at a border. If all of them are outside, nothing is
+read.
 """
 
-# Tuples grow and differ in length by constants: types as Triton knows them, but mypy does not.
+# Tuples have lengths that depend on constants, which Triton's types support, but mypy's do not.
 # mypy: disable-error-code="assignment,misc"
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from imgops.kernels.cuda._launch import inline, kernel
 
 @kernel(tensors=2)
 def invert_kernel(inverse, matrix, images, KIND: tl.constexpr, BLOCK: tl.constexpr):
-    """Invert matrices in double precision, as OpenCV does: 9 floats for each, 0 for one without an inverse."""
+    """Invert matrices in double precision, as OpenCV does: 9 floats for each, 0 for singular matrices."""
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = n < images
     to = inverse + n * 9
@@ -81,9 +82,9 @@ def _product(row, x, y, FUSED: tl.constexpr):
 
 @inline
 def _bounds(row, x, y, FUSED: tl.constexpr):
-    """Return the least and the greatest product between two columns and two rows.
+    """Return the least and the greatest product for positions between two columns and two rows.
 
-    Each operation of a product is monotonic, also when it is rounded.
+    Each operation of a product is monotonic, even with rounding.
     """
     left, right = tl.where(row[0] > 0, x[0], x[1]), tl.where(row[0] > 0, x[1], x[0])
     top, bottom = tl.where(row[1] > 0, y[0], y[1]), tl.where(row[1] > 0, y[1], y[0])
@@ -95,11 +96,11 @@ def _place_tile(
     a, b, c, x, y, height, width,
     KIND: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, SPARE: tl.constexpr,
 ):  # fmt: skip
-    """Return whether all that a tile reads lies inside of the image, whether all lies outside, whether any is far.
+    """Return whether all pixels that a tile reads are inside, whether all are outside, and whether any is far.
 
-    The last ``SPARE`` rows of the image do not count as inside. The bounds are those of numerators: they are
-    compared with multiples of the bounds of the divisors, a pixel more than needed, for the sake of rounding.
-    A NaN makes no comparison true.
+    The last ``SPARE`` rows of the image do not count as inside. The bounds are those of numerators; they are compared
+    with multiples of the bounds of the divisors, with a margin of one pixel for rounding. A NaN makes every
+    comparison false.
     """
     FUSED: tl.constexpr = TAPS < 4
     low_u, high_u = _bounds(a, x, y, FUSED)
@@ -125,7 +126,7 @@ def _place_tile(
 
 @inline
 def _store(to, at, value, inside, TAPS: tl.constexpr, VECTOR: tl.constexpr):
-    """Store values; ``VECTOR`` bytes of consecutive columns are aligned, and inside together or not at all."""
+    """Store values; groups of ``VECTOR`` bytes of consecutive columns are aligned, and entirely inside or outside."""
     to += at
     if VECTOR > 1:
         to = tl.multiple_of(to, [1, VECTOR])
@@ -157,7 +158,7 @@ def _move(
         if BORDER == "edge":
             u = tl.minimum(tl.maximum(u, 0.0), (width - 1).to(tl.float32))
             v = tl.minimum(tl.maximum(v, 0.0), (height - 1).to(tl.float32))
-        # The sum of a float and 1.5 * 2**23 has the bits of the rounded number, or lies outside of any image.
+        # The sum of a float and 1.5 * 2**23 has the bits of the rounded number, or is outside of any image.
         x = (u + 12582912.0).to(tl.int32, bitcast=True) - 0x4B400000
         y = (v + 12582912.0).to(tl.int32, bitcast=True) - 0x4B400000
     else:
@@ -214,9 +215,9 @@ def _blend(
 
 @inline
 def _load_bytes(line, shift, CHANNELS: tl.constexpr, WORDS: tl.constexpr):
-    """Return four pixels of bytes, which begin ``shift`` bits after a word, in as many words as they have channels.
+    """Return four pixels of bytes, ``shift`` bits after the start of a word, in as many words as there are channels.
 
-    The word behind them is loaded only if bytes of it are needed, since it may lie beyond the image.
+    The next word is loaded only if some of its bytes are needed, because it may be beyond the image.
     """
     words = ()
     for k in tl.static_range(CHANNELS):
@@ -240,9 +241,9 @@ def _blend_words(
     to, at, source, left, top, inside, wx, wy, step, out_c,
     CHANNELS: tl.constexpr, PIXEL: tl.constexpr, VECTOR: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Store bicubic sums of bytes that lie inside of an image, which are loaded as words.
+    """Store bicubic sums of bytes inside of an image, which are loaded as words.
 
-    Rows and planes that are "aligned" begin at words; "any" row of an interleaved image may begin between two.
+    "aligned" rows and planes begin at words; "any" means that rows of an interleaved image may begin inside a word.
     """
     begin = top * step[1] + left * PIXEL
     if WORDS == "any":
@@ -295,7 +296,7 @@ def _interpolate(
         if BORDER == "constant" or BORDER == "":
             source += top * step[1] + left * step[2]
         if TAPS == 4 and BORDER != "":
-            # Few tiles lie at a border, and the code of a bicubic sum is long.
+            # Few tiles are at a border, and the code of a bicubic sum is long.
             for c in range(CHANNELS):
                 _blend(
                     c, to, at, source, color, inside, (fx, fy), wx, wy, x, y, has_x, has_y, step[0], out_c, color_c,
@@ -315,7 +316,7 @@ def _sample(
     TAPS: tl.constexpr, BORDER: tl.constexpr, FILLS: tl.constexpr, CHANNELS: tl.constexpr, PIXEL: tl.constexpr,
     VECTOR: tl.constexpr, WIDE: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Store the pixels at positions. An empty ``BORDER`` says that all that they need lies inside of the image."""
+    """Store the pixels at positions. An empty ``BORDER`` means that they need no pixel outside of the image."""
     if TAPS == 1:
         _move(
             to, at, source, color, u, v, inside, far, size, step, out_c, color_c,
@@ -333,13 +334,13 @@ def _find_positions(
     a, b, c, x, y, last_x, last_y, KIND: tl.constexpr, FUSED: tl.constexpr, BORDER: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Return the source positions of pixels; those beyond the last row and column have the positions of these."""
+    """Return the source positions of pixels; pixels beyond the last row or column get its positions."""
     x = tl.broadcast_to(tl.minimum(x.to(tl.float32), last_x), (ROWS, COLUMNS))
     y = tl.broadcast_to(tl.minimum(y.to(tl.float32), last_y), (ROWS, COLUMNS))
     u, v = _product(a, x, y, FUSED), _product(b, x, y, FUSED)
     if KIND == "perspective":
         w = _product(c, x, y, FUSED)
-        if BORDER == "constant":  # an infinite position and a NaN lie outside
+        if BORDER == "constant":  # infinite positions and NaNs are outside
             u, v = tl.div_rn(u, w), tl.div_rn(v, w)
         else:
             divisor = tl.where(w == 0, 1.0, w)
@@ -365,11 +366,11 @@ def _load_map(
     where, plane, x, y, width, inside, image_height, image_width,
     TAPS: tl.constexpr, VECTOR: tl.constexpr, TESTS: tl.constexpr, SPARE: tl.constexpr,
 ):  # fmt: skip
-    """Return the positions of a map, and whether all pixels around them are known to lie inside of the image."""
+    """Return the positions of a map, and whether all pixels around them are known to be inside of the image."""
     at_x, at_y = where + (y * width + x), where + plane + (y * width + x)
     if VECTOR > 1:
         at_x, at_y = tl.multiple_of(at_x, [1, 16]), tl.multiple_of(at_y, [1, 16])
-    # Beyond the last row and column it is a position inside of all images that have one.
+    # Beyond the last row and column, use a position inside of every nonempty image.
     u, v = tl.load(at_x, mask=inside, other=1.5), tl.load(at_y, mask=inside, other=1.5)
     inner = False
     if TESTS:
@@ -390,10 +391,11 @@ def warp_kernel(
     """Warp ``CHANNELS`` channels of a block of ``TALL`` rows, tile by tile.
 
     ``where`` has a map, or nine floats of an inverse matrix, for each image. ``PIXEL`` is the number of values of a
-    pixel in a row of the image: 1 in a planar one, 0 if it is not a constant. Whole numbers of four columns are
-    ``ALIGNED``. ``WIDE`` images need 64-bit offsets within a plane.
+    pixel in a row of the image: 1 in a planar image, 0 if it is not a constant. ``ALIGNED`` says that groups of four
+    columns are aligned. ``WIDE`` images need 64-bit offsets within a plane.
     """
-    # OpenCV's own code for "nearest" and "bilinear" fuses; its bicubic filter has positions from older code.
+    # OpenCV's own code for "nearest" and "bilinear" fuses operations; the positions of its bicubic filter come from
+    # older code.
     FUSED: tl.constexpr = TAPS < 4
     VECTOR: tl.constexpr = out.dtype.element_ty.primitive_bitwidth // 2 if ALIGNED and PIXEL == 1 else 1
     REPEATS: tl.constexpr = BORDER == "wrap" or BORDER == "symmetric" or BORDER == "reflect"

@@ -1,9 +1,9 @@
-"""Rows of images in pieces, for kernels that look at the pixels around each.
+"""Rows of images in pieces, for kernels that read the neighborhood of each pixel.
 
-A thread takes 16 bytes of a row of uint8 at a time, as four words, or 4 values of another dtype. Where such a
-block and the pixels around it lie inside of the row, the words hold all that is needed, and bytes are cut out
-of them; near the ends of a row each value is loaded by itself, from the column that the border shows there.
-The choice is uniform across the threads of a program.
+A thread processes 16 bytes of a row of uint8 at a time, as four words, or 4 values of another dtype. If such a block
+and the pixels around it are inside of the row, they are loaded as words, and the bytes are extracted from these. Near
+the ends of a row, each value is loaded separately, from the column that the border selects. The choice is the same
+for all threads of a program.
 """
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple
@@ -22,17 +22,17 @@ from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import rows_in
 
-#: The threads of a program, each of which has one piece of some rows.
+#: The number of threads of a program, each of which processes one piece of some rows.
 THREADS = 128
-#: The most channels of an interleaved image whose rows are taken whole.
+#: The largest number of channels of an interleaved image whose rows are processed as a whole.
 _MOST_CHANNELS = 4
 
 
 class Lines(NamedTuple):
     """The rows of a batch, for kernels.
 
-    ``pixel`` is the number of values of a pixel next to each other, and ``step_x`` the step from value to value:
-    an interleaved image of many channels is taken plane by plane, as if it were planar.
+    ``pixel`` is the number of adjacent values of a pixel, and ``step_x`` the step from value to value: an interleaved
+    image with many channels is processed plane by plane, as if it were planar.
     """
 
     tensor: Any
@@ -47,7 +47,7 @@ class Lines(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What kernels need to know of sizes."""
+        """The sizes that kernels need."""
         return self.planes, self.height, self.width, self.pixel, self.step_x
 
     @property
@@ -56,7 +56,7 @@ class Lines(NamedTuple):
 
 
 def lines_in(image: Tensor, interleaved: bool) -> Lines:
-    """Return the rows of a batch ``(N, C, H, W)`` in a memory format; it is copied if they are not dense."""
+    """Return the rows of a batch ``(N, C, H, W)`` in a memory format; copy the batch if they are not dense."""
     n, c, h, w = image.shape
     if not interleaved or c <= _MOST_CHANNELS:
         rows = rows_in(image, interleaved)
@@ -69,7 +69,7 @@ def lines_in(image: Tensor, interleaved: bool) -> Lines:
 
 
 def lines_of(out: Tensor) -> Lines:
-    """Return the rows of an output that was allocated in one of the two formats."""
+    """Return the rows of an output, which was allocated in one of the two formats."""
     interleaved = out.interleaved if isinstance(out, Packed) else not out.is_contiguous()
     return lines_in(out, interleaved)
 
@@ -85,9 +85,9 @@ def unit_of(lines: Lines) -> int:
 
 
 def tail_of(lines: Lines) -> int:
-    """Return how many values at the end of a row belong to no block, so that no word beyond the row is read.
+    """Return how many values at a row's end belong to no block, so that no word beyond the row is read.
 
-    Values that do not lie next to each other have no blocks.
+    If values are not adjacent, there are no blocks.
     """
     if lines.step_x > 1:
         return 1 << 30
@@ -99,9 +99,9 @@ def tail_of(lines: Lines) -> int:
 
 
 def parts_of(lines: Lines, left: int, right: int, rows: int) -> tuple[int, int, int]:
-    """Return the tail of rows, how many parts of a plane are blocks, and how many parts there are at all.
+    """Return the tail of rows, the number of parts of a plane that are blocks, and the total number of parts.
 
-    A thread has ``rows`` rows of its piece, and looks at ``left`` and ``right`` values beside it.
+    A thread processes ``rows`` rows of its piece, and reads ``left`` values before it and ``right`` values after it.
     """
     tail, unit = tail_of(lines), unit_of(lines)
     first, more = -(-left // unit), tail + (right + 3) // 4 * 4
@@ -118,7 +118,7 @@ def parts_of(lines: Lines, left: int, right: int, rows: int) -> tuple[int, int, 
 def plane_at(
     plane, planes, height, width, pixel, step_x, step_n, step_c, step_y, sizes, starts, PACKED: tl.constexpr
 ):  # fmt: skip
-    """Return where a plane begins, the step of its rows, and its number of rows and of values in a row."""
+    """Return a plane's beginning, the step of its rows, and the numbers of its rows and of values in a row."""
     n, c = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
     if PACKED == "":
         start, line = n * step_n + c * step_c, step_y
@@ -143,9 +143,9 @@ def no_values():
 def piece_of(
     part, inner, height, length, tail, left, right, ROWS: tl.constexpr, UNIT: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Return the first row and column of each thread's piece, and whether this part of the plane has any.
+    """Return the first row and column of each thread's piece, and whether this part of the plane has any pieces.
 
-    The first ``inner`` parts are blocks, the others 4 values at a time before and behind the blocks of a row.
+    The first ``inner`` parts are blocks; the others process 4 values at a time before and after the blocks of a row.
     """
     groups, first = (height + ROWS - 1) // ROWS, (left + (UNIT - 1)) // UNIT
     blocks = tl.maximum((length - tail - (right + 3) // 4 * 4) // UNIT - first, 0)
@@ -161,7 +161,7 @@ def piece_of(
 
 @inline
 def load_four(at, mask=None, OTHER: tl.constexpr = 0):
-    """Load four values next to each other, at a multiple of 16 bytes, as a tuple."""
+    """Load four adjacent values at a multiple of 16 bytes, as a tuple."""
     where = tl.multiple_of(at[:, None] + tl.arange(0, 4)[None, :], [1, 16])
     every = load_masked(where, None if mask is None else mask[:, None], OTHER)
     even, odd = tl.split(tl.reshape(every, (every.shape[0], 2, 2)))
@@ -172,7 +172,7 @@ def load_four(at, mask=None, OTHER: tl.constexpr = 0):
 
 @inline
 def store_four(at, values, mask):
-    """Store a tuple of four values next to each other, at a multiple of 16 bytes."""
+    """Store a tuple of four adjacent values at a multiple of 16 bytes."""
     pairs = tl.join(tl.join(values[0], values[2]), tl.join(values[1], values[3]))
     to = tl.multiple_of(at[:, None] + tl.arange(0, 4)[None, :], [1, 16])
     tl.store(to, tl.reshape(pairs, (values[0].shape[0], 4)), mask=mask[:, None])
@@ -190,7 +190,7 @@ def fours_at(at, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.
 
 @inline
 def cut_words_at(address, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
-    """Return words of a row, counted from any address, cut out of the aligned words around them."""
+    """Return words of a row, counted from any address, extracted from the aligned words around them."""
     before = address & 3
     at, shift = (address - before).to(tl.pointer_type(tl.uint32)) + FIRST, (before * 8).to(tl.uint32)
     last = shift > 0 if mask is None else (shift > 0) & mask
@@ -205,7 +205,7 @@ def cut_words_at(address, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, O
 
 @inline
 def load_masked(at, mask, OTHER: tl.constexpr):
-    """Load values, all of them without a mask."""
+    """Load values; without a mask, all of them."""
     if mask is None:
         value = tl.load(at)
     else:
@@ -215,7 +215,7 @@ def load_masked(at, mask, OTHER: tl.constexpr):
 
 @inline
 def words_at(address, whole, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OTHER: tl.constexpr = 0):
-    """Return words of a row, counted from an address; ``whole`` tells whether it is a multiple of 16."""
+    """Return words of a row, counted from an address; ``whole`` says whether the address is a multiple of 16."""
     if whole:
         words = fours_at(address.to(tl.pointer_type(tl.uint32)), FIRST, COUNT, mask, OTHER)
     else:
@@ -260,7 +260,7 @@ def single_values_at(at, FIRST: tl.constexpr, COUNT: tl.constexpr, mask=None, OT
 
 @inline
 def reflect_row(i, size, is_far):
-    """Return the row that is read for a row outside of an image; ``is_far`` tells whether some are far outside."""
+    """Return the row to read for a row outside of an image; ``is_far`` says whether some rows are far outside."""
     if is_far:
         i = modulo(i, tl.maximum(2 * size - 2, 1))
     last = 2 * size - 2
@@ -270,10 +270,10 @@ def reflect_row(i, size, is_far):
 
 @inline
 def border_at(i, size, BORDER: tl.constexpr):
-    """Return the pixel that is read at a position, and whether the position lies in the image."""
+    """Return the pixel to read at a position, and whether the position is in the image."""
     if BORDER == "constant":
         at = tl.minimum(tl.maximum(i, 0), size - 1)
-    elif BORDER == "doubled":  # that of an image of double size: reflected before the first pixel
+    elif BORDER == "doubled":  # as in an image of double size: reflected before the first pixel
         at = tl.minimum(tl.abs(i), size - 1)
     else:
         at = fold_positions(i, size, BORDER)
@@ -284,9 +284,9 @@ def border_at(i, size, BORDER: tl.constexpr):
 def places_at(
     row, column, shift, FIRST: tl.constexpr, COUNT: tl.constexpr, width, PIXEL: tl.constexpr, step_x, BORDER: tl.constexpr
 ):  # fmt: skip
-    """Return the pointers to values of a row that a border shows, and which values are inside of the image.
+    """Return pointers to the values of a row that a border selects, and a mask of the values inside of the image.
 
-    They are counted from ``shift`` pixels behind a column.
+    They are counted from ``shift`` pixels after a column.
     """
     places, insides = no_values(), no_values()
     BEFORE: tl.constexpr = (PIXEL - 1 - FIRST) // PIXEL
@@ -307,7 +307,7 @@ def is_whole(row, step, length):
 
 @inline
 def rest_of(row, step, length, step_x):
-    """Return how many bytes rows begin, or end, behind a multiple of 16 bytes; 1 if values do not lie together."""
+    """Return the offset of rows or their ends from a multiple of 16 bytes; 1 if values are not adjacent."""
     bits: tl.constexpr = row.dtype.element_ty.primitive_bitwidth // 8
     rest = (row.to(tl.int64) | (step * bits) | (length * bits)) & 15
     return tl.where(step_x == 1, rest, 1)
@@ -315,9 +315,9 @@ def rest_of(row, step, length, step_x):
 
 @inline
 def store_values(row, values, column, step_x, stop, rest):
-    """Store values of a row from a column on, but none from the column ``stop`` on.
+    """Store values of a row from a column on, up to the column ``stop`` (exclusive).
 
-    They are stored as words, four at a time where their number and the ``rest`` of the rows allow it. A column is a
+    They are stored as words, four at a time if their number and the ``rest`` of the rows allow it. A column is a
     multiple of the number of values.
     """
     kind: tl.constexpr = row.dtype.element_ty
@@ -333,7 +333,7 @@ def store_values(row, values, column, step_x, stop, rest):
 
 @inline
 def _store_words(row, values, column, step_x, stop, rest, EACH: tl.constexpr):
-    """Store values, ``EACH`` of them in a word."""
+    """Store values, ``EACH`` of them per word."""
     if rest % 4 == 0:
         words = words_of(values, EACH)
         if len(words) % 4 == 0 and rest == 0:
@@ -350,7 +350,7 @@ def _store_words(row, values, column, step_x, stop, rest, EACH: tl.constexpr):
 
 @inline
 def words_of(values, EACH: tl.constexpr):
-    """Return values as words of four bytes, of two pairs of bytes, or of one value each."""
+    """Return values as words, which have four bytes, two pairs of bytes, or one value each."""
     words = no_values()
     for i in tl.static_range(0, len(values), EACH):
         if EACH == 4:
@@ -380,8 +380,8 @@ def window_at(
 ):  # fmt: skip
     """Return values of a row from ``LEFT`` values before a column moved by ``shift`` pixels.
 
-    With a constant border, those outside of the image are ``OUTSIDE``, of bytes 0 or 255. Only inner pieces may be
-    read as words.
+    With a constant border, values outside of the image are ``OUTSIDE``, which is 0 or 255 for bytes. Only inner
+    pieces may be read as words.
     """
     LEVELS: tl.constexpr = row.dtype.element_ty == tl.uint8
     mask = has_row if BORDER == "constant" else None

@@ -1,10 +1,10 @@
 """Rows of memory as words of 4 bytes, for kernels that move values of any dtype.
 
-Values of 4 bytes and more are words. Rows of smaller values begin at any byte: a word of the output is made of
-two aligned words of the image that are shifted together, and is stored as a whole; only the words at the ends of
-a row are stored byte by byte. So a thread moves 4 bytes in few instructions, wherever images and windows begin.
+Values of 4 or more bytes are words. Rows of smaller values begin at any byte: a word of the output is combined from
+two aligned words of the image by shifts, and is stored as a whole; only the words at the ends of a row are stored
+byte by byte. So a thread moves 4 bytes with few instructions, wherever images and windows begin.
 
-Kernels count in units: words, or single bytes. ``KIND`` says how a tile of words is read and written:
+Kernels count in units, which are words or single bytes. ``KIND`` says how a tile of words is read and written:
 
 ==============  ==============================================================================================
 ``"words"``     Units are words.
@@ -14,12 +14,12 @@ Kernels count in units: words, or single bytes. ``KIND`` says how a tile of word
                 does not end with a whole word, because nothing beyond it may be read.
 ==============  ==============================================================================================
 
-The rows of a thread are a multiple of 4 rows apart, so all of them begin at the same byte of a word, and the
-compiler computes what depends on columns once for all of them: so row ``r`` is ``(r & 3) + 4 * (r >> 2)``.
+The rows of a thread are a multiple of 4 rows apart, so all of them begin at the same byte of a word, and the compiler
+computes values that depend on columns once for all of them. So row ``r`` is ``(r & 3) + 4 * (r >> 2)``.
 
-Where the compiler sees no order in the addresses of a tile, ``tl.max_contiguous(pointers, [1, 2])`` has neighboring
-threads access neighboring columns; Triton 3.6 would else give each thread of a warp a row of its own. It changes
-nothing else: what is known of the alignment forbids wider accesses.
+If the compiler recognizes no order in the addresses of a tile, ``tl.max_contiguous(pointers, [1, 2])`` makes
+neighboring threads access neighboring columns; otherwise Triton 3.6 would assign a separate row to each thread of a
+warp. It has no other effect, because the known alignment forbids wider accesses.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from imgops.kernels.cuda._launch import inline
 from imgops.kernels.cuda._packed import Packed
 from imgops.kernels.cuda._tiles import batch, carrier, has_carrier, output_batch, rows_in
 
-#: The bits of a byte. Kernels get it as an argument: of a shift that is known to be by whole bytes, the compiler
-#: makes a permutation of bytes, which is no faster, in a mode of PTX's prmt that few programs know.
+#: The number of bits of a byte. It is an argument of kernels, because the compiler turns a shift that is known to be
+#: by whole bytes into a permutation of bytes, which is no faster, in a rarely supported mode of PTX's prmt.
 BITS = 8
-#: The dtypes that kernels get as they are; the memory of others is viewed as integers.
+#: The dtypes that kernels take directly; the memory of other dtypes is viewed as integers.
 _PASSED = (torch.uint8, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16)
-#: The most units of a row.
+#: The largest number of units in a row.
 _LONGEST = 1 << 30
-#: The fewest programs that share the work if each of them may also do more rows.
+#: The smallest number of programs that share the work if each of them could also process more rows.
 _PROGRAMS = 64
 
 
 class Units(NamedTuple):
-    """A batch as rows of units: ``scale`` of them make a value, ``pixel`` of them the values of a pixel in a row."""
+    """A batch as rows of units: a value has ``scale`` units, a pixel in a row has ``pixel`` units."""
 
     tensor: Tensor
     images: int
@@ -60,7 +60,7 @@ class Units(NamedTuple):
 
 
 def units_in(image: Tensor, interleaved: bool) -> Units:
-    """Return a batch as rows of units in a memory format; it is copied if its rows are not dense."""
+    """Return a batch as rows of units in a memory format; copy it if its rows are not dense."""
     tensor, images, planes, height, length, pixel, steps = rows_in(image, interleaved)
     size = tensor.element_size()
     if tensor.dtype not in _PASSED:
@@ -74,7 +74,7 @@ def units_in(image: Tensor, interleaved: bool) -> Units:
 def units_of(out: Tensor, image: Tensor) -> tuple[Units, Units] | None:
     """Return an output in one of the memory formats, and an image, as rows of this format.
 
-    Return None for values that have no carrier, and for rows that are too long for 32-bit columns.
+    Return None for values without a carrier dtype, and for rows that are too long for 32-bit columns.
     """
     if not has_carrier(image):
         return None
@@ -85,7 +85,7 @@ def units_of(out: Tensor, image: Tensor) -> tuple[Units, Units] | None:
 
 
 def limit_of(image: Tensor) -> int:
-    """Return how many bytes of the storage follow the beginning of a tensor; -1 if they end with a whole word."""
+    """Return the bytes of the storage after a tensor's beginning; -1 if they end with a whole word."""
     data = image.data if isinstance(image, Packed) else image
     size = data.element_size()
     if size >= 4:
@@ -95,10 +95,10 @@ def limit_of(image: Tensor) -> int:
 
 
 def programs_of(out: Units, length: int | None = None) -> tuple[int, tuple[int, int, int], dict[str, Any]]:
-    """Return how many programs cover an output, how they lie, and the constants of their kernel.
+    """Return the number and arrangement of the programs that cover an output, and the constants of their kernel.
 
-    They lie ``across`` beside and ``down`` below one another in a plane, and each has some rows. They may cover a
-    part of the length only. There are two sizes of tiles, so that few kernels are compiled.
+    A plane has ``across`` programs in a row and ``down`` in a column, each of which processes some rows. They may
+    cover only a part of the length. There are two sizes of tiles, so that few kernels are compiled.
     """
     length = out.length if length is None else length
     unit = 4 if out.tensor.element_size() >= 4 else 1
@@ -122,7 +122,7 @@ def is_interleaved(out: Tensor) -> bool:
 
 
 def row_format(out: Tensor) -> bool | None:
-    """Return whether the rows of a batch are interleaved or else planar; None if their values do not lie together."""
+    """Return whether the rows of a batch are interleaved, not planar; None if their values are not adjacent."""
     _, step_c, _, step_x = out.stride()
     channels, width = out.shape[1], out.shape[3]
     if step_x == 1 or width <= 1:
@@ -140,14 +140,14 @@ def part_of(program, across, down, rows, height, COLUMNS: tl.constexpr):
 
 @inline
 def image_of(sizes, starts, n, pixel, scale):
-    """Return where a packed image begins, its steps from plane to plane and row to row, its height and length."""
+    """Return the offset of a packed image, its steps from plane to plane and row to row, its height and length."""
     height, length = tl.load(sizes + n * 2), tl.load(sizes + n * 2 + 1) * pixel
     return tl.load(starts + n) * scale, height * length, length, height.to(tl.int32), length.to(tl.int32)
 
 
 @inline
 def slow_part(i, first, fast, end, block):
-    """Return what the ``i``-th pass byte by byte goes over: whether the ends of rows, its rows, and its words.
+    """Return the range of the ``i``-th pass byte by byte: whether it is for ends of rows, its rows, its words.
 
     Pass 0 is for the ends of all rows, the others are for the words of the rows from ``fast`` on.
     """
@@ -158,7 +158,7 @@ def slow_part(i, first, fast, end, block):
 
 @inline
 def place(tensor, at, y, step, r, c, KIND: tl.constexpr):
-    """Return where the words of rows ``y + r`` at the columns ``c`` begin, and how many bytes before the columns.
+    """Return addresses of the words of rows ``y + r`` at columns ``c``, and how many bytes they precede these.
 
     ``at`` is the unit of row 0 and column 0.
     """
@@ -175,10 +175,11 @@ def place(tensor, at, y, step, r, c, KIND: tl.constexpr):
 
 @inline
 def place_in_output(out, at, y, step, r, j, length, edges, KIND: tl.constexpr):
-    """Return where the words ``j`` of rows ``y + r`` of an output are, their columns, and which are written.
+    """Return addresses of the words ``j`` of an output's rows ``y + r``, their columns, and a mask for writing.
 
-    For bytes, word 0 contains the first byte of a row; only words that lie entirely inside a row are written. If
-    ``edges``, words 0 and 1 stand for the first and the last word of a row, and are written if it has only a part.
+    For bytes, word 0 contains the first byte of a row; only words that are entirely inside a row are written. If
+    ``edges``, words 0 and 1 are the first and the last word of a row, and are written if they are only partly inside
+    it.
     """
     step = step.to(tl.int64)
     if KIND == "words":
@@ -206,23 +207,23 @@ def place_in_output(out, at, y, step, r, j, length, edges, KIND: tl.constexpr):
 
 @inline
 def has_edges(out, at, step, length, block):
-    """Return whether rows of bytes may have parts of words, which the programs of the first words write."""
+    """Return whether rows of bytes may have partial words, which the programs of the first words write."""
     return (((out.to(tl.int64) + at) | step.to(tl.int64) | length) & 3 != 0) & (block == 0)
 
 
 @inline
 def below(step, ROWS: tl.constexpr, KIND: tl.constexpr):
-    """Return the number of words to the row that lies ``ROWS`` rows below."""
+    """Return the number of words to the row ``ROWS`` rows below."""
     return step.to(tl.int64) * (ROWS if KIND == "words" else ROWS // 4)
 
 
 @inline
 def covered(c, low, high, KIND: tl.constexpr):
-    """Return the bits of words at the columns ``c`` that lie at columns from ``low`` to ``high``."""
+    """Return a mask of the bits, in words at the columns ``c``, that belong to columns from ``low`` to ``high``."""
     every = tl.full((1, 1), 0xFFFFFFFF, tl.uint32)
     if KIND == "words":
         bits = tl.where((c >= low) & (c < high), every, 0)
-    else:  # two shifts, because Triton defines none by 32
+    else:  # two shifts, because a shift by 32 is undefined in Triton
         before = (tl.minimum(tl.maximum(low - c, 0), 4) * 4).to(tl.uint32)
         after = (tl.minimum(tl.maximum(tl.maximum(high, low) - c, 0), 4) * 4).to(tl.uint32)
         bits = (every << before << before) ^ (every << after << after)
@@ -231,13 +232,13 @@ def covered(c, low, high, KIND: tl.constexpr):
 
 @inline
 def choose(bits, value, other):
-    """Return words with the ``bits`` of one and else those of the other."""
+    """Return words with the ``bits`` of one word and all other bits of the other."""
     return other ^ ((other ^ value) & bits)
 
 
 @inline
 def bits_between(out, to, out_step, image, at, step, bits):
-    """Return 0 if words of an image are shifted nowhere for an output, else ``bits``, which is ``BITS``."""
+    """Return 0 if no word of an image must be shifted for an output, else ``bits``, which is ``BITS``."""
     starts = (out.to(tl.int64) + to) | (image.to(tl.int64) + at)
     return tl.where((starts | out_step.to(tl.int64) | step.to(tl.int64)) & 3 == 0, 0, bits)
 
@@ -247,7 +248,7 @@ def read(words, shift, c, low, high, shown, bits, KIND: tl.constexpr, WHOLE: tl.
     """Return words of memory at the columns ``c`` of the rows that are ``shown``.
 
     Bytes outside of the columns from ``low`` to ``high`` may have any value. If the words are ``WHOLE``, those that
-    are shown lie between these columns. ``bits`` is what ``bits_between`` says.
+    are shown are between these columns. ``bits`` is the result of ``bits_between``.
     """
     if KIND == "words":
         value = tl.load(words, mask=shown if WHOLE else shown & ((c >= low) & (c < high)), other=0)
@@ -261,7 +262,7 @@ def read(words, shift, c, low, high, shown, bits, KIND: tl.constexpr, WHOLE: tl.
         if bits > 0:
             by = ((shift * bits) & 31).to(tl.uint32)
             value = (value >> by) | (tl.load(words + 1, mask=second, other=0) << (32 - by))
-            # PTX shifts all bits out by 32, and Triton's interpreter, too.
+            # A shift by 32 gives 0 in PTX, and also in Triton's interpreter.
     else:
         value = tl.full((1, 1), 0, tl.uint32)
         start = tl.max_contiguous(words.to(tl.pointer_type(tl.uint8)) + shift, [1, 2])
@@ -287,10 +288,10 @@ def write(words, value, shown, c, length, KIND: tl.constexpr):
 
 @inline
 def end_of_words(tensor, at, step, y, end, high, limit, ROWS: tl.constexpr):
-    """Return where those of the rows from ``y`` to ``end`` end that may be read by words.
+    """Return the end of those rows, from ``y`` to ``end``, that may be read as words.
 
     Their columns up to ``high`` are read, and ``limit`` is ``limit_of`` the tensor. Only the last rows of a storage
-    are left out, ``ROWS`` at a time.
+    are excluded, ``ROWS`` at a time.
     """
     stop = end
     if (limit >= 0) & (end > y):

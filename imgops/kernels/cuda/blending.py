@@ -14,7 +14,7 @@ from imgops.kernels.cuda._tiles import PIXELS, per_image
 from imgops.kernels.cuda._values import values_in, values_of
 from imgops.kernels.cuda._words import is_interleaved
 
-#: The values of a program, if each thread reads some of them at once, and if not.
+#: The number of values of a program, if each thread reads several of them at once, and if not.
 _BLOCK, _SINGLE = 4096, 2048
 
 
@@ -142,7 +142,7 @@ def _composite_kernel(
 
 @inline
 def _shares(a, b):
-    """Return PIL's alpha of a level on another one, and the share of the upper color, of 255 * 128."""
+    """Return PIL's alpha of a level over another one, and the weight of the upper color, times 255 * 128."""
     alpha = b * 255 + a * (255 - b)
     return _by_255(alpha + 128), b * (255 * 255 * 128) // tl.maximum(alpha, 1)
 

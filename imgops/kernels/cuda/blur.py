@@ -1,7 +1,7 @@
 """CUDA kernels of the Gaussian blur and of the mean of a window: on uint8 in OpenCV's integers, along y and then along x.
 
-The sums along y are kept: those of uint8 fit into 16 bits, two in a word, and one product serves both. A row
-of sums is as long as a row of the image and the margins that the second pass reads at both ends.
+The sums along y are stored. Sums of uint8 fit into 16 bits, so a word holds two, and one product computes both. A row
+of sums is as long as a row of the image plus the margins that the second pass reads at both ends.
 """
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple
@@ -39,10 +39,10 @@ from imgops.kernels.cuda._windows import (
     words_at,
 )
 
-#: The zeros at the end of a table of weights, so that no pass has to ask where it ends: a thread has up to 8 rows of the
-#: first pass, and takes 4 weights at a time in the second.
+#: The number of zeros at the end of a table of weights, so that no pass must check for its end: a thread processes up
+#: to 8 rows in the first pass, and 4 weights at a time in the second.
 _ZEROS = 8
-#: The most rows of levels whose sum fits into 16 bits.
+#: The largest number of rows of levels whose sum fits into 16 bits.
 _MOST_ROWS = 257
 
 
@@ -95,11 +95,11 @@ def _blur(
 ) -> None:
     """Sum along y and along x, weighted or not.
 
-    ``numbers`` are the steps from image to image and from axis to axis of weights, or else the width and height of
-    the window.
+    ``numbers`` are the steps of the weights from image to image and from axis to axis, or, without weights, the width
+    and height of the window.
     """
     kind = torch.int32 if source.tensor.dtype == torch.uint8 else torch.float32
-    margin = (reach + 3 + 15) // 16 * 16 * source.pixel  # weights are taken four at a time
+    margin = (reach + 3 + 15) // 16 * 16 * source.pixel  # weights are processed four at a time
     rows, rows_n = _sums(source, margin, kind)
     table, box = (rows, True) if weights is None else (weights, False)
     tail, unit = tail_of(source), unit_of(source)
@@ -135,7 +135,7 @@ def _blur(
 
 
 def _division(area: int) -> tuple[int, int, int, float]:
-    """Return how OpenCV divides the sum of a window of levels: up to 256 pixels in integers, then as floats.
+    """Return how OpenCV divides the sum of a window of levels: for up to 256 pixels in integers, otherwise in floats.
 
     Two pixels are an exception: OpenCV 5 adds one too much, so that 255 becomes 0.
     """
@@ -147,7 +147,7 @@ def _division(area: int) -> tuple[int, int, int, float]:
 
 
 def _sums(source: Lines, margin: int, kind: torch.dtype) -> tuple[Tensor, int]:
-    """Return memory for the sums of all rows, and the step by which those of packed images are moved apart."""
+    """Return memory for the sums of all rows, and the additional step between the sums of packed images."""
     images, planes, height = source.images, source.planes, source.height
     length = 2 * margin + -(-source.length // 16) * 16
     values, step = images * planes * height * length, 0
@@ -163,16 +163,17 @@ def _sums(source: Lines, margin: int, kind: torch.dtype) -> tuple[Tensor, int]:
 def _gaussian_kernel(
     weights, sigmas, reach_x, reach_y, step, count, LEVELS: tl.constexpr, ZEROS: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Compute ``cv2.getGaussianKernel`` from the middle outwards, an image and axis in each lane, after its reach.
+    """Compute ``cv2.getGaussianKernel`` from the middle outwards, after its reach; each lane has one image and axis.
 
-    The reach is the distance of the last weight that is not 0. OpenCV's weights for uint8 are 256ths: from
-    the outside in, each is rounded with the error of those before it, and the middle takes what is missing.
+    The reach is the distance of the last weight that is not 0. OpenCV's weights for uint8 are multiples of 1/256:
+    from the outside in, each is rounded including the error of the previous ones, and the middle weight takes the
+    remainder.
     """
     lane = tl.minimum(tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), count - 1)
     sigma, reach = tl.load(sigmas + lane), tl.where(lane % 2 == 0, reach_x, reach_y)
     sigma = tl.where(sigma > 0, sigma, tl.load(sigmas + (lane - lane % 2)))
     is_short = (sigma <= 0) & (reach > 0) & (reach <= 4)
-    # OpenCV's standard deviation for a size
+    # OpenCV's standard deviation for a window size
     sigma = tl.where(sigma > 0, sigma, (reach.to(tl.float64) - 1) * 0.3 + 0.8)
     blurs = sigma > 0.02
     scale = -0.5 / tl.where(blurs, sigma * sigma, 1.0)
@@ -208,7 +209,7 @@ def _gaussian_kernel(
 
 @inline
 def _short_weight(reach, x):
-    """Return a weight of the kernels that OpenCV has as integers; ``SHORT_KERNELS``, a byte for each weight."""
+    """Return a weight of OpenCV's integer kernels, from ``SHORT_KERNELS``, which has a byte for each weight."""
     four = tl.full(reach.shape, 0x040D1E333C, tl.int64)
     bytes = tl.where(
         reach == 1, 0x4080, tl.where(reach == 2, 0x104060, tl.where(reach == 3, 0x081C3848, four))
@@ -218,7 +219,7 @@ def _short_weight(reach, x):
 
 @inline
 def _start_of_sums(plane, planes, height, pitch, rows_n, starts, PACKED: tl.constexpr):
-    """Return where the sums of a plane begin; those of packed images are ``rows_n`` farther apart than the images."""
+    """Return the offset of a plane's sums; in packed images they are ``rows_n`` farther apart than the images."""
     if PACKED == "":
         start = plane.to(tl.int64) * height * pitch
     else:
@@ -281,7 +282,7 @@ def _sum_rows(
     places, insides, line, y, tall, own, before, count, whole,
     INNER: tl.constexpr, BOX: tl.constexpr, BORDER: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Return the sums of the values at some places, for each row of the result.
+    """Return the sums of the values at given positions, for each row of the result.
 
     Levels come as words: the first sums are those of the bytes 0 and 2, the others those of the bytes 1 and 3,
     to which byte 2 adds in between.
@@ -316,7 +317,7 @@ def _sum_rows(
             if LEVELS:
                 word = values[0] | values[1] << 8 | values[2] << 16 | values[3] << 24
                 values = _spread(no_values() + (word,))
-        # Floats are not multiplied by zeros, which an infinity would not survive.
+        # Floats must not be multiplied by zeros, because an infinity would become NaN.
         if LEVELS or ((s >= ROWS - 1) & (s < count)):
             added = _add_rows(sums, values, weights, s, count, False, ROWS)
         else:
@@ -327,7 +328,7 @@ def _sum_rows(
 
 @inline
 def _row_at(i, size, is_far, BORDER: tl.constexpr):
-    """Return the row that is read for a row, and whether it lies in the image."""
+    """Return the row to read for a row, and whether it is in the image."""
     if BORDER == "reflect":
         at, inside = reflect_row(i, size, is_far), i >= 0
     else:
@@ -337,7 +338,7 @@ def _row_at(i, size, is_far, BORDER: tl.constexpr):
 
 @inline
 def _add_rows(sums, values, weights, s, count, SOME: tl.constexpr, ROWS: tl.constexpr):
-    """Add the products of a row to the sums of all rows of the result, or of some: those whose window it lies in."""
+    """Add the products of a row to the sums of all rows of the result, or only of those whose window contains it."""
     COUNT: tl.constexpr = len(values)
     added = no_values()
     for i in tl.static_range(ROWS):
@@ -372,7 +373,7 @@ def _spread(words):
 
 @inline
 def _store_sums(rows, sums, at, pitch, y, tall, ROWS: tl.constexpr):
-    """Store the sums of each row; those of levels two in a word."""
+    """Store the sums of each row; sums of levels two per word."""
     COUNT: tl.constexpr = len(sums) // ROWS
     for i in tl.static_range(ROWS):
         values, to = sums[i * COUNT : i * COUNT + COUNT], at + (y + i).to(tl.int64) * pitch
@@ -396,7 +397,7 @@ def _across_kernel(
     rows, out, weights, sizes, starts, planes, height, width, pixel, step_x, step_n, step_c, step_y,
     margin, rows_n, one, other, programs, area, more, scale, share, PACKED: tl.constexpr, BOX: tl.constexpr, PIXEL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Sum the sums of rows along x, 16 values in each thread."""
+    """Sum the sums of rows along x, with 16 values per thread."""
     LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
     plane, part = tl.program_id(0) // programs, tl.program_id(0) % programs
     start, line, tall, length = plane_at(
@@ -433,7 +434,7 @@ def _across_kernel(
 
 @inline
 def _mean(total, area, more, scale, share, LEVELS: tl.constexpr, BOX: tl.constexpr):
-    """Divide a sum by that of the weights, as OpenCV does."""
+    """Divide a sum by the sum of the weights, as OpenCV does."""
     if not BOX:
         value = (total + 0x8000) >> 16 if LEVELS else total
     elif not LEVELS:
@@ -449,7 +450,7 @@ def _mean(total, area, more, scale, share, LEVELS: tl.constexpr, BOX: tl.constex
 def _sum_columns(
     at, own, left_reach, right_reach, PIXEL: tl.constexpr, LEVELS: tl.constexpr, BOX: tl.constexpr
 ):  # fmt: skip
-    """Return the sums of 16 values each along x, of four pixels on both sides at a time."""
+    """Return 16 sums along x, adding four pixels on each side at a time."""
     QUAD: tl.constexpr = 2 if LEVELS else 4
     KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
     middle = no_values()
@@ -502,7 +503,7 @@ def _add_columns(sums, left, right, weight):
 
 @inline
 def _quad(at, LEVELS: tl.constexpr):
-    """Return four sums next to each other."""
+    """Return four adjacent sums."""
     if LEVELS:
         pair = tl.load(tl.multiple_of(at[:, None] + tl.arange(0, 2)[None, :], [1, 8]))
         even, odd = tl.split(pair)

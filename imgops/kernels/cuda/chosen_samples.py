@@ -16,7 +16,7 @@ from imgops.kernels.cuda._values import values_in, values_of
 from imgops.kernels.cuda._words import is_interleaved
 from imgops.kernels.cuda.movement import mirror
 
-#: The pixels of a program.
+#: The number of pixels of a program.
 _BLOCK = 2048
 
 

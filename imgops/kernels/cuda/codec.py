@@ -1,8 +1,8 @@
-"""The CUDA kernel of jpeg: what a file would keep of an image, without the file.
+"""The CUDA kernel of jpeg: the losses of a JPEG file, without the file.
 
-Coding the coefficients loses nothing, so it is left out: three launches convert pixels to samples of luma and
-of chroma at half the resolution, transform, quantize and restore the blocks of samples in place, and convert
-them back. A thread handles 4 pixels of 2 rows, which are two samples of chroma, or a block of 8 x 8 samples.
+Entropy coding is lossless, so it is omitted. Three launches convert pixels to samples of luma and of chroma at half
+the resolution; transform, quantize and restore the blocks of samples in place; and convert the samples back. A thread
+processes 4 pixels of 2 rows, which have two samples of chroma, or a block of 8 x 8 samples.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from imgops.kernels.cuda._arithmetic import convert, round_half_even
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
 from imgops.kernels.cuda._tiles import batch, is_interleaved, output_batch, per_image
 
-#: The number of threads' shares in a program.
+#: The number of work items, one per thread at a time, in a program.
 _LANES = 128
 
 
@@ -70,7 +70,7 @@ def jpeg(out: Tensor, image: Tensor, quality: Tensor) -> Any:
 
 @compare.comparison("jpeg on CUDA", "Pillow")
 def _pillow_has_libjpeg_turbo() -> bool:
-    """Return whether Pillow's pixels are those of libjpeg-turbo; other libraries have another arithmetic."""
+    """Return whether Pillow uses libjpeg-turbo, because other libraries have another arithmetic."""
     has, has_other = (features.check_feature(name) for name in ("libjpeg_turbo", "mozjpeg"))
     return bool(has and not has_other)
 
@@ -84,7 +84,7 @@ def _samples_kernel(
     height, width, image_n, image_c, quality_n, images, down, across, parts,
     COLOR: tl.constexpr, INTERLEAVED: tl.constexpr, LANES: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Write the samples of whole blocks; beyond the image its last column and row go on."""
+    """Write the samples of whole blocks; beyond the image, its last column and row repeat."""
     part, n = tl.program_id(0) % parts, (tl.program_id(0) // parts).to(tl.int64)
     quality = _whole(tl.load(qualities + n * quality_n))
     if quality > 0:
@@ -121,14 +121,14 @@ def _samples_kernel(
 
 @inline
 def _chroma_plane(samples, n, images, down, across):
-    """Return where the blue difference of an image begins, and the words of a plane; the red one follows."""
+    """Return the offset of an image's blue differences, and the words of a plane; the red differences follow."""
     size = 16 * ((down + 1) // 2) * ((across + 1) // 2)
     return samples + images.to(tl.int64) * (16 * down * across) + n * 2 * size, size
 
 
 @inline
 def _whole(quality):
-    """Return a quality as an integer from 0 to 100; on the device there may be any number."""
+    """Return a quality as an integer from 0 to 100; a tensor on the device may contain any number."""
     return tl.where(quality > 0, tl.where(quality < 100, quality, 100), 0).to(tl.int32)
 
 
@@ -136,9 +136,9 @@ def _whole(quality):
 def _load_four(
     image, y, four, width, step_c, inside, COLOR: tl.constexpr, INTERLEAVED: tl.constexpr, WORDS: tl.constexpr
 ):
-    """Return the red, green and blue of 4 pixels as levels, each as a tuple of 4; gray ones have all the same.
+    """Return red, green and blue of 4 pixels as levels, each as a tuple of 4; for gray images they are the same.
 
-    Beyond the width the last pixel is repeated or, where pixels are read as ``WORDS``, the last four are.
+    Beyond the width the last pixel is repeated or, if pixels are read as ``WORDS``, the last four.
     """
     if WORDS:
         four = tl.minimum(four, width // 4 - 1)
@@ -216,7 +216,7 @@ def _luma_word(four, beyond, COLOR: tl.constexpr, WORDS: tl.constexpr):
 
 @inline
 def _chroma_pairs(above, below, beyond, WORDS: tl.constexpr):
-    """Return two samples of each difference, as 16 bits; libjpeg rounds a half down and up in turn."""
+    """Return two samples of each difference, as 16 bits; libjpeg alternates between rounding a half down and up."""
     p, q = _column_chroma(above, below, 0), _column_chroma(above, below, 1)
     s, t = _column_chroma(above, below, 2), _column_chroma(above, below, 3)
     blue, red = (p[0], q[0], s[0], t[0]), (p[1], q[1], s[1], t[1])
@@ -249,7 +249,7 @@ def _blocks_kernel(
     quality_n, images, down, across, luma_programs,
     LANES: tl.constexpr,
 ):  # fmt: skip
-    """Quantize each block and restore it; a program has blocks of luma or of chroma."""
+    """Quantize and restore each block; a program processes blocks of luma or of chroma."""
     program = tl.program_id(0)
     of_chroma = (program >= luma_programs).to(tl.int32)
     block = (program - of_chroma * luma_programs).to(tl.int64) * LANES + tl.arange(0, LANES)
@@ -327,10 +327,10 @@ def _pixels_kernel(
 
 @inline
 def _upsample(plane, y, four, height, width, SMOOTH: tl.constexpr):
-    """Return the chroma of 4 pixels in the row above and below the middle of the samples' row ``y``.
+    """Return the chroma of 4 pixels in the rows above and below the middle of row ``y`` of the samples.
 
-    A pixel has 9 sixteenths of the nearest sample, 3 of each neighbor of it, and 1 of the one across; in images
-    of at most 4 columns libjpeg takes the nearest sample.
+    A pixel is the sum of 9/16 of the nearest sample, 3/16 of each of its two neighbors, and 1/16 of the diagonal one;
+    in images of at most 4 columns libjpeg takes the nearest sample.
     """
     height, width, step = (height + 1) // 2, (width + 1) // 2, (width + 15) // 16 * 8
     plane = plane.to(tl.pointer_type(tl.uint8))
@@ -376,7 +376,7 @@ def _colors(luma, blue, red):
 def _store_four(
     out, four_of, y, four, width, step_c, inside, COLOR: tl.constexpr, INTERLEAVED: tl.constexpr, WORDS: tl.constexpr
 ):  # fmt: skip
-    """Write 4 pixels, as words or those inside of the width."""
+    """Write 4 pixels as words, or only the pixels inside of the width."""
     if WORDS:
         if COLOR and INTERLEAVED:
             r, g, b = four_of
@@ -402,7 +402,7 @@ def _store_four(
 
 @inline
 def _pixel(level, to: tl.constexpr):
-    """Return a level as a pixel: in [0, 1] where pixels are floats."""
+    """Convert a level to a pixel, which is in [0, 1] if pixels are floats."""
     if to == tl.uint8:
         value = level.to(tl.uint8)
     elif to == tl.float64:

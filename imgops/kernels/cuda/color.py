@@ -1,8 +1,8 @@
 """CUDA kernels of the color operators: all steps of a sequence in one pass over the pixels, or two.
 
-Contrast needs a mean of the image as it is before, so the steps before it are a pass of their own, which writes its result
-and sums the luma. Autocontrast and equalize need other statistics, and sharpness looks at neighboring pixels: if a
-sequence may have one of these, each step is a pass of its own.
+Contrast needs the mean of its input, so the steps before it are a separate pass, which writes its result and sums the
+luma. Autocontrast and equalize need other statistics, and sharpness reads neighboring pixels: if a sequence may have
+one of these steps, each step is a separate pass.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from imgops.kernels.cuda._statistics import Gate, mean_of, rounded_mean, statist
 from imgops.kernels.cuda._tiles import PIXELS, batch
 from imgops.kernels.cuda.filter import sharpen
 
-#: The letter of each step, as kernels know them.
+#: The letters that kernels use for the steps.
 _LETTERS = dict(zip(STEPS, "bcshxpoiae", strict=True))
-#: The blocks of pixels that a program goes over: few, because a small batch has few blocks.
+#: The number of blocks of pixels that a program processes. It is small, because a small batch has few blocks.
 _SPAN = 4
 
 
@@ -70,11 +70,11 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
 class _Steps(NamedTuple):
     """The steps of a sequence."""
 
-    #: A letter for each, and "-" up to the most that there may be.
+    #: A letter for each step, padded with "-" to the largest number of steps.
     letters: str
-    #: Whether programs handle pixels in all their channels, planes or values.
+    #: Whether programs process pixels with all their channels, planes, or values.
     kind: str
-    #: Whether there is contrast, and one of the steps that need tables, and sharpness.
+    #: Whether the sequence has contrast, a step that needs tables, and sharpness.
     has_contrast: bool
     has_tables: bool
     has_sharpness: bool
@@ -93,7 +93,7 @@ def _steps(names: str) -> _Steps | None:
 
 
 def _run(out: Tensor, image: Tensor, order: Tensor | None, parameters: Tensor, names: str) -> Any:
-    """Run steps in the order that is given; without one there is only one step."""
+    """Run steps in a given order; without an order there is only one step."""
     steps, channels = _steps(names), image.shape[-3]
     if image.dtype not in PIXELS or out.numel() == 0 or steps is None:
         return NotImplemented
@@ -113,7 +113,7 @@ def _run(out: Tensor, image: Tensor, order: Tensor | None, parameters: Tensor, n
 
 
 def _turn_by_turn(job: _Job, out: Tensor, image: Tensor, count: int) -> None:
-    """Run each turn from one image to the next; between turns half precision is kept in float32."""
+    """Run each turn from one image to the next; between turns, half precision is stored as float32."""
     for turn in range(count):
         target = out if turn == count - 1 else _empty(out)
         job.apply(target, image, turn, turn + 1)
@@ -125,7 +125,7 @@ def _turn_by_turn(job: _Job, out: Tensor, image: Tensor, count: int) -> None:
 
 
 def _empty(out: Tensor) -> Tensor:
-    """Return uninitialized images like a batch or packed images, in a dtype that results are not rounded to."""
+    """Return uninitialized images like a batch or packed images, in a dtype that needs no rounding of results."""
     dtype = out.dtype if out.dtype == torch.uint8 else torch.float32
     if isinstance(out, Packed):
         return out.with_values(torch.empty_like(out.data, dtype=dtype))
@@ -181,7 +181,7 @@ def _luma_kernel(
     CONTRAST: tl.constexpr, ORDERED: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
     FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Run the steps before the first contrast, where an image has one, and sum the luma of their result."""
+    """Run the steps of each image before its first contrast, if it has one, and sum the luma of their result."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     VECTOR: tl.constexpr = vector_of(image.dtype.element_ty, FORM)
     _plane, n, start, within, pixels, step, blocks, head, tail = place_of(
@@ -225,7 +225,7 @@ def _first(order, begin, end, WHICH: tl.constexpr, ORDERED: tl.constexpr):
 
 @inline
 def _luma(r, g, b, begin, end, CHANNELS: tl.constexpr, BLOCK: tl.constexpr, LEVELS: tl.constexpr):
-    """Return the luma of a block, and 0 where there is no pixel."""
+    """Return the luma of a block, and 0 for missing pixels."""
     gray = _color_steps.luma(r, g, b, CHANNELS == 3, LEVELS)
     if (begin > 0) | (end < BLOCK):
         _, inside = positions(begin, end, gray.shape[1], BLOCK)
@@ -266,7 +266,7 @@ def _store_middle(
     middle, block, at, pixels, step, begin, end, r, g, b, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
     FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Store pixels between two passes: block by block where planes begin at any byte, else as in the image."""
+    """Store pixels between two passes: block by block if planes begin at any byte, else as in the image."""
     if FORM == "words":
         to = middle + block.to(tl.int64) * (CHANNELS * BLOCK)
         store_vectors(to, BLOCK, 0, BLOCK, r, g, b, r, CHANNELS, False, True, 4, BLOCK)
@@ -295,10 +295,10 @@ def _means_kernel(
     CONTRAST: tl.constexpr, ORDERED: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr,
     FORM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Compute the mean luma at each turn that is contrast, and write the first of these turns behind the means.
+    """Compute the mean luma at each turn with contrast, and write the first of these turns after the means.
 
-    That of the first is the sum of parts. If steps are repeated, so that contrast has more turns, this program goes over
-    the whole image for each of them.
+    The mean at the first of these turns is the sum of parts. If contrast is repeated, this program reads the whole
+    image for each further turn.
     """
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     _plane, n, start, within, pixels, step, _blocks, head, _tail = place_of(
@@ -387,7 +387,7 @@ def _apply(
     r, g, b, begin, end, order, amounts, means, tables, STEPS: tl.constexpr, ALL: tl.constexpr,
     ORDERED: tl.constexpr, CHANNELS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Run the steps of an image at some turns; without ``ALL`` they are before any that needs a mean or tables."""
+    """Run the steps of an image at some turns; without ``ALL``, no step among them needs a mean or tables."""
     if ORDERED:
         for turn in range(begin, end):
             which = tl.load(order + turn)
@@ -404,7 +404,7 @@ def _apply(
 
 @inline
 def _step(STEP: tl.constexpr, r, g, b, amount, mean, tables, CHANNELS: tl.constexpr, LEVELS: tl.constexpr):
-    """Apply one step; ``amount`` and ``mean`` are where its numbers are."""
+    """Apply one step; ``amount`` and ``mean`` are the addresses of its numbers."""
     RGB: tl.constexpr = CHANNELS == 3
     if STEP == "b":
         r, g, b = _color_steps.scale_all(r, g, b, tl.load(amount).to(tl.float32), RGB, LEVELS)
@@ -483,7 +483,7 @@ def _gray_kernel(
 
 @inline
 def _other(start, at, OUT: tl.constexpr, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr):
-    """Return where pixels lie in an image with another number of channels."""
+    """Return the positions of pixels in an image with another number of channels."""
     if INTERLEAVED:
         to = at // CHANNELS * OUT
     else:
@@ -583,6 +583,6 @@ def _row(row, r, g, b, a, CHANNELS: tl.constexpr, WIDTH: tl.constexpr, LEVELS: t
     if WIDTH > CHANNELS:
         total += tl.load(row + CHANNELS).to(tl.float32)
     if LEVELS:
-        # Above 2**23 there are only whole floats, so that the sum is rounded half to even.
+        # Above 2**23 all floats are integers, so the sum is rounded half to even.
         total = tl.minimum(tl.maximum(total, 0.0), 255.0) + 8388608.0 - 8388608.0
     return total

@@ -1,6 +1,6 @@
-"""The CUDA kernel of cvt_color: every conversion in one pass, by way of RGB.
+"""The CUDA kernel of cvt_color: every conversion in one pass, through RGB.
 
-A thread converts 4 pixels of uint8 whose memory is read and written as whole words, or one pixel.
+A thread converts 4 pixels of uint8, which are read and written as whole words, or one pixel.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from imgops.kernels.cuda._arithmetic import convert
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
 from imgops.kernels.cuda._tiles import PIXELS, batch, is_interleaved, output_batch
 
-#: The threads' shares in a program.
+#: The number of work items, one per thread at a time, in a program.
 _LANES = 256
-#: The tables that conversions of uint8 look up.
+#: The lookup tables for conversions of uint8.
 _TABLES = {"2lab": "lab", "2luv": "luv", "lab2": "back", "luv2": "back"}
 
 
@@ -59,7 +59,7 @@ def cvt_color(out: Tensor, image: Tensor, code: str) -> Any:
 
 
 def _space(name: str) -> str:
-    """Return a space that is not a permutation of RGB, or an empty text."""
+    """Return a space that is not a permutation of RGB, or an empty string."""
     return "" if name.startswith(("rgb", "bgr")) else name
 
 
@@ -99,7 +99,7 @@ def _converted(
     pixel, p, width, tables,
     SOURCE: tl.constexpr, TARGET: tl.constexpr, SWAPPED: tl.constexpr, CHANNELS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Return a pixel at the place ``p`` of its image in the other space; always with 4 channels."""
+    """Return the pixel at position ``p`` of its image in the other space, always with 4 channels."""
     x, y, z, alpha = pixel
     if SOURCE == "hsv" and LEVELS:
         x, y, z = _color_levels.from_hsv(x, y, z, _in_vector(p, width, 32), 180)
@@ -120,13 +120,13 @@ def _converted(
 
 @inline
 def _in_vector(p, width, PIXELS: tl.constexpr):
-    """Return whether OpenCV has a pixel in a vector, on processors with AVX2, and not in the rest of a row."""
+    """Return whether OpenCV processes a pixel in a vector, on processors with AVX2, and not at the end of a row."""
     return p % width < width // PIXELS * PIXELS
 
 
 @inline
 def _to_levels(r, g, b, tables, SPACE: tl.constexpr):
-    """Convert RGB of uint8; gray is three times the same."""
+    """Convert RGB of uint8; gray has three equal channels."""
     if SPACE == "gray":
         x = _color_levels.to_gray(r, g, b)
         y, z = x, x
@@ -166,7 +166,7 @@ def _from_levels(x, y, z, tables, SPACE: tl.constexpr):
 
 @inline
 def _to_floats(r, g, b, SPACE: tl.constexpr):
-    """Convert RGB of floats; gray is three times the same."""
+    """Convert RGB of floats; gray has three equal channels."""
     if SPACE == "gray":
         x = _color_formulas.to_gray(r, g, b)
         y, z = x, x
@@ -213,7 +213,7 @@ def _from_floats(x, y, z, SPACE: tl.constexpr):
 def _load_pixel(
     image, p, pixels, inside, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr, LEVELS: tl.constexpr
 ):
-    """Return the 4 channels of pixels; those that they do not have repeat the first."""
+    """Return the 4 channels of pixels; missing channels repeat the first."""
     at = image + (p.to(tl.int64) * CHANNELS if INTERLEAVED else p)
     step = 1 if INTERLEAVED else pixels
     TO: tl.constexpr = tl.int32 if LEVELS else tl.float32
@@ -229,7 +229,7 @@ def _load_pixel(
 
 @inline
 def _load_words(image, four, pixels, inside, CHANNELS: tl.constexpr, INTERLEAVED: tl.constexpr):
-    """Return 4 pixels of 4 channels; those that they do not have repeat the first."""
+    """Return 4 pixels of 4 channels; missing channels repeat the first."""
     words = image.to(tl.pointer_type(tl.int32))
     if INTERLEAVED:
         at = words + four.to(tl.int64) * CHANNELS

@@ -34,8 +34,8 @@ from imgops.kernels.cuda._windows import (
     window_at,
 )
 
-#: The rows of a derivative that a thread has, the pixels of a program of canny, and the most pixels of an image: an index
-#: and two bits more fit into 32 bits.
+#: The number of rows of a derivative per thread, the number of pixels per program of canny, and the largest number of
+#: pixels of an image: an index and two more bits fit into 32 bits.
 _ROWS, _BLOCK, _MOST_PIXELS = 4, 512, 2**31 - 1024
 #: Kernels along x and along y.
 Term = tuple[tuple[float, ...], tuple[float, ...]]
@@ -91,7 +91,7 @@ def _differentiate(
 
 
 def _code(weights: tuple[float, ...], taps: int) -> int:
-    """Return the weights along an axis in one integer: those in the middle of some taps, 6 bits each, plus 32."""
+    """Return the weights along an axis, centered among some taps, packed into one integer: 6 bits each, plus 32."""
     missing = (taps - len(weights)) // 2
     every = (*[0.0] * missing, *weights, *[0.0] * missing)
     return sum(int(weight) + 32 << 6 * i for i, weight in enumerate(every))
@@ -156,7 +156,7 @@ def _differentiate_rows(
         for j in tl.static_range(COUNT):
             value = sums[i * COUNT + j]
             if SIXTEENTHS:
-                # A sum of levels has less than 22 bits, so this rounds it to a whole number.
+                # A sum of levels has less than 22 bits, so this rounds it to an integer.
                 value = (value.to(tl.float32) * 0.0625 + 12582912.0 - 12582912.0).to(tl.int32)
             elif LEVELS and TAPS == 7:
                 value = tl.minimum(tl.maximum(value, -32768), 32767)
@@ -193,7 +193,7 @@ def _add_tap(sums, values, FIRST: tl.constexpr, WEIGHT: tl.constexpr):
 
 @inline
 def _add_row(sums, along, s, TAPS: tl.constexpr, WEIGHTS: tl.constexpr, ROWS: tl.constexpr):
-    """Add row ``s`` of the window of a piece to the sums of each row of the result that it belongs to."""
+    """Add row ``s`` of the window of a piece to the sums of each row of the result whose window contains it."""
     COUNT: tl.constexpr = len(along)
     every = tl.full((), WEIGHTS, tl.int64)
     added = no_values()
@@ -201,7 +201,7 @@ def _add_row(sums, along, s, TAPS: tl.constexpr, WEIGHTS: tl.constexpr, ROWS: tl
         row = sums[i * COUNT : i * COUNT + COUNT]
         if (s >= i) & (s - i < TAPS):
             share = ((every >> (6 * (s - i))) & 63) - 32
-            if share != 0:  # else what is not finite would become NaN
+            if share != 0:  # otherwise infinities would become NaN
                 more = no_values()
                 for j in tl.static_range(COUNT):
                     more = more + (row[j] + along[j] * share.to(along[0].dtype),)
@@ -211,7 +211,7 @@ def _add_row(sums, along, s, TAPS: tl.constexpr, WEIGHTS: tl.constexpr, ROWS: tl
 
 
 def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Any:
-    """Find edges: the gradient of each pixel, whether it is the largest across an edge, and what is connected."""
+    """Find edges: compute gradients, keep the largest ones across each edge, and find connected pixels."""
     if isinstance(out, Packed) or out.shape[-2] * out.shape[-1] > _MOST_PIXELS:
         return NotImplemented
     source, (height, width) = batch(image), out.shape[-2:]
@@ -250,7 +250,7 @@ def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: in
 
 @inline
 def _pixels_of(programs, pixels, BLOCK: tl.constexpr):
-    """Return the image of a program, its pixels, and which of them exist."""
+    """Return the image of a program, its pixels, and a mask of those that exist."""
     p = tl.program_id(0) % programs * BLOCK + tl.arange(0, BLOCK)
     return (tl.program_id(0) // programs).to(tl.int64), p, p < pixels
 
@@ -260,7 +260,7 @@ def _gradient_kernel(
     gradient, across, down, pixels, step_c, step_x, programs,
     CHANNELS: tl.constexpr, SQUARED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the size of the largest gradient of the channels, and in its last two bits the neighbor it points to."""
+    """Write the largest gradient's magnitude, and in its last two bits the neighbor to which it points."""
     n, p, inside = _pixels_of(programs, pixels, BLOCK)
     size, dx, dy = (
         tl.full((BLOCK,), -1, tl.int32),
@@ -287,7 +287,7 @@ def _thin_kernel(
     parents, strong, gradient, lows, highs, low_n, high_n, height, width, programs,
     SIXTEENTHS: tl.constexpr, SQUARED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Let pixels point to themselves whose gradient is above the low limit and the largest across an edge."""
+    """Make pixels point to themselves if their gradient is above the low limit and the largest across an edge."""
     pixels = height * width
     n, p, inside = _pixels_of(programs, pixels, BLOCK)
     own, x, y = gradient + n * pixels, p % width, p // width
@@ -314,7 +314,7 @@ def _thin_kernel(
 
 @inline
 def _limit(value, SIXTEENTHS: tl.constexpr, SQUARED: tl.constexpr):
-    """Return the whole number that a gradient above a threshold exceeds."""
+    """Return the integer that a gradient above a threshold exceeds."""
     if SIXTEENTHS:
         value = value * 0.0625
     if SQUARED:

@@ -1,6 +1,7 @@
 """CUDA kernels of the filters: on uint8 in OpenCV's and PIL's integers.
 
-A thread has a piece of several rows of the result, so that each row of the image is unpacked once for all of them.
+A thread computes a piece of several rows of the result, so that it unpacks each row of the image only once for all of
+them.
 """
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple
@@ -35,8 +36,8 @@ from imgops.kernels.cuda._windows import (
     words_at,
 )
 
-#: The rows of the result that a thread has, of sharpness and of a correlation, and the most columns of a kernel that are
-#: gone over at once.
+#: The number of rows of the result per thread, for sharpness and for a correlation, and the largest number of kernel
+#: columns that are processed at once.
 _ROWS, _ROWS_OF_KERNEL, _MOST = 8, 4, 8
 
 
@@ -49,7 +50,7 @@ def filter2d(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> A
     weights, step = per_image(kernel, image, 2, torch.float32)
     tall, wide = kernel.shape[-2:]
     taps = min(wide, _MOST)
-    columns = -(-wide // taps) * taps  # the last taps at once may not exist
+    columns = -(-wide // taps) * taps  # the last group of taps may be incomplete
     left, right = wide // 2 * source.pixel, (columns - 1 - wide // 2) * source.pixel
     tail, inner, parts = parts_of(source, left, right, _ROWS_OF_KERNEL)
     numbers = *source.shape, *source.steps, *lines.steps, tail, inner, parts, left, right, step, tall, wide
@@ -100,7 +101,7 @@ def _filter_rows(
     out, image, weights, to_line, line, y, column, step_x, height, length, tall, wide, INNER: tl.constexpr,
     PIXEL: tl.constexpr, TAPS: tl.constexpr, BORDER: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Correlate a piece of some rows, tap by tap in the order of OpenCV, with fused products as there."""
+    """Correlate a piece of some rows, tap by tap in OpenCV's order and with its fused products."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     COUNT: tl.constexpr = 16 if LEVELS and INNER else 4
     SPAN: tl.constexpr = COUNT + (TAPS - 1) * PIXEL
@@ -135,7 +136,7 @@ def _filter_rows(
 
 @inline
 def _rounded(value, to: tl.constexpr):
-    """Round to a level, half to even; leave other values."""
+    """Round levels, half to even; return other values unchanged."""
     if to == tl.uint8:
         value = (tl.minimum(tl.maximum(value, 0.0), 255.0) + 8388608.0 - 8388608.0).to(tl.uint32)
     return value
@@ -185,7 +186,7 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> Any:
 
 
 def sharpen(out: Tensor, image: Tensor, factors: Tensor, factor_n: int, gate: Gate | None) -> None:
-    """Sharpen a batch; with a gate, only the images that have the step, by one of their several amounts."""
+    """Sharpen a batch; with a gate, only the images that have the step, by one of their amounts."""
     interleaved = format_of(out)
     source, target = lines_in(image, interleaved), lines_in(out, interleaved)
     tail, inner, parts = parts_of(source, source.pixel, source.pixel, _ROWS)
@@ -241,7 +242,7 @@ def _sharpen_rows(
     out, image, to_line, line, y, column, step_x, tall, length, factor,
     INNER: tl.constexpr, PIXEL: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Sharpen a piece of some rows, by sums of three pixels along x of each row around them."""
+    """Sharpen a piece of some rows, with sums of three pixels along x of each row around them."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     PAIRED: tl.constexpr = LEVELS and INNER
     whole, rest, places = True, rest_of(out, to_line, length, step_x), no_values()
@@ -250,7 +251,7 @@ def _sharpen_rows(
         whole = is_whole(image, line, length)
     else:
         places, _ = places_at(image, column, 0, -PIXEL, 4 + 2 * PIXEL, length // PIXEL, PIXEL, step_x, "edge")
-    # Each has zeros of its own: if two were the same, the loop below would not carry one of them on.
+    # Each variable needs separate zeros: if two were the same value, the loop below would not carry one of them.
     KIND: tl.constexpr = tl.uint32 if PAIRED else tl.float32
     above, here, middle = no_values(), no_values(), no_values()
     for _ in tl.static_range(8 if PAIRED else 4):
@@ -294,7 +295,7 @@ def _sharpen_rows(
 
 @inline
 def _pairs(words, PIXEL: tl.constexpr):
-    """Return the bytes of four words, two in each, the even ones of a word first, and sums of three pixels along x."""
+    """Return the bytes of four words, two per word, even bytes first, and sums of three pixels along x."""
     middle, sums = no_values(), no_values()
     for i in tl.static_range(4):
         for j in tl.static_range(2):
@@ -322,7 +323,7 @@ def _pair(words, AT: tl.constexpr):
 
 @inline
 def _mixed_pair(total, middle, factor, inner):
-    """Sharpen two levels in a word; dividing by 13 is multiplying by 5042 / 65536."""
+    """Sharpen two levels in a word; the division by 13 is a multiplication by 5042 / 65536."""
     low, high = (total & 0xFFFF) * 5042 + 6 * 5042, (total >> 16) * 5042 + 6 * 5042
     first = _mixed_level((low >> 16).to(tl.float32), (middle & 0xFFFF).to(tl.float32), factor, inner)
     second = _mixed_level((high >> 16).to(tl.float32), (middle >> 16).to(tl.float32), factor, inner)
@@ -331,7 +332,7 @@ def _mixed_pair(total, middle, factor, inner):
 
 @inline
 def _mixed_level(smooth, middle, factor, inner):
-    """Return the level between two, or beyond, as ``Image.blend``; NaN becomes 0."""
+    """Interpolate between two levels, or extrapolate, as ``Image.blend`` does; NaN becomes 0."""
     value = smooth + factor * (middle - smooth)
     value = tl.where(value > 0, tl.minimum(value, 255.0), 0.0)
     return tl.where(inner, value, middle).to(tl.uint32)
@@ -352,7 +353,7 @@ def _mixed(total, middle, factor, inner, height, width, LEVELS: tl.constexpr):
 
 @inline
 def _in_order(pairs):
-    """Return levels in the order of memory, from the pairs of bytes of words."""
+    """Return levels in memory order, from the pairs of bytes in words."""
     values = no_values()
     for i in tl.static_range(4):
         for j in tl.static_range(4):

@@ -34,9 +34,9 @@ from imgops.kernels.cuda._tiles import (
 )
 from imgops.kernels.cuda._warp import invert_kernel, warp_kernel
 
-#: How many pixels each interpolation takes along a side.
+#: The number of pixels that each interpolation reads along an axis.
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
-#: Sums of single precision round positions in images with shorter sides.
+#: In images with shorter sides, sums in single precision round positions.
 _WIDE = 1 << 22
 
 
@@ -94,7 +94,7 @@ def _warp(
     interleaved = is_interleaved(target)
     rows = rows_in(source, interleaved)
     each, pixel = _split(channels, interleaved)
-    # What is decided for a whole tile favors square ones; without it, threads share more in long rows.
+    # Decisions for a whole tile favor square tiles; without them, threads share more data in long rows.
     by_tiles = side > 1 or padding_mode not in ("constant", "edge")
     tile_rows, columns, tall = (16, 32, 64) if by_tiles else (8, 64, 64)
     launch(
@@ -141,7 +141,7 @@ def _inverse(matrix: Tensor, image: Tensor, kind: str) -> tuple[Tensor, int]:
 
 
 def _dense_map(map: Tensor) -> tuple[Tensor, int]:
-    """Return a map whose planes and rows are dense, and the step from image to image."""
+    """Return a map with dense planes and rows, and its step from image to image."""
     where = batch(map)
     if not (where.is_contiguous() or where[:1].is_contiguous()):
         where = where.contiguous()
@@ -160,20 +160,20 @@ def _color(fill: Tensor | None, image: Tensor, padding_mode: str) -> tuple[Tenso
 
 
 def _split(channels: int, interleaved: bool) -> tuple[int, int]:
-    """Return the channels that share a position in a program, and the constant number of values of a pixel."""
+    """Return how many channels share a position in a program, and the constant number of values of a pixel."""
     each = channels if 1 <= channels <= 4 else 1 if channels % 4 else 4
     return each, (channels if channels <= 4 else 0) if interleaved else 1
 
 
 def _is_wide(rows: Rows, image: Tensor) -> bool:
-    """Return whether offsets within a plane, and a few rows beyond it, need 64 bits, or positions more than 22."""
+    """Return whether offsets in a plane and some rows beyond need 64 bits, or positions more than 22 bits."""
     height, width = image.shape[-2:]
     step = width * rows.pixel if isinstance(image, Packed) else rows.steps[2]
     return max(height, width) >= _WIDE or (height + 4) * step + 4 * rows.pixel >= 1 << 31
 
 
 def _words(rows: Rows, channels: int) -> str:
-    """Return which rows of a uint8 image may be read as 32-bit words: those that are "aligned", "any", or none."""
+    """Return which rows of a uint8 image may be read as 32-bit words: "aligned" rows, "any" row, or none."""
     image = rows.tensor
     if image.dtype != torch.uint8 or channels % rows.pixel:
         return ""
@@ -186,7 +186,7 @@ def _words(rows: Rows, channels: int) -> str:
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> Any:
-    """Add gradients atomically, in an order that varies; with deterministic algorithms ATen adds instead."""
+    """Add gradients atomically, in a varying order; with deterministic algorithms ATen computes the sums instead."""
     if grad.dtype not in FLOATS or torch.are_deterministic_algorithms_enabled():
         return NotImplemented
     target = output_batch(out)
@@ -255,7 +255,7 @@ def _adjoint_kernel(
 
 @inline
 def _pixels(height, width, WIDE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Return the image, the rows and the columns of a program's pixels, and which of these exist."""
+    """Return the image, the rows and the columns of a program's pixels, and a mask of those that exist."""
     n, _, first_y, first_x = tile_of_pixels(tl.program_id(0), 1, height, width, ROWS, COLUMNS)
     row, column = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
     inside = (row < height - first_y) & (column < width - first_x)
@@ -273,7 +273,7 @@ def _load_map(where, y, x, height, width, inside):
 
 @inline
 def _around(u, v, width, height, TAPS: tl.constexpr, BORDER: tl.constexpr, WIDE: tl.constexpr):
-    """Return the first pixel that each position is interpolated from, and the fractions."""
+    """Return the first pixel from which each position is interpolated, and the fractions."""
     far = are_far(u, v) if BORDER != "constant" and BORDER != "edge" else False
     u, v = bound_positions(u, v, width, height, far, BORDER)
     left, top, fx, fy = around_position(u, v, TAPS)

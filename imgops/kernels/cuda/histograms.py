@@ -71,7 +71,7 @@ def _equalize_tiles(
     tiles_y: int,
     is_light: bool = False,
 ) -> None:
-    """Write CLAHE of images of one channel, which may be the same memory; floats of LAB's lightness end at 100."""
+    """Write CLAHE of images of one channel, possibly in place; floats of LAB's lightness range up to 100."""
     images, _, height, width = image.shape
     wide, high = formula._extend_size(width, height, tiles_x, tiles_y)
     rows, columns = high // tiles_y, wide // tiles_x
@@ -107,7 +107,7 @@ def _tile_kernel(
     tables, image, limits, height, width, rows, columns, area, tiles_y, tiles_x, limit_n, step_n, step_y, step_x,
     MOST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write the table of a tile; all levels share what exceeds the limit in its histogram."""
+    """Write the table of a tile; counts above the limit in its histogram are distributed to all levels."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     tile = tl.program_id(0) % (tiles_y * tiles_x)
     n, top, left = (
@@ -125,7 +125,8 @@ def _tile_kernel(
             value = round_half_even(_scaled(value, MOST))
         counts += tl.histogram(value.to(tl.int32), 256, mask=i < area)
     limit = tl.load(limits + n * limit_n).to(tl.float64)
-    # A limit that is larger than the tile is none, and a product beyond all integers is not converted to one.
+    # A limit above the size of the tile has no effect, and a product beyond the range of integers must not be
+    # converted.
     most = tl.maximum(tl.minimum(limit * area * (1 / 256), area.to(tl.float64)).to(tl.int64), 1)
     kept = tl.minimum(counts.to(tl.int64), tl.where(limit > 0, most, area))
     clipped = tl.sum(counts.to(tl.int64) - kept, 0)
@@ -145,7 +146,7 @@ def _tile_kernel(
 
 @inline
 def _scaled(value, MOST: tl.constexpr):
-    """Return a float as a level with a fraction; what is no number is 0."""
+    """Return a float as a level with a fraction; NaN becomes 0."""
     value = value.to(tl.float32)
     if MOST != 1:
         value = tl.div_rn(value, tl.full((), MOST, tl.float32))
@@ -157,7 +158,7 @@ def _between_tiles_kernel(
     out, image, tables, pixels, width, rows, columns, tiles_y, tiles_x, parts,
     step_n, step_y, step_x, out_n, out_y, out_x, MOST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Look each pixel up in the tables of the four tiles around it, and interpolate."""
+    """Look up each pixel in the tables of the four tiles around it, and interpolate."""
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
     p = part.to(pixels.dtype) * BLOCK + tl.arange(0, BLOCK)
     inside = p < pixels
@@ -191,7 +192,7 @@ def _between_tiles_kernel(
 
 @inline
 def _neighbors(i, size, count):
-    """Return the tiles before and after pixels, and the fraction of the way between their centers."""
+    """Return the tiles before and after pixels, and the pixels' fractional positions between the tiles' centers."""
     at = i.to(tl.float32) * tl.div_rn(tl.full((), 1.0, tl.float32), size.to(tl.float32)) - 0.5
     before = tl.floor(at)
     first = before.to(tl.int32)

@@ -1,4 +1,4 @@
-"""CUDA kernels of the operators that map each value by itself."""
+"""CUDA kernels of the operators that map each value independently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from imgops.kernels.cuda._launch import inline, kernel, launch
 from imgops.kernels.cuda._pixels import cover, is_whole, load_pixels, parameter, place_of, store_pixels
 from imgops.kernels.cuda._tiles import PIXELS, carrier, has_carrier
 
-#: The blocks of values that a program goes over.
+#: The number of blocks of values that a program processes.
 _SPAN = 4
 
 
@@ -27,7 +27,7 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
 
 
 def look_up(out: Tensor, image: Tensor, tables: Tensor, table_n: int, by_channel: bool) -> None:
-    """Replace each value by that of a table, of all channels or of its own; floats are looked up by their levels."""
+    """Replace each value with an entry of a table, for all channels or its channel; floats use their levels."""
     over = cover(out, image, "planes" if by_channel else "values", _SPAN)
     launch(
         _lut_kernel,
@@ -131,7 +131,7 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> Any:
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Any:
     if image.dtype != torch.uint8:
         return _map("gamma", out, image, gamma, gain)
-    if out.numel() == 0:  # a parameter for each of no images has no memory
+    if out.numel() == 0:  # with no images, a parameter per image has no memory
         return None
     exponents, gamma_n = parameter(gamma, image, 0)
     gains, gain_n = parameter(gain, image, 0)
@@ -170,7 +170,7 @@ def _map(kind: str, out: Tensor, image: Tensor, first: Tensor, second: Tensor) -
 def map_values(
     kind: str, out: Tensor, image: Tensor, numbers: Tensor, others: Tensor, steps: tuple[int, int, int]
 ) -> None:
-    """Map each value by a formula; the steps of its numbers are from image to image, and of both from channel to channel."""
+    """Map each value by a formula; its numbers have steps from image to image and from channel to channel."""
     over = cover(out, image, "planes" if steps[2] else "values", _SPAN)
     launch(
         _map_kernel,
@@ -238,7 +238,7 @@ def _map_block(
 
 @inline
 def _numbers(number, other, KIND: tl.constexpr):
-    """Return the two numbers of a formula; those of "stretch" are next to each other."""
+    """Return the two numbers of a formula; those of "stretch" are adjacent."""
     if KIND == "stretch":
         first, second = tl.load(number), tl.load(number + 1)
     else:
@@ -248,7 +248,7 @@ def _numbers(number, other, KIND: tl.constexpr):
 
 @inline
 def _mapped(KIND: tl.constexpr, x, first, second):
-    """Return values of [0, 1], or levels, after a formula with two scalar numbers."""
+    """Apply a formula with two scalar numbers to values in [0, 1] or levels."""
     if x.dtype.is_floating():
         if KIND == "posterize":
             value = _color_steps.posterize(x, first, False)
@@ -270,12 +270,12 @@ def _mapped(KIND: tl.constexpr, x, first, second):
 
 @inline
 def _power(x, exponent):
-    """Compute ``pow`` with one exponent, also for bases of 0 and below."""
+    """Compute ``pow`` with one exponent, also for zero and negative bases."""
     if exponent == tl.floor(exponent):
         half = exponent * 0.5
         power = tl.exp2(exponent * tl.log2(tl.abs(x)))
         power = tl.where((x < 0) & (half != tl.floor(half)), -power, power)
         power = tl.where(exponent == 0, 1.0, power)
-    else:  # the logarithm is infinite for 0, and NaN below
+    else:  # the logarithm is infinite at 0, and NaN for negative numbers
         power = tl.exp2(exponent * tl.log2(x))
     return power

@@ -1,7 +1,7 @@
 """CUDA kernels of the morphological operators: the extreme value of the pixels under each image's structuring element.
 
-An element that is a whole rectangle, which the kernel finds out by itself, is taken along x once for all rows of
-the result that a thread has, and then along y.
+If an element is a whole rectangle, which the kernel detects, a thread takes extremes along x once for all its rows of
+the result, and then along y.
 """
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple
@@ -30,7 +30,8 @@ from imgops.kernels.cuda._windows import (
     window_at,
 )
 
-#: The rows of the result that a thread has, and the most columns of an element that are gone over at once.
+#: The number of rows of the result per thread, and the largest number of columns of an element that are processed at
+#: once.
 _ROWS, _MOST = 4, 8
 
 
@@ -50,7 +51,7 @@ def hit_or_miss(out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -
 def _find_extremes(
     out: Tensor, image: Tensor, kernel: Tensor, padding_mode: str, largest: bool, sign: int
 ) -> Any:
-    """Write the extreme values; those under negative members are inverted, and cut out of what is there."""
+    """Write the extreme values; with a ``sign`` of -1, invert them and intersect them with the old result."""
     if image.dtype not in PIXELS:
         return NotImplemented
     target = output_batch(out)
@@ -85,7 +86,7 @@ def _extreme_kernel(
 ):  # fmt: skip
     """Compute the extreme values of the pixels under an element.
 
-    With a constant border, as in OpenCV, pixels outside have a value that is never the extreme one.
+    With a constant border, as in OpenCV, pixels outside never have the extreme value.
     """
     UNIT: tl.constexpr = 16 if image.dtype.element_ty == tl.uint8 else 4
     plane, part = tl.program_id(0) // parts, tl.program_id(0) % parts
@@ -118,7 +119,7 @@ def _extreme_rows(
 ):  # fmt: skip
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     KIND: tl.constexpr = tl.uint32 if LEVELS else tl.float32
-    # OpenCV's value outside is the greatest finite one, which half precision cannot represent.
+    # OpenCV's value outside is the greatest finite float32, which half precision cannot represent.
     GREATEST: tl.constexpr = 3.4028234663852886e38 if image.dtype.element_ty == tl.float32 else float("inf")
     OUTSIDE: tl.constexpr = (0 if LARGEST else 255) if LEVELS else (-GREATEST if LARGEST else GREATEST)
     LEAST: tl.constexpr = OUTSIDE if LEVELS else (float("-inf") if LARGEST else float("inf"))
@@ -142,7 +143,7 @@ def _extreme_rows(
             )
         else:
             for chunk in range(0, wide, TAPS):
-                first = tl.minimum(chunk, wide - TAPS)  # a column may be gone over twice
+                first = tl.minimum(chunk, wide - TAPS)  # a column may be processed twice
                 shift = first - wide // 2 + TAPS // 2
                 values = window_at(
                     at, column, shift, whole, has_row, OUTSIDE, SPAN, LEFT, length, step_x, PIXEL, INNER, BORDER, KIND
@@ -190,7 +191,7 @@ def _add_row(
     found, values, members, is_full, s, first, tall, wide, PIXEL: tl.constexpr, TAPS: tl.constexpr,
     LARGEST: tl.constexpr, SIGN: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Add row ``s`` of the window of a piece to the extremes of each row of the result that it belongs to."""
+    """Add row ``s`` of the window of a piece to the extremes of each row of the result whose window contains it."""
     COUNT: tl.constexpr = len(found) // ROWS
     if is_full:
         along = _extremes_along(values, COUNT, PIXEL, TAPS, LARGEST)
@@ -216,7 +217,8 @@ def _add_row(
 def _extremes(found, values, FIRST: tl.constexpr, LARGEST: tl.constexpr, COUNT: tl.constexpr):
     """Return the extremes of ``COUNT`` values and others, the latter counted from ``FIRST``.
 
-    Triton 3.6 takes two calls for the same if their tuples have as many values together and their constants are equal.
+    Triton 3.6 treats two calls as the same if their tuples have the same total number of values and their constants
+    are equal.
     """
     extremes = no_values()
     for i in tl.static_range(COUNT):
@@ -231,7 +233,7 @@ def _extremes(found, values, FIRST: tl.constexpr, LARGEST: tl.constexpr, COUNT: 
 def _extremes_along(
     values, COUNT: tl.constexpr, PIXEL: tl.constexpr, TAPS: tl.constexpr, LARGEST: tl.constexpr
 ):
-    """Return the extremes of ``TAPS`` pixels along x: of two, then of four, then of two fours that overlap."""
+    """Return the extremes of ``TAPS`` pixels along x: of pairs, then of fours, then of two overlapping fours."""
     if TAPS >= 2:
         values = _extremes(values, values, PIXEL, LARGEST, COUNT + (TAPS - 2) * PIXEL)
     if TAPS >= 4:

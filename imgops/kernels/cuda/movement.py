@@ -79,7 +79,7 @@ def pad(
 def pad_adjoint(
     out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Any:
-    """Crop the gradient of a constant border; other borders add pixels up, which ATen does."""
+    """Crop the gradient of a constant border; other borders need sums of pixels, which ATen computes."""
     return _move(out, grad, None, -left, -top) if padding_mode == "constant" else NotImplemented
 
 
@@ -99,7 +99,7 @@ def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) 
 def _launch_move(
     target: Units, source: Units, color: Tensor | None, where: tuple[int, int, int], left: int, top: int
 ) -> None:
-    """Show a batch at a position of another one, and a color around it, or 0."""
+    """Write a batch at a position of another one, with a color, or 0, around it."""
     programs, grid, constants = programs_of(target)
     x = min(max(left * source.pixel, -source.length), target.length)
     launch(
@@ -197,7 +197,7 @@ def _move_part(
 
 @inline
 def _fill(color, c, j, out, to, out_y, period, KIND: tl.constexpr):
-    """Return the words ``j``, at the columns ``c`` of an output, of rows that repeat a color."""
+    """Return the words ``j``, at the columns ``c`` of an output, for rows that repeat a color."""
     value = tl.zeros_like(c)
     if (KIND == "shifted") and (out_y & 3 == 0):  # all rows have the same words
         value += _pattern(color, j * 4 - ((out.to(tl.int64) + to) & 3).to(tl.int32), period, KIND)
@@ -224,7 +224,7 @@ def _border_kernel(
     image_height, image_length, pixel, image_n, image_p, image_y, limit, bits,
     MODE: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Write the words whose columns lie in the image, and, a few by each program, the others."""
+    """Write the words whose columns are in the image; the programs share the other words."""
     plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
     at = (plane // planes).to(tl.int64) * image_n + (plane % planes).to(tl.int64) * image_p
     to = plane.to(tl.int64) * height * length
@@ -268,7 +268,7 @@ def _border_kernel(
 
 @inline
 def _folded(image, at, y, c, height, length, pixel, step, MODE: tl.constexpr, UNIT: tl.constexpr):
-    """Return the words that a border shows at rows and columns around an image."""
+    """Return the words that a border selects for rows and columns around an image."""
     line = at + fold_positions(y, height, MODE).to(tl.int64) * step
     width = length // pixel
     if UNIT == 4:
@@ -298,7 +298,7 @@ def flip(out: Tensor, image: Tensor, dims: Sequence[int]) -> Any:
 
 
 def mirror(out: Tensor, image: Tensor, chosen: Tensor | None, step: int, across: bool, down: bool) -> Any:
-    """Mirror the images of which the numbers in ``chosen`` are not 0, by default all; others are copied."""
+    """Mirror the images whose number in ``chosen`` is not 0, by default all; copy the others."""
     both = units_of(out, image)
     if both is None:
         return NotImplemented
@@ -417,7 +417,7 @@ def _mirror_part(
 
 @inline
 def _mirrored_column(c, length, pixel):
-    """Return the unit that a mirrored row shows in the place of unit ``c``."""
+    """Return the source unit for unit ``c`` of a mirrored row."""
     return length - pixel - c + 2 * (c % pixel)
 
 
@@ -712,13 +712,14 @@ def _paste_part(
 def _mixed(below, above, share, dtype: tl.constexpr):
     """Blend the values in the lowest bits of words, and return the bits of the result.
 
-    Levels are blended as by PIL: by the exact quotient by 255, in integers; a float mask is rounded to the nearest level.
+    Levels are blended as in PIL, with the exact quotient by 255 in integers; a float mask is rounded to the nearest
+    level.
     """
     if dtype == tl.uint8:
         if share.dtype.is_floating():
             share = share.to(tl.float32) * 255
             share = tl.where(share > 0, tl.minimum(share, 255.0), 0.0)
-            share = (share + 12582912.0) - 12582912.0  # at this number floats are integers apart
+            share = (share + 12582912.0) - 12582912.0  # at this magnitude the spacing of floats is 1
         below, above = (below & 255).to(tl.int32), (above & 255).to(tl.int32)
         total = below * 255 + 128 + (above - below) * share.to(tl.int32)
         bits = (((total >> 8) + total) >> 8).to(tl.uint32)

@@ -1,4 +1,4 @@
-"""CUDA kernels of the operators that write to their arguments, in any strides and only where they change."""
+"""CUDA kernels of operators that write to their arguments, with any strides, and only the changed parts."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from imgops.kernels.cuda._pixels import parameter
 from imgops.kernels.cuda._tiles import PIXELS, batch, is_interleaved
 from imgops.kernels.cuda._values import values_in, values_of
 
-#: The values of a program, if each thread reads some of them at once, and if not; and the pixels of "iso_noise".
+#: The number of values of a program, if each thread reads several of them at once, and if not; and of pixels in
+#: "iso_noise".
 _BLOCK, _SINGLE, _LANES = 4096, 1024, 256
 
 
@@ -65,7 +66,7 @@ def _noise_kernel(
     out, image, noise, amounts, others, size, parts, pixels, channels, amount_n, other_n,
     KIND: tl.constexpr, SHARED: tl.constexpr, VECTOR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Add noise to each value; a number of the noise may be ``SHARED`` by the values of a pixel."""
+    """Add noise to each value; the values of a pixel may share a number of the noise (``SHARED``)."""
     LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
     TOP: tl.constexpr = 255 if LEVELS else 1
     n, start, inside = values_in(tl.program_id(0), size, parts, VECTOR, BLOCK)
@@ -87,7 +88,7 @@ def _noise_kernel(
         x = x.to(tl.float32)
         if KIND == "shot":
             variance = amount * x * TOP
-            # NaN has no noise, so that it stays what it is.
+            # NaN gets no noise, so that it is unchanged.
             x += tl.where(variance > 0, tl.sqrt_rn(tl.where(variance > 0, variance, 1.0)), 0.0) * z
         else:
             x = x * (1 + amount * z)
@@ -120,7 +121,7 @@ def _iso_kernel(
     out, image, noise, shifts, strengths, pixels, parts, shift_n, strength_n,
     INTERLEAVED: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Add noise to the hue and lightness of pixels, which a thread converts one by one."""
+    """Add noise to the hue and lightness of pixels; a thread converts them one by one."""
     LEVELS: tl.constexpr = out.dtype.element_ty == tl.uint8
     n, part = (tl.program_id(0) // parts).to(tl.int64), tl.program_id(0) % parts
     lane = part * LANES + tl.arange(0, LANES)

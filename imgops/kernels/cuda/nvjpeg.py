@@ -1,6 +1,6 @@
-"""JPEG on the device, by nvJPEG through TorchCodec or torchvision, whose decoders TorchCodec replaces.
+"""JPEG on the device, with nvJPEG through TorchCodec or torchvision, whose decoders TorchCodec replaces.
 
-The pixels and bytes are nvJPEG's own. Images that nvJPEG cannot handle, or refuses, are left to the host.
+The pixels and bytes are nvJPEG's own. The host processes images that nvJPEG does not support or refuses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _encoder() -> Callable[[Tensor, int], Tensor] | None:
 def _quietly(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Call a function of torchvision without its warnings.
 
-    At each call torchvision recommends TorchCodec, which is used already where it is installed.
+    In each call torchvision recommends TorchCodec, which imgops already uses if it is installed.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,20 +59,20 @@ def _quietly(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
 
 def decode(data: Tensor, mode: str, max_pixels: int, device: torch.device) -> Tensor | None:
-    """Return the pixels on the device; None for data that the host has to decode, or to refuse."""
+    """Return the pixels on the device, or None for data that the host must decode or refuse."""
     raw = data.numpy().tobytes()
     is_whole = raw.startswith(b"\xff\xd8\xff") and b"\xff\xd9" in raw[-64:]
     if device.type != "cuda" or mode not in _MODES or not is_whole or _decoder() is None:
         return None
     try:
-        codec.size_of_file(data, max_pixels, False)  # raises for more pixels, and the host says so
+        codec.size_of_file(data, max_pixels, False)  # raises for more pixels; the host then raises the error
         return _decoder()(data, _MODES[mode], device)  # type: ignore[misc]
-    except Exception:  # an unsupported kind of JPEG, or a hostile file: the host tells which
+    except Exception:  # an unsupported kind of JPEG, or a hostile file: the host decides which
         return None
 
 
 def encode(image: Tensor, quality: int) -> Tensor | None:
-    """Return an RGB image as the bytes of a JPEG on its device; None if the host has to encode it."""
+    """Return an RGB image as the bytes of a JPEG on its device, or None if the host must encode it."""
     if not image.is_cuda or image.dtype != torch.uint8 or image.shape[-3:-2] != (3,) or _encoder() is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""CUDA kernels of the image pyramids: sums along x of each row of an image, and sums of those along y."""
+"""CUDA kernels of the image pyramids: sums along x of each row of an image, and sums of these sums along y."""
 
 # ruff: noqa: RUF005 - Triton does not unpack within a tuple
 
@@ -24,7 +24,7 @@ from imgops.kernels.cuda._windows import (
     window_at,
 )
 
-#: The rows of the result that a thread has, or of the image where those are twice as many.
+#: The number of rows of the result per thread, or of the image, if the result has twice as many.
 _ROWS = 4
 
 
@@ -37,9 +37,10 @@ def pyr_up(out: Tensor, image: Tensor) -> Any:
 
 
 def _scale(run: Any, out: Tensor, image: Tensor, step: int, right: int) -> Any:
-    """Launch a kernel whose threads have cells: 4 or 8 pixels of some rows of the smaller image.
+    """Launch a kernel whose threads process cells: 4 or 8 pixels of some rows of the smaller image.
 
-    A cell reads the pixels of the image that it covers, ``step`` for each, and some beside them: ``right`` behind.
+    A cell reads the pixels of the image that it covers, ``step`` for each of its pixels, and some before and after
+    them: ``right`` after.
     """
     if image.dtype not in PIXELS:
         return NotImplemented
@@ -49,7 +50,7 @@ def _scale(run: Any, out: Tensor, image: Tensor, step: int, right: int) -> Any:
     pixels = 8 if source.pixel <= 2 else 4
     small = lines if step == 2 else source
     groups, cells = -(-small.height // _ROWS), -(-small.width // pixels)
-    # Cells from the second of a row on, as far as all words that they lie in belong to the row.
+    # The number of cells, from the second of a row on, whose words are entirely in the row.
     beyond = right - (-3 - tail_of(source)) // source.pixel
     count = max((source.width - beyond) // (step * pixels) - 1, 0)
     inner, edge = -(-groups * count // THREADS), -(-groups * (cells - count) // THREADS)
@@ -68,9 +69,10 @@ def _scale(run: Any, out: Tensor, image: Tensor, step: int, right: int) -> Any:
 
 @inline
 def _cell_of(part, inner, cells, count, ROWS: tl.constexpr, PIXELS: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the first row and pixel of each thread's cell; those that do not exist lie below the image.
+    """Return the first row and pixel of each thread's cell; cells that do not exist are below the image.
 
-    The first ``inner`` parts are the cells from the second of a row on, ``count`` of them; the others are the rest.
+    The first ``inner`` parts are ``count`` cells, from the second of a row on; the other parts are the remaining
+    cells.
     """
     is_inner = part < inner
     each = tl.where(is_inner, count, cells - count)
@@ -110,7 +112,7 @@ def _down_rows(
     out, image, to_line, line, y, x, step_x, out_height, out_width, height, length,
     INNER: tl.constexpr, PIXEL: tl.constexpr, PIXELS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Smooth by the weights 1, 4, 6, 4 and 1 along both axes, at every second pixel."""
+    """Smooth with the weights 1, 4, 6, 4 and 1 along both axes, at every second pixel."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     KIND: tl.constexpr = tl.int32 if LEVELS else tl.float32
     COUNT: tl.constexpr = PIXELS * PIXEL
@@ -182,12 +184,12 @@ def _up_rows(
     out, image, to_line, line, y, x, step_x, height, length,
     INNER: tl.constexpr, PIXEL: tl.constexpr, PIXELS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Smooth by the weights 1, 6 and 1 at pixels, and 4 and 4 between them, along both axes."""
+    """Smooth with the weights 1, 6 and 1 at pixels, and 4 and 4 between them, along both axes."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     KIND: tl.constexpr = tl.int32 if LEVELS else tl.float32
     SPAN: tl.constexpr = (PIXELS + 2) * PIXEL
     COUNT: tl.constexpr = 2 * PIXELS * PIXEL
-    # Each has zeros of its own: if two were the same, the loop below would not carry one of them on.
+    # Each variable needs separate zeros: if two were the same value, the loop below would not carry one of them.
     above, here, rest = no_values(), no_values(), rest_of(out, to_line, 2 * length, step_x)
     for _ in tl.static_range(COUNT):
         above = above + (tl.zeros((BLOCK,), KIND),)
@@ -220,7 +222,7 @@ def _along(values, AT: tl.constexpr, PIXEL: tl.constexpr, ODD: tl.constexpr):
 
 @inline
 def _between(before, here, after, ODD: tl.constexpr):
-    """Return the sum at a pixel, or that between it and the next one."""
+    """Return the sum at a pixel, or the sum between it and the next pixel."""
     if ODD:
         value = 4 * (here + after)
     else:

@@ -8,7 +8,7 @@ floats      float32, rounded once                                float32, rounde
 any         nearest: the pixels that PIL takes                   the pixels that OpenCV takes
 ==========  ===================================================  ===========================================
 
-float64 is left to ATen. Tables that depend on sizes alone are kept on the device.
+ATen computes float64. Tables that depend only on sizes are cached on the device.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _regions(size: Any, boxes: Tensor | None, sizes: Tensor | None = None) -> tu
 
 def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
     sizes, whole = None, boxes
-    if isinstance(image, Packed):  # each image has tables of its own
+    if isinstance(image, Packed):  # each image has its own tables
         if name == "area" and not antialias:
             return NotImplemented
         sizes = image.sizes
@@ -120,7 +120,7 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
         rows, columns = _tables(name, regions, out.shape[-2:], antialias, out.device)
         _resampling_passes.resample(result, source, rows, columns, "float")
     elif antialias:
-        # The order of passes depends on what a box of integers cuts out, or else on the whole image.
+        # The order of passes depends on the part that an integer box cuts out, or otherwise on the whole image.
         decides = boxes if sizes is None or boxes.dtype == torch.int64 else whole
         order = _order(image.shape[-2:], out.shape[-2:], decides, out.device)
         _resampling_levels.resample(result, source, regions, name, order, decides)
@@ -132,7 +132,7 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
 
 
 def _order(size: Any, out_size: Any, boxes: Tensor | None, device: torch.device) -> str:
-    """Return in which order PIL resizes rows and columns."""
+    """Return the order in which PIL resizes rows and columns."""
     if not _PIL_MAY_START_WITH_ROWS:
         return "columns first"
     if boxes is not None and boxes.dtype == torch.int64:
@@ -142,7 +142,7 @@ def _order(size: Any, out_size: Any, boxes: Tensor | None, device: torch.device)
 
 
 def _resize_levels(out: Rows, image: Rows, regions: tuple[Region, Region], name: str) -> None:
-    """Resize uint8 by OpenCV's filters."""
+    """Resize uint8 with OpenCV's filters."""
     device = image.tensor.device
     size = regions[0].size, regions[1].size
     out_size = out.height, out.length // out.pixel
@@ -153,7 +153,7 @@ def _resize_levels(out: Rows, image: Rows, regions: tuple[Region, Region], name:
             _resampling_tables.area(n, m, device, levels=is_whole)
             for n, m in zip(size, out_size, strict=True)
         )
-        # OpenCV divides in single precision; it adds shares of pixels along rows first.
+        # OpenCV divides in single precision; it first adds fractions of pixels along rows.
         scale = float(np.float32(1) / np.float32(factors[0] * factors[1]))
         finish = ("halves" if factors == (2, 2) else "cells") if is_whole else "levels"
         _resampling_passes.resample(out, image, rows, columns, finish, scale, down_first=is_whole)
@@ -171,7 +171,7 @@ def _resize_levels(out: Rows, image: Rows, regions: tuple[Region, Region], name:
 
 
 def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antialias: bool) -> Any:
-    """Apply the transpose: each pixel gathers its terms, so that the order of additions never varies."""
+    """Apply the transpose: each pixel gathers its terms, so the order of additions never varies."""
     regions, size, device = _regions(out.shape[-2:], boxes), grad.shape[-2:], grad.device
     if grad.dtype not in FLOATS:
         return NotImplemented
@@ -205,7 +205,7 @@ def _tables(name: str, regions: Any, size: Any, antialias: bool, device: torch.d
 
 
 def _rule(name: str, antialias: bool) -> str:
-    """Return whose nearest pixel is taken."""
+    """Return the library whose rule selects the nearest pixel."""
     return "torch" if name == "torch_nearest" else "pil" if antialias else "opencv"
 
 

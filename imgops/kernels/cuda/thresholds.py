@@ -1,6 +1,6 @@
-"""The CUDA kernel of threshold: one pass, after a histogram of each channel where it decides the threshold.
+"""The CUDA kernel of threshold: one pass, after a histogram of each channel if that determines the threshold.
 
-A thread compares 4 values of uint8 that are a word, or one value.
+A thread compares a word of 4 uint8 values, or one value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from imgops.kernels.cuda._arithmetic import convert, round_half_even
 from imgops.kernels.cuda._launch import blocks, inline, kernel, launch
 from imgops.kernels.cuda._tiles import PIXELS, batch, is_interleaved, output_batch, per_image
 
-#: The threads' shares in a program, and the values of a channel that a program counts.
+#: The number of work items, one per thread at a time, in a program, and of values of a channel that a program counts.
 _LANES, _PART = 1024, 4096
 
 
@@ -35,7 +35,7 @@ def threshold(out: Tensor, image: Tensor, threshold: Tensor, max_value: Tensor, 
         limits, limit_n, operation = _found_in_histograms(source, interleaved, operation), 1, "binary"
     else:
         limits, limit_n = per_image(threshold, image, 0, threshold.dtype)
-    by_value = found and interleaved  # values of several channels take turns
+    by_value = found and interleaved  # values of several channels alternate
     planes = channels if found and not interleaved else 1
     values = channels * height * width // planes
     are_words = values % 4 == source.data_ptr() % 4 == target.data_ptr() % 4 == 0
@@ -86,7 +86,7 @@ def _threshold_kernel(
     out, image, limits, tops, values, limit_n, top_n, planes, parts,
     OPERATION: tl.constexpr, CHANNELS: tl.constexpr, WORDS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Compare with the threshold of a plane or, if there are several ``CHANNELS``, with that of each channel."""
+    """Compare with the threshold of a plane or, with several ``CHANNELS``, with that of each channel."""
     LEVELS: tl.constexpr = image.dtype.element_ty == tl.uint8
     part, plane = tl.program_id(0) % parts, (tl.program_id(0) // parts).to(tl.int64)
     lane = part * LANES + tl.arange(0, LANES)
@@ -115,10 +115,10 @@ def _threshold_kernel(
 
 @inline
 def _compared(value, limits, i, top, OPERATION: tl.constexpr, CHANNELS: tl.constexpr, LEVELS: tl.constexpr):
-    """Return the result for values at the places ``i`` of a plane."""
-    if CHANNELS > 1:  # levels that were found
+    """Return the result for values at the positions ``i`` of a plane."""
+    if CHANNELS > 1:  # thresholds that were computed, as levels
         limit = tl.load(limits + i % CHANNELS)
-    elif LEVELS:  # rounded down, and held between -1 and 256
+    elif LEVELS:  # rounded down, and clamped between -1 and 256
         low = tl.floor(tl.load(limits).to(tl.float64))
         limit = tl.where(low < 256, tl.where(low > -1, low, -1.0), 256.0).to(tl.int32)
     else:
@@ -170,7 +170,7 @@ def _otsu(count, level):
     below, moment = tl.cumsum(count, 0).to(tl.float64), tl.cumsum(count * level, 0).to(tl.float64)
     every, total = tl.sum(count, 0).to(tl.float64), tl.sum(count * level, 0).to(tl.float64)
     above = every - below
-    least = every * 1.1920928955078125e-07  # the share of the values that each part has at least
+    least = every * 1.1920928955078125e-07  # the least fraction of the values in each part
     inside = (below >= least) & (above >= least) & (below < every)
     apart = total * below - moment * every
     variance = tl.where(inside, apart * apart / tl.where(inside, below * above, every), every * 0)

@@ -174,7 +174,7 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
 
 
 def grayscale_to_rgb(image: Tensor) -> Tensor:
-    """Convert a gray image to three equal channels; other images stay as they are.
+    """Convert a gray image to three equal channels; do not change other images.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def erase(image: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: boo
     v : Tensor
         Values that broadcast to ``(..., C, h, w)``.
     inplace : bool
-        Whether the input is overwritten.
+        Whether to overwrite the input.
 
     Returns
     -------
@@ -434,7 +434,7 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float], inplac
     std : sequence of float
         Standard deviation of each channel, not 0.
     inplace : bool
-        Whether the input is overwritten.
+        Whether to overwrite the input.
 
     Returns
     -------

@@ -271,7 +271,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         The range of the crop's width over its height.
     sampler_options : list of float, optional
         The least overlaps (intersection over union), of which one is drawn: a crop must overlap at least one
-        box by this value. With 1 or more the image stays as it is. By default
+        box by this value. With 1 or more the image is not changed. By default
         ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
     trials : int
         The number of crops to try before another overlap is drawn.
