@@ -193,45 +193,32 @@ class ChannelsBeforeFrames(Counterpart):
         return subclass.plain(inpt).movedim(-3, -4) if _dispatch.is_image(inpt) else inpt
 
 
-def _classification(given: Any, reader: Reader) -> list[Any]:
-    return [
-        _resize(given.resize_size, given.interpolation),
-        transforms.CenterCrop(given.crop_size),
+_PRESETS: dict[str, Any] = {
+    "ObjectDetection": lambda t, _: _levels_to_floats(),
+    "ImageClassification": lambda t, _: [
+        _resize(t.resize_size, t.interpolation),
+        transforms.CenterCrop(t.crop_size),
         *_levels_to_floats(),
-        normalize(given.mean, given.std),
-    ]
-
-
-def _segmentation(given: Any, reader: Reader) -> list[Any]:
-    resize = [] if given.resize_size is None else [_resize(given.resize_size, given.interpolation)]
-    return [*resize, *_levels_to_floats(), normalize(given.mean, given.std)]
-
-
-def _video_classification(given: Any, reader: Reader) -> list[Any]:
-    return [
-        transforms.Resize(given.resize_size, given.interpolation, antialias=False),
-        transforms.CenterCrop(given.crop_size),
+        normalize(t.mean, t.std),
+    ],
+    "SemanticSegmentation": lambda t, _: [
+        *([] if t.resize_size is None else [_resize(t.resize_size, t.interpolation)]),
+        *_levels_to_floats(),
+        normalize(t.mean, t.std),
+    ],
+    "VideoClassification": lambda t, _: [
+        transforms.Resize(t.resize_size, t.interpolation, antialias=False),
+        transforms.CenterCrop(t.crop_size),
         conversion._DivideBy255(torch.float32, scale=True),
-        normalize(given.mean, given.std),
+        normalize(t.mean, t.std),
         ChannelsBeforeFrames(),
-    ]
-
-
-def _optical_flow(given: Any, reader: Reader) -> list[Any]:
-    return [
-        transforms.ToImage(),  # both of the two images are one, and not only the first tensor
+    ],
+    "OpticalFlow": lambda t, _: [
+        transforms.ToImage(),  # so that both tensors are images, and not only the first one
         conversion._DivideBy255(torch.float32, scale=True),
         transforms.Normalize([0.5] * 3, [0.5] * 3),
         transforms.ToPureTensor(),
-    ]
-
-
-_PRESETS = {
-    "ObjectDetection": lambda t, _: _levels_to_floats(),
-    "ImageClassification": _classification,
-    "SemanticSegmentation": _segmentation,
-    "VideoClassification": _video_classification,
-    "OpticalFlow": _optical_flow,
+    ],
 }
 
 add_makers("torchvision.transforms.transforms", _FIRST)
