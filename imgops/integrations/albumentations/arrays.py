@@ -54,7 +54,7 @@ class _Transform:
 
 
 _ANNOTATIONS = frozenset({"bboxes", "keypoints"})
-#: Where albumentations lists what was applied, if a pipeline has save_applied_params.
+#: The key under which albumentations lists the applied transforms, if a pipeline has save_applied_params.
 _APPLIED = "applied_transforms"
 
 
@@ -84,7 +84,7 @@ class _Levels(_Transform):
 
 
 class _Container:
-    """A container and the transforms inside; the children of some are applied without a draw of their own."""
+    """A container and the transforms inside; some containers apply those without a further draw."""
 
     forces = False
 
@@ -187,7 +187,7 @@ _KINDS: dict[str, type[_Container]] = {
 
 
 def step_of(given: Any, forced: bool, is_silent: Callable[[Any], bool]) -> Any:
-    """Return what runs a transform, or a container, on arrays."""
+    """Return the step that runs a transform, or a container, on arrays."""
     kind = _KINDS.get(name_of(given))
     if kind is not None:
         return kind(given, forced, is_silent)

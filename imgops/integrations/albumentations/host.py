@@ -34,7 +34,7 @@ from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.sizes import RandomSizeTransform
 from imgops.transforms.functional import _dispatch
 
-#: What a transform may read besides the image: albumentations' names.
+#: albumentations' names of the annotations that a transform may read.
 ANNOTATIONS_READ = frozenset({"mask", "masks", "bboxes", "keypoints"})
 
 _READ_BOXES = {"AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop"}
@@ -71,7 +71,7 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
 
 
 def reads_annotations(given: Any) -> frozenset[str]:
-    """Return what a transform reads besides the image; some do so without saying it."""
+    """Return the annotations that a transform reads; some do so without declaring it."""
     names = set(bases_of(given))
     unsaid = {"bboxes"} if names & _READ_BOXES else {"mask"} if names & _READ_MASKS else set()
     return ANNOTATIONS_READ & unsaid.union(given.targets_as_params)
@@ -135,7 +135,7 @@ class Host(Source):
         return name
 
     def params(self, numbers: Sequence[float], data: dict[str, Any] | None, shape: Shape) -> dict[str, Any]:
-        """Return the parameters for an image, or those of the image for what is beside it."""
+        """Return the parameters for an image, or, without data, those of the image for its annotations."""
         if numbers[0] < -1:
             if numbers[0] not in self.beside:
                 must = f"{type(self.given).__name__}: params must be of one of the last 64 calls"
@@ -199,7 +199,7 @@ def _at(given: Any, numbers: Sequence[float]) -> Iterator[None]:
 
 
 class BesideAnnotations:
-    """A transform that may draw beside boxes or a mask, which one operator reads in a graph."""
+    """A transform whose draws may depend on boxes or a mask, which one operator reads in a graph."""
 
     _source: Any
     per_sample: bool
