@@ -22,17 +22,17 @@ from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.origin import UsersCode as UsersCode
 from imgops.transforms._core.parameters import BATCHES
 
-#: The counterparts of a transform, in their order.
+#: A function that returns the counterpart of a transform, or a list of counterparts in their order.
 Maker = Callable[[Any, "Reader"], Any]
 #: How the pixels of a counterpart differ for the arguments of a transform; a false value if they do not.
 Difference = Callable[[Any], Any]
 
-#: Module and name of a class or function -> what makes its counterpart, a transform or a list of them.
+#: Module and name of a class or function -> the function that makes its counterpart.
 MAKERS: dict[str, Maker] = {"torch.nn.modules.container.Sequential": lambda t, r: r.read_sequential(t)}
 #: The same names -> how the pixels of the counterpart differ.
 NEAR: dict[str, Difference] = {}
 
-#: What to do about a transform that has no counterpart.
+#: How to go on with a transform that has no counterpart.
 WAY_OUT = (
     "; leave them out and apply them yourself, or build the pipeline of `from imgops import transforms`, "
     "whose Compose takes any callable"
@@ -44,7 +44,7 @@ LIBRARIES = ("torchvision", "timm", "open_clip", "lightly")
 
 
 def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
-    """Add what makes the counterparts of a module's classes and functions, by their names."""
+    """Add the functions that make the counterparts of a module's classes and functions."""
     MAKERS.update({f"{module}.{name}": make for name, make in makers.items()})
 
 
@@ -53,7 +53,7 @@ class Steps(list[Any]):
 
 
 class Reader:
-    """A reader of one pipeline, which notes what has no counterpart, and what has one that differs."""
+    """A reader of one pipeline, which notes the transforms without a counterpart or with a different one."""
 
     def __init__(self) -> None:
         self.unmapped: list[str] = []
@@ -193,7 +193,7 @@ class RequireImages(OperatorTransform, v2.Transform):
 
 
 class Converted(containers.Compose):
-    """A converted pipeline, which refuses what its transforms would hand back untouched."""
+    """A converted pipeline, which refuses inputs that its transforms would return unchanged."""
 
     def __init__(self, transforms: list[Any]) -> None:
         super().__init__(transforms)

@@ -19,25 +19,25 @@ def convert(pipeline: Any) -> Any:
     Parameters
     ----------
     pipeline : callable, or a tuple or list of these
-        A transform, or a ``Compose`` or ``nn.Sequential``, of torchvision (both versions, and what
-        ``weights.transforms()`` returns), timm, open_clip, lightly or albumentations (see
-        :func:`from_albumentations`). Classes and functions of a user inside stay as they are, and get what
-        they get in the given pipeline.
+        A transform, or a ``Compose`` or ``nn.Sequential``, of torchvision (both versions, and the results of
+        ``weights.transforms()``), timm, open_clip, lightly or albumentations (see
+        :func:`from_albumentations`). Classes and functions of a user inside stay as they are, and get the
+        same inputs as in the original pipeline.
 
     Returns
     -------
     Compose, or a tuple or list of these
-        The pipeline takes what the given one takes, and what imgops' transforms take. Under equal seeds it
-        draws what the given one draws, by the same generators: timm and others draw by ``random`` and NumPy.
-        On PIL images and on tensors of their levels the pixels are those that the given one has on PIL
-        images; they are PIL's, too, where the given one makes a tensor first and lets torchvision's kernels
-        resize it.
+        The pipeline takes the inputs of the original one, and those of imgops' transforms. Under equal seeds
+        it draws the same numbers, by the same generators: timm and others draw by ``random`` and NumPy. On
+        PIL images and on tensors of their levels the pixels are those of the original pipeline on PIL
+        images; they are PIL's, too, where the original one makes a tensor first and lets torchvision's
+        kernels resize it.
 
     Raises
     ------
     TypeError
-        If ``pipeline`` is no transform of these libraries; or, when the result is called, if an input is
-        nothing that the given pipeline takes.
+        If ``pipeline`` is no transform of these libraries; or, when the result is called, if the original
+        pipeline does not take an input.
     ValueError
         If transforms have no counterpart, or the pipeline itself is a user's class: the message names all.
 

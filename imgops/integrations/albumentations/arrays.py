@@ -34,15 +34,16 @@ class _Transform:
         given, source = self.given, self.source
         if not source.chance():
             return data
-        if self.reads and not self.reads <= data.keys():
-            self._check_targets(data)
-        if source.is_foreign:  # its code may draw while it changes the image
-            with source.generators():
-                return self._apply(draws.sampled(given, data), data)
-        if self.is_silent:
+        missing = self.reads - data.keys()
+        if missing and (missing != {"image"} or "images" not in data):
+            must = f"{type(given).__name__}: keywords must have {' and '.join(sorted(missing))}"
+            raise ValueError(f"{must}, got none")
+        if self.is_silent and not source.is_foreign:
             return self._apply(draws.sampled(given, data), data)
         with source.generators():
             params = draws.sampled(given, data)
+            if source.is_foreign:  # its code may draw while it changes the image
+                return self._apply(params, data)
         return self._apply(params, data)
 
     def _apply(self, params: Data, data: Data) -> Data:
@@ -51,15 +52,9 @@ class _Transform:
             out[_APPLIED].append((type(self.given).__name__, params.copy()))
         return out
 
-    def _check_targets(self, data: Data) -> None:
-        missing = self.reads - data.keys()
-        if missing != {"image"} or "images" not in data:
-            name = type(self.given).__name__
-            raise ValueError(f"{name}: keywords must have {' and '.join(sorted(missing))}, got none")
-
 
 _ANNOTATIONS = frozenset({"bboxes", "keypoints"})
-#: Where albumentations lists what was applied, if a pipeline has save_applied_params.
+#: The key under which albumentations lists the applied transforms, if a pipeline has save_applied_params.
 _APPLIED = "applied_transforms"
 
 
@@ -89,7 +84,7 @@ class _Levels(_Transform):
 
 
 class _Container:
-    """A container and the transforms inside; the children of some are applied without a draw of their own."""
+    """A container and the transforms inside; some containers apply those without a further draw."""
 
     forces = False
 
@@ -192,7 +187,7 @@ _KINDS: dict[str, type[_Container]] = {
 
 
 def step_of(given: Any, forced: bool, is_silent: Callable[[Any], bool]) -> Any:
-    """Return what runs a transform, or a container, on arrays."""
+    """Return the step that runs a transform, or a container, on arrays."""
     kind = _KINDS.get(name_of(given))
     if kind is not None:
         return kind(given, forced, is_silent)

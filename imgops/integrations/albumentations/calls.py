@@ -17,7 +17,7 @@ from imgops.integrations.albumentations.annotations import ROWS
 from imgops.integrations.albumentations.rules import OUTSIDE
 from imgops.transforms import containers
 
-#: What albumentations takes by keyword, and these transforms do not.
+#: The keywords of albumentations that these transforms do not take.
 _REFUSED = ("volume", "volumes", "mask3d", "masks3d")
 _IMAGES, _MASKS = ("image", "images"), ("mask", "masks")
 _SPECIAL = frozenset({*_REFUSED, "bboxes", "images", "keypoints", "masks"})
@@ -93,7 +93,7 @@ class Call:
     # -- checks ----------------------------------------------------------------------------------------
 
     def _are_usual(self, data: dict[str, Any]) -> bool:
-        """Return whether keywords are an image and what may follow it, as arrays and lists, and right."""
+        """Return whether keywords are a valid image and its annotations, as arrays and lists."""
         size = None
         for name, value in data.items():
             kind = self.targets.get(name, name)

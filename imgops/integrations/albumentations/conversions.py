@@ -100,7 +100,7 @@ def _rounded(largest: float, image: Tensor) -> Tensor:
 
 
 def tables_of(given: Any) -> list[np.ndarray]:
-    """Return what Normalize or ToFloat makes of each level, ``(256, C)``, for images of 1, 2, ... channels.
+    """Return the results of Normalize or ToFloat for all levels, ``(256, C)``, for 1, 2, ... channels.
 
     The last table is for all that have more channels than the transform has numbers: one number serves them.
     """

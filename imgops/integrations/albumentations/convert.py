@@ -55,7 +55,7 @@ class _SomeOf(_Some, containers.RandomOrder):
 
 
 def _drawn_by(source: draws.Source, made: Any) -> Any:
-    """Let a source draw what a transform samples."""
+    """Let a source draw the parameters of a transform."""
     made._source = source
     made._describe()
     return made
@@ -112,7 +112,7 @@ _UNSEEN = {"__call__", "apply_with_params"}
 
 
 class _Reader:
-    """A reader of a pipeline, which notes what has no counterpart, or one that only comes near."""
+    """A reader of a pipeline, which notes the transforms without a counterpart or with a different one."""
 
     def __init__(self, outermost: Any) -> None:
         self.unmapped: list[str] = []
@@ -200,7 +200,7 @@ class _Reader:
         return self._by_chance([made], given, forced)
 
     def _require_own_data(self, given: Any) -> None:
-        """Raise if a transform reads what only a call of albumentations has."""
+        """Raise if a transform reads data that only a call of albumentations has."""
         if hasattr(given, "metadata_key") and not getattr(given, "reference_images", None):
             raise Unmapped(f"metadata_key={given.metadata_key}")
         if getattr(given, "num_output_channels", 3) != 3:
@@ -233,7 +233,7 @@ class _Reader:
         return [_Filter(boxes=bool(how), points=points, **how)] if how or points else []
 
     def add_filter(self, steps: list[Any], is_first: bool) -> list[Any]:
-        """Add to the steps of a transform the step that drops what albumentations drops after it.
+        """Add to the steps of a transform the step that drops boxes and keypoints as albumentations does.
 
         A transform that moves nothing needs none, unless it is the first: what was given may be too small.
         """
@@ -336,7 +336,7 @@ def from_albumentations(compose: Any) -> Any:
     if not is_of_albumentations(compose):
         must = "from_albumentations: compose must be a pipeline of albumentations"
         raise TypeError(f"{must}, got {type(compose).__name__}")
-    own = deepcopy(compose)  # whose generators go on apart from those of the given one
+    own = deepcopy(compose)  # so that its generators are separate
     reader = _Reader(own)
     made = reader.read_outermost(own)
     report("from_albumentations", reader.unmapped, reader.near)

@@ -103,7 +103,7 @@ def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
 
 
 class Source:
-    """A transform of albumentations that draws what its counterpart needs.
+    """A transform of albumentations that draws the parameters of its counterpart.
 
     :attr:`name` is that of albumentations' class, or "" if other code runs in its place.
 

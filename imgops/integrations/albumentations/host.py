@@ -34,7 +34,7 @@ from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch
 
-#: What a transform may read besides the image: albumentations' names.
+#: albumentations' names of the annotations that a transform may read.
 ANNOTATIONS_READ = frozenset({"mask", "masks", "bboxes", "keypoints"})
 
 _READ_BOXES = {"AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop"}
@@ -71,7 +71,7 @@ def data_of(given: Any, inputs: Sequence[Any], shape: Shape) -> dict[str, Any]:
 
 
 def reads_annotations(given: Any) -> frozenset[str]:
-    """Return what a transform reads besides the image; some do so without saying it."""
+    """Return the annotations that a transform reads; some do so without declaring it."""
     names = set(bases_of(given))
     unsaid = {"bboxes"} if names & _READ_BOXES else {"mask"} if names & _READ_MASKS else set()
     return ANNOTATIONS_READ & unsaid.union(given.targets_as_params)
@@ -135,7 +135,7 @@ class Host(Source):
         return name
 
     def params(self, numbers: Sequence[float], data: dict[str, Any] | None, shape: Shape) -> dict[str, Any]:
-        """Return the parameters for an image, or those of the image for what is beside it."""
+        """Return the parameters for an image, or, without data, those of the image for its annotations."""
         if numbers[0] < -1:
             if numbers[0] not in self.beside:
                 must = f"{type(self.given).__name__}: params must be of one of the last 64 calls"
@@ -160,8 +160,8 @@ def _keep(known: OrderedDict[Any, dict[str, Any]], key: Any, params: dict[str, A
 
 # -- the state of generators as numbers --------------------------------------------------------------------
 
-_WORDS = 4  # of 32 bits in each of the two numbers of 128 bits that are PCG64's state
-_STATE = 2 * _WORDS + 2 + 625 + 1
+_WORDS = 8  # of 32 bits in the two numbers of 128 bits that are PCG64's state
+_STATE = _WORDS + 2 + 625 + 1
 
 
 def _state_of(given: Any) -> list[float]:
@@ -170,29 +170,26 @@ def _state_of(given: Any) -> list[float]:
     if ours["bit_generator"] != "PCG64":
         must = f"{type(given).__name__}: the random generator must be NumPy's PCG64"
         raise NotImplementedError(f"{must}, got {ours['bit_generator']}")
-    words = [
-        float(ours["state"][name] >> 32 * i & 0xFFFFFFFF) for name in ("state", "inc") for i in range(_WORDS)
-    ]
+    whole = b"".join(ours["state"][name].to_bytes(16, "little") for name in ("state", "inc"))
     _, python, gauss = given.py_random.getstate()
-    rest = [float(ours["has_uint32"]), float(ours["uinteger"])]
-    return words + rest + [float(n) for n in python] + [float("inf") if gauss is None else gauss]
+    numbers = *np.frombuffer(whole, "<u4"), ours["has_uint32"], ours["uinteger"], *python
+    return [*map(float, numbers), float("inf") if gauss is None else gauss]
 
 
 @contextmanager
 def _at(given: Any, numbers: Sequence[float]) -> Iterator[None]:
     """Let a transform draw again from a state."""
-    words = [int(n) for n in numbers[: 2 * _WORDS]]
-    whole = [sum(w << 32 * i for i, w in enumerate(words[s : s + _WORDS])) for s in (0, _WORDS)]
-    flag, rest = (int(n) for n in numbers[2 * _WORDS : 2 * _WORDS + 2])
+    whole = np.array(numbers[:_WORDS], "<u4").tobytes()
+    flag, rest, *of_python = map(int, numbers[_WORDS:-1])
     generator, python = np.random.Generator(np.random.PCG64(0)), random.Random(0)
     generator.bit_generator.state = {
         "bit_generator": "PCG64",
-        "state": {"state": whole[0], "inc": whole[1]},
+        "state": {n: int.from_bytes(b, "little") for n, b in (("state", whole[:16]), ("inc", whole[16:]))},
         "has_uint32": flag,
         "uinteger": rest,
     }
     gauss = None if numbers[-1] == float("inf") else numbers[-1]
-    python.setstate((3, tuple(int(n) for n in numbers[2 * _WORDS + 2 : -1]), gauss))
+    python.setstate((3, tuple(of_python), gauss))
     with seeded_by(given, 0):
         given.set_random_state(generator, python)
         yield
@@ -202,7 +199,7 @@ def _at(given: Any, numbers: Sequence[float]) -> Iterator[None]:
 
 
 class BesideAnnotations:
-    """A transform that may draw beside boxes or a mask, which one operator reads in a graph."""
+    """A transform whose draws may depend on boxes or a mask, which one operator reads in a graph."""
 
     _source: Any
     per_sample: bool

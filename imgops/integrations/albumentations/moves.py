@@ -52,7 +52,7 @@ def _turns(params: dict[str, Any]) -> dict[str, Any]:
     return {"turns": float(turns), "mirrors": float(mirrors)}
 
 
-#: Class -> what converts its parameters to those of its counterpart.
+#: Class -> the function that converts its parameters to those of its counterpart.
 VALUES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "AtLeastOneBBoxRandomCrop": _box,
     "CropNonEmptyMaskIfExists": _box,
@@ -272,7 +272,7 @@ def _pad(a: Arguments) -> Any:
 
 
 def _after_padding(kind: Callable[[Any], Any]) -> Maker:
-    """Return what makes a crop, and the padding that it may need."""
+    """Return a maker of a crop and of the padding that it may need."""
 
     def make(a: Arguments) -> Any:
         size = a["height"], a["width"]

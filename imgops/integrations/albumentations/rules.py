@@ -27,7 +27,7 @@ OUTSIDE = -(2.0**20)
 
 # -- classes -----------------------------------------------------------------------------------------------
 
-#: What a subclass may define without being another transform: its arguments and how it is stored.
+#: The names that a subclass may define without being another transform: its arguments and its storage.
 _HARMLESS = {"InitSchema", "_abc_impl", "get_class_fullname", "get_transform_init_args_names"}
 
 
@@ -47,7 +47,7 @@ def is_container(given: Any) -> bool:
 
 
 def changed_names(given: Any) -> set[str]:
-    """Return what a subclass, or the instance itself, has in the place of albumentations' own code."""
+    """Return the names of albumentations' code that a subclass, or the instance itself, replaces."""
     mro = type(given).__mro__
     closest = next((i for i, cls in enumerate(mro) if is_own_class(cls)), len(mro) - 1)
     base = mro[closest]
@@ -77,7 +77,7 @@ def drawn_indices(given: Any) -> Any:
 
 
 class Rule(NamedTuple):
-    """What follows the images of a pipeline."""
+    """Whether boxes and keypoints follow the images of a pipeline, and whether keypoints may be dropped."""
 
     has_boxes: bool = False
     has_points: bool = False

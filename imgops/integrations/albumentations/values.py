@@ -40,7 +40,7 @@ def _on_floats(change: Change) -> Change:
 
 
 def _by_levels(image: Tensor, given: Any, params: Params) -> Tensor:
-    """Change the levels by what the transform makes of all 256."""
+    """Look the levels up in the transform's result for all 256."""
     return imgops.lut(image, torch.from_numpy(given.apply(_LEVELS, **params)).reshape(256))
 
 

@@ -54,7 +54,7 @@ class GaussianBlur(ProbabilisticTransform):
         channels = image.shape[-3]
         if channels in (1, 3):
             return pil_images.each("GaussianBlur", image, lambda given: given.filter(blur))
-        planes = image.unsqueeze(-3)  # PIL blurs each channel by itself
+        planes = image.unsqueeze(-3)  # PIL blurs the channels one by one
         return pil_images.each("GaussianBlur", planes, lambda given: given.filter(blur)).squeeze(-3)
 
     def _of_pil(self, inpt: PIL.Image.Image, values: dict[str, Any]) -> PIL.Image.Image:

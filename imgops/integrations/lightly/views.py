@@ -24,7 +24,7 @@ from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry
 
-#: What applies a transform of a container, by its index, to inputs.
+#: A function that applies a transform of a container, by its index, to inputs.
 _Call = Callable[[int, tuple[Any, ...]], Any]
 
 
@@ -127,7 +127,7 @@ class AddGridTransform(Counterpart):
 
 
 class RandomResizedCropAndFlip(RandomCounterpart):
-    """A resized crop that may be mirrored, beside a grid of the places in the image that its cells show.
+    """A resized crop that may be mirrored, and a grid of the places in the image that its cells show.
 
     The grid ``(n, n, 2)`` is sampled with the crop: lightly's code makes it of the crop's numbers.
     """
@@ -193,7 +193,7 @@ class RandomResizedCropAndFlip(RandomCounterpart):
 
 
 class ImageGridTransform(MultiViewTransform):
-    """Return the views, then the grids, of crops that are each followed by a transform of its own."""
+    """Return the views, then the grids, of crops, after each of which another transform is applied."""
 
     def _input_of(self, index: int) -> int | None:
         return index - 1 if index % 2 else None
@@ -264,7 +264,7 @@ class _Shuffle(RandomCounterpart):
 
 
 class Jigsaw(MultiViewTransform):
-    """Return shuffled pieces of an image, each of which goes through a transform by itself."""
+    """Return shuffled pieces of an image, after a transform of each piece."""
 
     def extra_repr(self) -> str:
         return f"pieces={len(self.transforms) - 2}, transform={self.transforms[1]}"

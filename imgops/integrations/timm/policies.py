@@ -148,7 +148,7 @@ _pil, _tensor = pil_images.to_pil, pil_images.to_tensor
 
 
 def _looked_up(level: Callable[[int, int], int]) -> Callable[[Tensor, float], Tensor]:
-    """Return a step that changes each level by itself."""
+    """Return a step that maps each level to another one."""
     return lambda image, number: imgops.lut(
         image, torch.tensor([level(i, int(number)) for i in range(256)], dtype=torch.uint8, device="cpu")
     )
@@ -243,7 +243,7 @@ def _auto_augment(t: Any) -> Any:
 
 
 def _augmix(t: Any) -> Callable[[_Canvas], None]:
-    """Return what draws a mixture in the order of timm's code, whose blends need the pixels of an image."""
+    """Return a function that draws a mixture as timm's code does, which blends pixels."""
     ops = [_read(op) for op in t.ops]
 
     def draw(canvas: _Canvas) -> None:
@@ -261,7 +261,7 @@ def _augmix(t: Any) -> Callable[[_Canvas], None]:
     return draw
 
 
-#: Name -> the greatest number of steps, and what draws them on a canvas.
+#: Name -> the greatest number of steps, and a function that returns timm's policy, which a canvas records.
 _POLICIES: dict[str, tuple[Callable[[Any], int], Callable[[Any], Any]]] = {
     "AugMixAugment": (lambda t: t.width * ((t.depth if t.depth > 0 else 3) + 2) + 1, _augmix),
     "AugmentOp": (lambda t: 1, lambda t: _read(t.op)),

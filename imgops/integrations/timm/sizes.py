@@ -30,7 +30,7 @@ from imgops.transforms.geometry.resize import _RandomResize
 
 # -- rules -----------------------------------------------------------------------------------------------
 
-#: What the size for a number of patches depends on, in the order of timm's function.
+#: The settings that the size for a number of patches depends on, in the order of timm's function.
 SEQUENCE = ("patch_size", "max_seq_len", "divisible_by_patch", "max_ratio")
 #: The draws of ResizeKeepRatio, in the order of timm's function, and those for a number of patches.
 RATIO = ("scale_prob", "scale_range", "scale_area", "aspect_prob", "aspect_range")
@@ -144,7 +144,7 @@ def draw_mode(modes: list[str]) -> int:
 def in_drawn_mode(params: Params, place: int, modes: list[str], change: Callable[[str], Tensor]) -> Tensor:
     """Change an image in the mode whose number is at a place of the parameters.
 
-    In a graph, and if samples have parameters of their own, select between the results of all modes.
+    In a graph, and if each sample has separate parameters, select between the results of all modes.
     """
     numbers = params.numbers
     if len(modes) == 1 or not isinstance(numbers, Tensor):

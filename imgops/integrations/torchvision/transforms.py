@@ -1,4 +1,4 @@
-"""The counterparts of torchvision's transforms: of both versions, and of what its weights are used with."""
+"""The counterparts of torchvision's transforms: of both versions, and those of its weights."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
     made = cls.__new__(cls)
     nn.Module.__init__(made)
     for name, value in vars(given).items():
-        if name not in vars(made):  # what a module has anyway; lookup tables follow from an attribute
+        if name not in vars(made):  # every module has these; lookup tables follow from an attribute
             setattr(made, name, value)
     if cls.__name__ in _RESIZES:
         made.interpolation, made.antialias = resampling(made.interpolation), True
@@ -85,7 +85,7 @@ def _apply(cls: Any, given: Any, reader: Reader) -> Any:
     if isinstance(given.transforms, nn.ModuleList):
         steps = nn.ModuleList(steps)
     if given.p <= 0:
-        reader.near = near  # what is never applied changes no pixels
+        reader.near = near  # transforms that are never applied change no pixels
     return cls(steps, given.p)
 
 
@@ -96,7 +96,7 @@ def _fill(given: Any) -> Any:
 
 
 def _levels_to_floats() -> list[Any]:
-    """Return what torchvision's weights do before they normalize."""
+    """Return the conversions of torchvision's weights, which come before they normalize."""
     return [first.PILToTensor(), conversion._DivideBy255(torch.float32, scale=True)]
 
 
@@ -173,14 +173,14 @@ def _auto_augment(given: Any) -> Any:
 
 
 def _jitter(given: Any) -> Any:
-    """Return a ColorJitter of the ranges that the given one has already made of its factors."""
+    """Return a ColorJitter with the same ranges, which the constructor made of factors."""
     made = first.ColorJitter()
     for name in ("brightness", "contrast", "saturation", "hue"):
         setattr(made, name, getattr(given, name))
     return made
 
 
-# -- what weights are used with --------------------------------------------------------------------------
+# -- transforms of weights --------------------------------------------------------------------------------
 
 
 class ChannelsBeforeFrames(Counterpart):
@@ -193,45 +193,32 @@ class ChannelsBeforeFrames(Counterpart):
         return subclass.plain(inpt).movedim(-3, -4) if _dispatch.is_image(inpt) else inpt
 
 
-def _classification(given: Any, reader: Reader) -> list[Any]:
-    return [
-        _resize(given.resize_size, given.interpolation),
-        transforms.CenterCrop(given.crop_size),
+_PRESETS: dict[str, Any] = {
+    "ObjectDetection": lambda t, _: _levels_to_floats(),
+    "ImageClassification": lambda t, _: [
+        _resize(t.resize_size, t.interpolation),
+        transforms.CenterCrop(t.crop_size),
         *_levels_to_floats(),
-        normalize(given.mean, given.std),
-    ]
-
-
-def _segmentation(given: Any, reader: Reader) -> list[Any]:
-    resize = [] if given.resize_size is None else [_resize(given.resize_size, given.interpolation)]
-    return [*resize, *_levels_to_floats(), normalize(given.mean, given.std)]
-
-
-def _video_classification(given: Any, reader: Reader) -> list[Any]:
-    return [
-        transforms.Resize(given.resize_size, given.interpolation, antialias=False),
-        transforms.CenterCrop(given.crop_size),
+        normalize(t.mean, t.std),
+    ],
+    "SemanticSegmentation": lambda t, _: [
+        *([] if t.resize_size is None else [_resize(t.resize_size, t.interpolation)]),
+        *_levels_to_floats(),
+        normalize(t.mean, t.std),
+    ],
+    "VideoClassification": lambda t, _: [
+        transforms.Resize(t.resize_size, t.interpolation, antialias=False),
+        transforms.CenterCrop(t.crop_size),
         conversion._DivideBy255(torch.float32, scale=True),
-        normalize(given.mean, given.std),
+        normalize(t.mean, t.std),
         ChannelsBeforeFrames(),
-    ]
-
-
-def _optical_flow(given: Any, reader: Reader) -> list[Any]:
-    return [
-        transforms.ToImage(),  # both of the two images are one, and not only the first tensor
+    ],
+    "OpticalFlow": lambda t, _: [
+        transforms.ToImage(),  # so that both tensors are images, and not only the first one
         conversion._DivideBy255(torch.float32, scale=True),
         transforms.Normalize([0.5] * 3, [0.5] * 3),
         transforms.ToPureTensor(),
-    ]
-
-
-_PRESETS = {
-    "ObjectDetection": lambda t, _: _levels_to_floats(),
-    "ImageClassification": _classification,
-    "SemanticSegmentation": _segmentation,
-    "VideoClassification": _video_classification,
-    "OpticalFlow": _optical_flow,
+    ],
 }
 
 add_makers("torchvision.transforms.transforms", _FIRST)

@@ -170,7 +170,7 @@ class ExactBackend(TorchvisionBackend):
         image_std: Any,
     ) -> Tensor:
         names = ("normalize", "_fuse_mean_std_and_rescale_factor") if do_normalize else ("rescale",)
-        if (do_normalize or do_rescale) and _has_users(self, *names):  # it gets what it gets without imgops
+        if (do_normalize or do_rescale) and _has_users(self, *names):  # which needs its usual inputs
             return super().rescale_and_normalize(
                 images, do_rescale, rescale_factor, do_normalize, image_mean, image_std
             )

@@ -66,16 +66,6 @@ def _resize_as_scipy(
     return out.clamp(low, high).to(image.dtype)
 
 
-def _reverse_channels(self: Any, usual: Any, images: Tensor) -> Tensor:
-    """Reverse all channels, however many there are."""
-    return images.flip(-3)
-
-
-def _crop_margin_of_levels(self: Any, usual: Any, image: Tensor, gray_threshold: int = 200) -> Tensor:
-    """Crop the margin of the levels of an image, which stays levels."""
-    return usual(self, pixels.as_levels(image)[0], gray_threshold)
-
-
 def _make_thumbnail(self: Any, usual: Any, image: Tensor, size: Any) -> Tensor:
     """Make a thumbnail by PIL itself where its ``reducing_gap`` counts: from a quarter of the size on."""
     out: Tensor = usual(self, image, size)
@@ -107,13 +97,6 @@ def _resize_as_pytorch(self: Any, usual: Any, image: Tensor, size: Any, **kwargs
     return torch.nn.functional.interpolate(image.float(), new, mode="bilinear", antialias=True)
 
 
-def _thumbnail_unless_nearest(
-    self: Any, usual: Any, image: Tensor, size: Any, resample: Any = None
-) -> Tensor:
-    """Make a thumbnail by bicubic interpolation where nearest neighbors, whose number is 0, are asked for."""
-    return usual(self, image, size, resample or PIL.Image.Resampling.BICUBIC)
-
-
 def _resize_unless_nearest(
     self: Any, usual: Any, image: Tensor, size: Any, min_size: int, resample: Any = None, **kwargs: Any
 ) -> Tensor:
@@ -121,29 +104,36 @@ def _resize_unless_nearest(
     return usual(self, image, size, min_size, resample or self.resample, **kwargs)
 
 
-def _pad_to_divisor(
-    self: Any, usual: Any, image: Tensor, size_divisor: int | None = 1, **kwargs: Any
-) -> Tensor:
-    """Pad an image to a multiple of a divisor, if there is one."""
-    return image if size_divisor is None else usual(self, image, size_divisor, **kwargs)
-
-
 def _videos_of_arrays(self: Any, usual: Any, videos: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
     videos = [pixels.from_array(x) if isinstance(x, np.ndarray) else x for x in videos]
     return usual(self, videos, *args, **kwargs)
 
 
-#: The methods that replace those of a class. After ``self`` they take the method in whose place they are.
+#: The methods that replace those of a class. After ``self`` they take the method that they replace. Where
+#: PIL's number of the nearest neighbors, 0, is asked for, transformers takes another interpolation.
 METHODS: dict[str, dict[str, Callable[..., Any]]] = {
     "BaseVideoProcessor": {"_prepare_input_videos": _videos_of_arrays},
-    "DPTImageProcessor": {"pad_image": _pad_to_divisor},
+    "DPTImageProcessor": {
+        "pad_image": lambda self, usual, image, size_divisor=1, **how: (
+            image if size_divisor is None else usual(self, image, size_divisor, **how)
+        )
+    },
     "DeepseekVLHybridImageProcessor": {"resize": _resize_unless_nearest},
     "DeepseekVLImageProcessor": {"resize": _resize_unless_nearest},
-    "DonutImageProcessor": {"thumbnail": _thumbnail_unless_nearest},
+    "DonutImageProcessor": {
+        "thumbnail": lambda self, usual, image, size, resample=None: usual(
+            self, image, size, resample or PIL.Image.Resampling.BICUBIC
+        )
+    },
     "JanusImageProcessor": {"resize": _resize_unless_nearest},
     "Kosmos2_5ImageProcessor": {"normalize": _normalize_each},
-    "MobileViTImageProcessor": {"flip_channel_order": _reverse_channels},
-    "NougatImageProcessor": {"crop_margin": _crop_margin_of_levels, "thumbnail": _make_thumbnail},
+    "MobileViTImageProcessor": {"flip_channel_order": lambda self, usual, images: images.flip(-3)},
+    "NougatImageProcessor": {
+        "crop_margin": lambda self, usual, image, gray_threshold=200: usual(
+            self, pixels.as_levels(image)[0], gray_threshold
+        ),
+        "thumbnail": _make_thumbnail,
+    },
     "Owlv2ImageProcessor": {"resize": _resize_as_scipy},
     "Pix2StructImageProcessor": {"normalize": _normalize_each, "resize": _resize_as_pytorch},
 }

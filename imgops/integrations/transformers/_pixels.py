@@ -59,11 +59,11 @@ def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_l
     Floats that need a gradient, those in a graph, and those of models that have no PIL backend (``by_levels``
     is False) are resized as floats.
     """
-    if not antialias:  # OpenCV resizes interleaved frames, and a plane of one by itself can differ by a level
+    if not antialias:  # a plane of a frame that OpenCV resizes alone can differ by a level
         image = image.movedim(-3, -1).contiguous().movedim(-1, -3)
     if not image.is_floating_point():
         return _of_levels(image if how == "nearest" else as_bytes(image), size, how, antialias)
-    if by_levels and image.ndim > 3 and len(image) > 1:  # whether an image has levels is a matter of its own
+    if by_levels and image.ndim > 3 and len(image) > 1:  # each image may have levels or not
         return torch.stack([resize(x, size, how, antialias, by_levels) for x in image])
     if not by_levels or image.requires_grad or is_compiling():
         return imgops.resize(image, size, how, antialias=antialias)
@@ -124,7 +124,7 @@ def as_levels(image: Tensor) -> tuple[Tensor, bool]:
 
 
 def are_done_one_by_one(images: Any) -> bool:
-    """Return whether transformers handles each of several images by itself, without gradients or a graph."""
+    """Return whether transformers handles several images one by one, without gradients or a graph."""
     if is_compiling() or not isinstance(images, list) or len(images) < 2:
         return False
     return all(x.device.type == "cpu" and not x.requires_grad for x in images)
@@ -158,7 +158,7 @@ def _bounds(images: Any) -> Iterator[tuple[int, int]]:
 
 
 def with_memory_of_its_own(result: Any, images: Any) -> Any:
-    """Copy what a processor that changes nothing returns of its images."""
+    """Copy the results that share memory with the images, as those of a processor that changes nothing do."""
     bounds = list(_bounds(images))
 
     def own(value: Any) -> Any:

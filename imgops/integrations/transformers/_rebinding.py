@@ -70,14 +70,14 @@ class _Functions:
 def is_of_a_model(module: str) -> bool:
     """Return whether a module is transformers' own or one that came with a model.
 
-    Their names do not change, so that functions may be copied beside them; those of a user's program do.
+    The global names of other modules, those of a user's program, may change after functions were copied.
     """
     return module.startswith(("transformers.", "transformers_modules.")) and module in sys.modules
 
 
 @functools.cache
 def has_pil_backend(module: str) -> bool:
-    """Return whether there is a PIL backend beside the module of a model's processor; none is for videos."""
+    """Return whether the module of a model's processor has a PIL twin, as none of video processors has."""
     return find_spec(_twin(module)) is not None and _twin(module) != module
 
 

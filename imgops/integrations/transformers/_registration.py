@@ -25,7 +25,7 @@ class _State:
 
 
 def add_backend(exact: Callable[[Any], Any], default: bool) -> None:
-    """Let each loader call ``exact`` on what it loads, if the backend is asked for."""
+    """Let each loader call ``exact`` on the processor that it loads, if the backend is asked for."""
     _State.is_default = default
     if not _State.takes_backend:
         _State.takes_backend = True
