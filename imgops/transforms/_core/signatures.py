@@ -64,12 +64,12 @@ _SHARED = {
     "p": """p : float
     The probability that the transform is applied.""",
     "swap": """swap : sequence of (int, int) or "coco", optional
-    The pairs of left and right keypoints, which change places along the dimension before the last of
+    The pairs of left and right keypoints, which are exchanged along the dimension before the last of
     ``KeyPoints``, together with the flags of ``visible_getter``. "coco" stands for COCO's 17 keypoints.""",
     "swap_labels": """swap_labels : sequence of (int, int), optional
-    The pairs of left and right classes of boxes or of instance masks, which change places in the labels.""",
+    The pairs of left and right classes of boxes or of instance masks, which are exchanged in the labels.""",
     "swap_masks": """swap_masks : sequence of (int, int), optional
-    The pairs of left and right values of masks, which change places.""",
+    The pairs of left and right values of masks, which are exchanged.""",
     "labels_getter": """labels_getter : callable, "default" or None
     The function that finds the labels in the inputs, one for each box or mask, in the order of the boxes. The
     default takes the tensors under the key "labels", or under keys like it, of all dicts.""",
@@ -80,7 +80,7 @@ _SHARED = {
     A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that :class:`SanitizeBoundingBoxes`
     drops it with its label. By default all boxes stay.""",
     "per_sample": """per_sample : bool
-    Whether each image of a batch has draws of its own, instead of one draw for all.""",
+    Whether each image of a batch has its own draws, instead of one draw for all.""",
     "generator": """generator : torch.Generator, optional
     Draw from this generator instead of PyTorch's global one.""",
 }
