@@ -11,6 +11,7 @@ from typing import Any
 
 import latex2mathml.converter
 import numpy as np
+import show
 import torch
 from benchmark_plots import draw
 from device import FirstHour, Instructions
@@ -31,7 +32,7 @@ from pictures import draw_all, full_name, moves
 from show import _transforms
 from sphinx.application import Sphinx
 
-from imgops import extend, show, transforms
+from imgops import extend, transforms
 from imgops._operator.record import Contract, operators
 from imgops.transforms import functional
 from tests.specs import SPECS
