@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import random
 import re
@@ -82,17 +83,12 @@ NOT_MADE = {
     *("to_dtype", "normalize", "permute_channels", "uniform_temporal_subsample"),
     *(name for name in transforms.ADDED if name not in _transforms.MADE_OF),  # PyTorch's own operators
 }
-MODULES = ("config", "vmap", "sharding", "autocast", "testing")
+MODULES = ("config", "vmap", "sharding", "autocast", "packed", "testing")
 
 
 def public_of(module: Any) -> list[str]:
-    """Return the names of a small module that users may call."""
-    own = [
-        n
-        for n, v in vars(module).items()
-        if f"{getattr(v, '__module__', '')}.".startswith(f"{module.__name__}.")
-    ]
-    return [n for n in own if not n.startswith("_")]
+    """Return the functions and classes of a small module that users may call."""
+    return [n for n in module.__all__ if inspect.isclass(v := getattr(module, n)) or inspect.isfunction(v)]
 
 
 class Facts(Parsed):
