@@ -804,3 +804,32 @@ def test_what_single_images_refuse() -> None:
     for kind, text, call in cases:
         with pytest.raises(kind, match=text):
             call()
+
+
+DECLARED_LATER = """
+import torch, imgops
+images = imgops.PackedImages.of([torch.rand(3, 4, 5), torch.rand(3, 6, 7)])
+from imgops import transforms
+
+@imgops.extend.operator(
+    "mine::negative",
+    kernel=lambda out, image: out.copy_(image.neg()),
+    fake=torch.empty_like,
+    vmap=imgops.extend.vmap.leading(3),
+    packed=imgops.extend.packed.keeps_size,
+)
+def negative(image: torch.Tensor) -> torch.Tensor: ...
+
+flip = transforms.RandomHorizontalFlip(per_sample=True)
+for call in (flip, negative):
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(0)
+    found = compiled(images)
+    torch.manual_seed(0)
+    assert torch.equal(found.data, call(images).data)
+"""
+
+
+def test_operators_that_are_declared_after_the_images_take_them_in_a_graph() -> None:
+    done = subprocess.run([sys.executable, "-c", DECLARED_LATER], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]

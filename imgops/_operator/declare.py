@@ -200,6 +200,9 @@ def operator(
         )
         operator = replace(operator, overload=_define(operator, declared, run))
         record.table[name] = operator
+        if packed is not None:
+            for observe in record.packed_observers:
+                observe(operator)
         public = wraps(declared)(call.function(operator, run))
         public.operator = operator  # type: ignore[attr-defined]
         return public

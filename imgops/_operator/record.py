@@ -122,6 +122,8 @@ class Operator:
 
 
 table: dict[str, Operator] = {}
+#: Functions that are called with each operator that is declared with a packed facet.
+packed_observers: list[Callable[[Operator], None]] = []
 
 #: The argument with which a user adds each facet.
 _HOW = {

@@ -13,7 +13,7 @@ from torch.compiler import is_compiling
 
 from imgops._common import check, layout, packing, torch_private
 from imgops._operator.declare import operator
-from imgops._operator.record import Contract, Operator, Packed, table
+from imgops._operator.record import Contract, Operator, Packed, packed_observers, table
 from imgops.decomposition import packed as decomposition
 from imgops.fake import packed as fake
 from imgops.kernels import cuda, transfer
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 #: An operator's name -> the function of packed images: ``call(packed, *rest)``.
 _functions: dict[str, Callable[..., Any]] = {}
-#: The number of operators that were declared when the variants were registered last.
-_declared_then = 0
 
 
 def register() -> None:
-    """Register the variants of all operators with a packed facet; in a graph, do nothing.
+    """Register the variants of all operators with a packed facet, those declared later included.
 
-    Importing imgops does not register them, because it takes a while.
+    Importing imgops does not register them, because it takes a while. In a graph, this does nothing.
     """
-    global _declared_then
-    if len(table) == _declared_then or is_compiling():
+    if _functions or is_compiling():
         return
     for row in (*table.values(), FLIP):
-        if row.packed is not None and row.qualified not in _functions:
-            _functions[row.qualified] = _variant(row, row.packed)
-    _declared_then = len(table)
+        _add_variant(row)
+    packed_observers.append(_add_variant)
+
+
+def _add_variant(row: Operator) -> None:
+    if row.packed is not None:
+        _functions[row.qualified] = _variant(row, row.packed)
 
 
 def call(row: Operator, args: Sequence[Any]) -> Any:
     """Call an operator whose first argument is packed images."""
-    register()
     function = _functions.get(row.qualified)
     if function is None:
         must = "image must be a Tensor"
