@@ -19,6 +19,7 @@ from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms._core.steps import COLORS
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
@@ -117,7 +118,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
                     matrix = torch.tensor(step[:6], dtype=torch.float64, device="cpu").reshape(2, 3)
                     image = _geometry.warp(image, matrix, interpolation, fill)
                 if step[6] >= 0:
-                    image = _FUNCTIONS[int(step[6])](image, step[place])
+                    image = COLORS[_STEPS[int(step[6])]](image, step[place])
                 continue
             image = _geometry.warp(image, step[..., :6].unflatten(-1, (2, 3)), interpolation, fill)
             amount = step[..., place : place + 1]
@@ -172,18 +173,6 @@ _COLORS: dict[str, str] = {
     )
 }
 _STEPS = tuple(_COLORS.values())
-#: The functions of the color steps, which take a whole image and an amount.
-_FUNCTIONS: tuple[Any, ...] = (
-    imgops.adjust_brightness,
-    imgops.adjust_saturation,
-    imgops.adjust_contrast,
-    imgops.adjust_sharpness,
-    imgops.posterize,
-    imgops.solarize,
-    lambda image, _: imgops.autocontrast(image),
-    lambda image, _: imgops.equalize(image),
-    lambda image, _: imgops.invert(image),
-)
 #: The names of all steps.
 _KINDS = ("Identity", *_MOVES, *_COLORS)
 

@@ -156,9 +156,7 @@ class Params:
             for step, part in zip(moving, parts, strict=True):
                 step.numbers = part
         for step in moving:
-            if step.numbers.ndim > 1 and image.ndim > 4:
-                numbers = step.numbers
-                step.numbers = numbers.reshape(len(numbers), *(1,) * (image.ndim - 4), numbers.shape[-1])
+            step.numbers = _spread(step.numbers, image)
 
     def beside(self, image: Tensor) -> Numbers:
         """Return what operators take for an image; tensors get its dimensions before the channels.
@@ -175,6 +173,11 @@ class Params:
             numbers = self.transform._operator_numbers(self.numbers, height, width)
         else:
             numbers = self.numbers
-        if not isinstance(numbers, Tensor) or numbers.ndim == 1 or image.ndim == 4:
-            return numbers
-        return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])
+        return _spread(numbers, image) if isinstance(numbers, Tensor) else numbers
+
+
+def _spread(numbers: Tensor, image: Tensor) -> Tensor:
+    """Give rows of numbers the dimensions that an image has between its samples and its channels."""
+    if numbers.ndim == 1 or image.ndim <= 4:
+        return numbers
+    return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])

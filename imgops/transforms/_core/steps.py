@@ -37,6 +37,11 @@ class Step:
         """Whether the numbers are those of one draw in eager mode."""
         return isinstance(self.numbers, (list, tuple))
 
+    def integers(self) -> Tensor:
+        """Return the numbers, which are whole, as an int64 tensor."""
+        place = "cpu" if self.is_known else None
+        return torch.as_tensor(as_integers(self.numbers), dtype=torch.int64, device=place)
+
     def image(self, image: Any) -> Any:
         """Change an image ``(..., C, H, W)``."""
         raise NotImplementedError
@@ -48,6 +53,11 @@ class Step:
     def of_encoded(self, image: EncodedImage) -> Tensor:
         """Decode an image and change it; a crop decodes only the part that it keeps."""
         return self.image(image.decode())  # type: ignore[no-any-return]
+
+
+def decode_boxes(images: EncodedImages, boxes: Tensor) -> tuple[Any, Tensor]:
+    """Decode only the boxes of files; return them, and the boxes that are the whole of each of them."""
+    return images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
 
 
 def join(*numbers: Any) -> Numbers:
@@ -75,24 +85,19 @@ class ResizedCrop(Step):
     def image(self, image: Any) -> Any:
         boxes, how = as_integers(self.numbers), (self.size, self.interpolation, self.antialias)
         if type(image) is EncodedImages:
-            image, boxes = image.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
+            image, boxes = decode_boxes(image, boxes)
         # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
         is_one = type(image) not in BATCHES and image.ndim == 3
         return _geometry.crop_boxes(image, boxes, *how, planar=is_one)
 
     def mask(self, mask: Tensor) -> Tensor:
-        return operators.nearest(mask, self._box(), self.size, self.nearest)
+        return operators.nearest(mask, self.integers(), self.size, self.nearest)
 
     def of_encoded(self, image: EncodedImage) -> Tensor:
-        box = self._box()
+        box = self.integers()
         whole = box - box[[0, 1, 0, 1]]
         how = self.size, self.interpolation, self.antialias
         return _geometry.crop_boxes(image.decode(box), whole, *how, planar=True)
-
-    def _box(self) -> Tensor:
-        return torch.as_tensor(
-            as_integers(self.numbers), dtype=torch.int64, device="cpu" if self.is_known else None
-        )
 
 
 class Crop(Step):
@@ -106,7 +111,7 @@ class Crop(Step):
         boxes = as_integers(self.numbers)
         if type(image) in BATCHES:  # boxes of the size of the output are copied
             if type(image) is EncodedImages:
-                image, boxes = image.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
+                image, boxes = decode_boxes(image, boxes)
             return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.BILINEAR, True)
         if self.is_known:
             return imgops.crop(image, tuple(boxes))
@@ -163,15 +168,16 @@ class Flip(Step):
 
 
 class Warp(Step):
-    """Warp by a matrix; ``numbers`` are its rows, two of an affine map or three of a perspective one."""
+    """Warp by a matrix; ``numbers`` are its rows, two of an affine map or three of a perspective one.
+
+    The numbers are a tensor even for one draw in eager mode.
+    """
 
     def __init__(
         self, numbers: Tensor, interpolation: Any, fill: Any, size: Any = None, op: str = "affine"
     ) -> None:
         self.numbers = numbers
         self.interpolation, self.fill, self.size, self.op = interpolation, fill, size, op
-
-    # The matrix of one draw is a tensor, too.
 
     def image(self, image: Tensor) -> Tensor:
         return self._warped(image, self.interpolation)
@@ -272,10 +278,7 @@ class PermuteChannels(Step):
     """Reorder channels; ``numbers`` are the channels in their new order."""
 
     def image(self, image: Tensor) -> Tensor:
-        order = torch.as_tensor(
-            as_integers(self.numbers), dtype=torch.int64, device="cpu" if self.is_known else None
-        )
-        order = order.to(image.device, non_blocking=True)
+        order = self.integers().to(image.device, non_blocking=True)
         if order.ndim == 1:
             return image.index_select(-3, order)
         return image.gather(-3, order[..., None, None].expand(image.shape))

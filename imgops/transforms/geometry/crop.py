@@ -307,10 +307,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         """Crop boxes with an angle by our own clipping: torchvision's loses some boxes near right angles."""
-        is_angled = isinstance(inpt, tv_tensors.BoundingBoxes) and tv_tensors.is_rotated_bounding_format(
-            inpt.format
-        )
-        if not is_angled or not values or inpt.clamping_mode != "soft":
+        if not _has_angles(inpt) or not values or inpt.clamping_mode != "soft":
             return super()._by_torchvision(inpt, values)
         plain, size = subclass.plain(inpt), (values["height"], values["width"])
         moved = rotated_boxes.crop(plain, inpt.format, values["top"], values["left"], *size)
@@ -358,9 +355,7 @@ def _has_angles(inpt: Any) -> bool:
 
 def _without_angle(inpt: Any) -> Any:
     """Return the upright boxes around boxes with an angle, and other inputs unchanged."""
-    if not isinstance(inpt, tv_tensors.BoundingBoxes) or not tv_tensors.is_rotated_bounding_format(
-        inpt.format
-    ):
+    if not _has_angles(inpt):
         return inpt
     around = rotated_boxes.upright(rotated_boxes.polygons_of(subclass.plain(inpt), inpt.format))
     return tv_tensors.BoundingBoxes(around, format="XYXY", canvas_size=inpt.canvas_size)
