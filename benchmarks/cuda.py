@@ -71,24 +71,24 @@ def measure(
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Return each column's median over rounds in which the columns take turns, and the errors of failed columns.
 
-    A column that has taken half a second runs at most three rounds.
+    A column whose call takes more than a fifth of a second is timed once.
     """
     times: dict[str, list[float]] = {}
     errors: dict[str, str] = {}
-    for name, (call, _) in runs.items():
+    once: dict[str, float] = {}
+    for name, run in runs.items():
         try:
-            call()  # the first call compiles
-            call()
-            _synchronize(device)
+            run[0]()  # the first call compiles
+            once[name] = _time(name, run, 1, device) * run[1]
         except Exception as error:
             errors[name] = f"{type(error).__name__}: {str(error)[:200]}"
-    left = {name: run for name, run in runs.items() if name not in errors}
-    once = {name: _time(name, run, 1, device) * run[1] for name, run in left.items()}
     loops = {name: max(1, min(20, int(2000 / max(t, 1)))) for name, t in once.items()}
     for i in range(rounds):
-        for name, run in left.items():
-            if i < 3 or i * once[name] * loops[name] < 5e5:
-                times.setdefault(name, []).append(_time(name, run, loops[name], device))
+        for name in once:
+            if once[name] < 2e5:
+                times.setdefault(name, []).append(_time(name, runs[name], loops[name], device))
+            elif i == 0:
+                times[name] = [once[name] / runs[name][1]]
     return {name: median(each) for name, each in times.items()}, errors
 
 

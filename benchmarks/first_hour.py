@@ -184,12 +184,13 @@ def tests(names: Sequence[str], device: str, processes: int, deadline: float) ->
         seconds = min(deadline - time.monotonic(), PATIENCE["tests"])
         if seconds < 30:
             return
-        command = [sys.executable, "-m", "pytest", "-q", f"tests/test_{name}.py", "--tb=line", "-rf"]
+        command = [sys.executable, "-m", "pytest", f"tests/test_{name}.py", "--tb=line", "-rfE"]
         command += ["-n", str(processes)] if processes > 1 else []
         command += ["-k", "crop"] if device == "cpu" else []
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            child, lines = Lines(command, {}, folder), [""]
+            # pytest cuts the reason of a failure at the width of the terminal.
+            child, lines = Lines(command, {"COLUMNS": "300"}, folder), [""]
             try:
                 while (line := child.next(start + seconds)) is not None:
                     lines.append(line.rstrip())

@@ -286,7 +286,7 @@ def test_the_device_of_the_image_is_asked_whether_it_is_captured(driver: Driver)
 
 
 def test_constants_may_be_copied_during_a_capture(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The graph copies them at each replay, from memory that nothing changes or frees, and that is not pinned then."""
+    """The graph copies them at each replay, from pinned memory that nothing changes or frees: PyTorch refuses other."""
     pins: list[bool] = []
     pack = transfer._packed
 
@@ -302,7 +302,7 @@ def test_constants_may_be_copied_during_a_capture(driver: Driver, monkeypatch: p
         assert lasting and pins == [True] and not transfer._read_by_graphs
         driver.capturing = {1}
         copies, lasting = transfer.move_constant(torch.device("cuda:1"), tables)
-        assert not lasting and pins == [True, False]
+        assert not lasting and pins == [True, True]
         (host,) = transfer._read_by_graphs
         assert host.device.type == "cpu" and host.nbytes == 32 + 32
     assert [(c.device, c.dtype, c.shape) for c in copies] == [
@@ -314,6 +314,7 @@ def test_what_is_kept_is_not_of_the_memory_of_graphs_that_warm_up(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PyTorch takes memory for such graphs by thread, and refuses to find any of it in use afterwards."""
+    tables = pytest.importorskip("imgops.kernels.cuda._resampling_tables")
     here, where = threading.get_ident(), []
     streams: list[Any] = []
 
@@ -323,7 +324,9 @@ def test_what_is_kept_is_not_of_the_memory_of_graphs_that_warm_up(
         yield
 
     monkeypatch.setattr(torch.cuda, "stream", stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"the stream of {device}")
+    current = SimpleNamespace(cuda_stream=7)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current)
+    monkeypatch.setattr(tables, "_kept", {})
 
     def make() -> str:
         where.append(threading.get_ident())
@@ -332,9 +335,10 @@ def test_what_is_kept_is_not_of_the_memory_of_graphs_that_warm_up(
     assert transfer.make_lasting(GPU, make) == "tables"
     monkeypatch.setitem(sys.modules, "torch._inductor.cudagraph_trees", SimpleNamespace())
     assert transfer.make_lasting(GPU, make) == "tables"
+    assert tables.cached(("key",), GPU, make) == "tables"
     assert transfer.make_lasting(torch.device("cpu"), make) == "tables"
-    assert [at == here for at in where] == [True, False, True]
-    assert streams == ["the stream of cuda:0"]
+    assert [at == here for at in where] == [True, False, False, True]
+    assert streams == [current, current]
 
     def fails() -> None:
         raise ValueError("no tables")

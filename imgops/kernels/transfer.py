@@ -54,18 +54,15 @@ def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tenso
 def move_constant(device: torch.device, tensors: Sequence[Tensor]) -> tuple[list[Tensor], bool]:
     """Copy CPU tensors whose values never change, such as tables, to ``device`` in one buffer.
 
-    Return the copies, and whether they hold their values from now on, in the order of the current stream.
-    While that stream is captured they do not: only replays of the graph fill them, so the caller must not
+    Return the copies, and whether they hold their values from now on, for every stream: the call waits for the copy.
+    While the current stream is captured they do not: only replays of the graph fill them, so the caller must not
     keep them for other calls. (Kept tensors that are read during a capture must live as long as the graph.)
-    Such a copy is from pageable memory, because allocating pinned memory is not safe during a capture.
     """
-    captured = is_capturing(device)
-    pinned = device.type == "cuda" and not captured
-    buffer, starts = _packed(tensors, pinned)
-    if captured:
+    buffer, starts = _packed(tensors, pinned=device.type == "cuda")
+    if is_capturing(device):
         _read_by_graphs.append(buffer)
         return _parts(buffer.to(device, non_blocking=True), tensors, starts), False
-    made = make_lasting(device, lambda: buffer.to(device, non_blocking=pinned))
+    made = make_lasting(device, lambda: buffer.to(device))
     return _parts(made, tensors, starts), True
 
 

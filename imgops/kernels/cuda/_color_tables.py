@@ -13,9 +13,8 @@ from torch import Tensor
 
 from imgops.kernels import transfer
 
-#: Tables on devices, for each stream that uses them. They are never freed, because a captured graph may read them at
-#: any time.
-_kept: dict[tuple[str, int | None, int], Tensor] = {}
+#: Tables on devices. They are never freed, because a captured graph may read them at any time.
+_kept: dict[tuple[str, int | None], Tensor] = {}
 
 _f = np.float32
 _TO_XYZ = np.array(
@@ -29,8 +28,7 @@ U_WHITE, V_WHITE = float(_DENSITY * _f(52) * _f(_WHITE[0])), float(_DENSITY * _f
 
 def table(name: str, device: torch.device) -> Tensor:
     """Return the table ``"lab"``, ``"luv"`` or ``"back"`` on a device."""
-    stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-    key = name, device.index, stream
+    key = name, device.index
     found = _kept.get(key)
     if found is None:
         (found,), is_filled = transfer.move_constant(device, [torch.from_numpy(_MAKERS[name]())])

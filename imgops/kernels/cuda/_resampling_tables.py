@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from imgops.decomposition._resampling_filters import FILTERS
+from imgops.kernels import transfer
 from imgops.kernels.cuda._arithmetic import round_half_even
 from imgops.kernels.cuda._launch import inline, kernel, launch
 
@@ -132,7 +133,7 @@ def cached(key: tuple[Any, ...], device: torch.device, make: Callable[[], Any]) 
         key = (*key, device.index, torch.cuda.current_stream(device).cuda_stream)
     found = _kept.get(key)
     if found is None:
-        found = _kept[key] = make()
+        found = _kept[key] = transfer.make_lasting(device, make)
         if len(_kept) > _MOST_KEPT:
             _kept.pop(next(iter(_kept)), None)
     return found

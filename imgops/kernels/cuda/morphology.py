@@ -199,7 +199,7 @@ def _add_row(
         for i in tl.static_range(ROWS):
             row = found[i * COUNT : i * COUNT + COUNT]
             if (s >= i) & (s - i < tall):
-                row = _extremes(row, along, 0, LARGEST, COUNT)
+                row = _extremes(row, along, LARGEST)
             added = added + row
     else:
         added = no_values()
@@ -208,24 +208,24 @@ def _add_row(
             if (s >= i) & (s - i < tall):
                 for t in tl.static_range(TAPS):
                     if _is_member(tl.load(members + ((s - i) * wide + first + t)), SIGN):
-                        row = _extremes(row, values, t * PIXEL, LARGEST, COUNT)
+                        row = _extremes(row, values[t * PIXEL : t * PIXEL + COUNT], LARGEST)
             added = added + row
     return added
 
 
 @inline
-def _extremes(found, values, FIRST: tl.constexpr, LARGEST: tl.constexpr, COUNT: tl.constexpr):
-    """Return the extremes of ``COUNT`` values and others, the latter counted from ``FIRST``.
+def _extremes(a, b, LARGEST: tl.constexpr):
+    """Return the extremes of the pairs of two tuples of equal length.
 
     Triton 3.6 treats two calls as the same if their tuples have the same total number of values and their constants
-    are equal.
+    are equal, so that tuples of different lengths could be mistaken for each other.
     """
     extremes = no_values()
-    for i in tl.static_range(COUNT):
+    for i in tl.static_range(len(a)):
         if LARGEST:
-            extremes = extremes + (tl.maximum(found[i], values[FIRST + i]),)
+            extremes = extremes + (tl.maximum(a[i], b[i]),)
         else:
-            extremes = extremes + (tl.minimum(found[i], values[FIRST + i]),)
+            extremes = extremes + (tl.minimum(a[i], b[i]),)
     return extremes
 
 
@@ -234,12 +234,15 @@ def _extremes_along(
     values, COUNT: tl.constexpr, PIXEL: tl.constexpr, TAPS: tl.constexpr, LARGEST: tl.constexpr
 ):
     """Return the extremes of ``TAPS`` pixels along x: of pairs, then of fours, then of two overlapping fours."""
+    PAIRS: tl.constexpr = COUNT + (TAPS - 2) * PIXEL
+    FOURS: tl.constexpr = COUNT + (TAPS - 4) * PIXEL
+    LAST: tl.constexpr = (TAPS - 4) * PIXEL
     if TAPS >= 2:
-        values = _extremes(values, values, PIXEL, LARGEST, COUNT + (TAPS - 2) * PIXEL)
+        values = _extremes(values[:PAIRS], values[PIXEL : PIXEL + PAIRS], LARGEST)
     if TAPS >= 4:
-        values = _extremes(values, values, 2 * PIXEL, LARGEST, COUNT + (TAPS - 4) * PIXEL)
+        values = _extremes(values[:FOURS], values[2 * PIXEL : 2 * PIXEL + FOURS], LARGEST)
     if TAPS > 4:
-        values = _extremes(values, values, (TAPS - 4) * PIXEL, LARGEST, COUNT)
+        values = _extremes(values[:COUNT], values[LAST : LAST + COUNT], LARGEST)
     if TAPS == 3:
-        values = _extremes(values, values, PIXEL, LARGEST, COUNT)
+        values = _extremes(values[:COUNT], values[PIXEL : PIXEL + COUNT], LARGEST)
     return values
