@@ -85,6 +85,28 @@ def test_a_graph_cannot_capture_parameters_on_the_cpu() -> None:
         imgops.adjust_brightness(image, factor)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: imgops.canny(x, 50, 90),
+        lambda x: imgops.clahe(x, 2.0),
+        lambda x: imgops.erode(x, 3),
+        lambda x: imgops.erase(x, (1, 2, 5, 6), 7),
+        lambda x: imgops.gaussian_blur(x, 5, 1.5),
+        lambda x: imgops.pad(x, 2, fill=9),
+    ],
+)
+def test_a_graph_captures_numbers(call: Any) -> None:
+    image = torch.randint(0, 256, (2, 1, 20, 24), dtype=torch.uint8, device="cuda")
+    wanted = call(image)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = call(image)
+    out.zero_()
+    graph.replay()
+    assert bits_equal(out, wanted)
+
+
 def test_work_is_queued_on_the_current_stream() -> None:
     image = torch.randint(0, 256, (64, 3, 512, 512), dtype=torch.uint8, device="cuda")
     box = torch.tensor([3.5, 2, 400, 380], dtype=torch.float64)

@@ -412,6 +412,41 @@ def test_launches_have_one_place() -> None:
     assert "enable_fp_fusion=False" in (FOLDER / "_launch.py").read_text()
 
 
+def test_tuples_that_triton_3_6_mistakes_for_each_other_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "mistaken.py"
+    path.write_text(
+        """
+import triton, triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from tests.ptx.calls import no_mistaken_calls
+
+@triton.jit
+def first(a, b):
+    return a[0] + b[0]
+
+@triton.jit
+def kernel(out):
+    x = tl.program_id(0)
+    tl.store(out, first((x,), (x, x, x)) + first((x, x), (x, OTHER)))
+
+with no_mistaken_calls():
+    triton.compile(ASTSource(kernel, {"out": "*i32"}, {}), target=GPUTarget("cuda", 90, 32))
+"""
+    )
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+
+    def compiled(other: str) -> str:
+        path.write_text(path.read_text().replace("OTHER", other))
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
+        return "" if done.returncode == 0 else done.stderr
+
+    assert "Triton 3.6 mistakes tuples of [[1, 3], [2, 2]] for each other" in compiled("x")
+    path.write_text(path.read_text().replace("(x, x), (x, x)", "(x, x), (x, x, x)"))
+    assert compiled("x") == ""
+
+
 @nightly
 def test_kernels_compile_for_a_gpu() -> None:
     """They compile to PTX without a GPU; nothing is fused without being asked for, and no quotient is approximate."""
@@ -478,7 +513,7 @@ def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.M
         return [x.clone() for x in tensors]
 
     monkeypatch.setattr(parameters, "is_on_host", lambda image: False)
-    monkeypatch.setattr(parameters, "copy_to", copy_to)
+    monkeypatch.setattr(parameters.transfer, "copy_to", copy_to)
     torch.manual_seed(3)
     assert bits_equal(pipeline(images), wanted)
     assert sent == [1]

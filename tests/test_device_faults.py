@@ -22,7 +22,7 @@ from checks import bits_equal, check_raises
 from torch import Tensor
 
 import imgops.transforms  # noqa: F401  (registers its operators)
-from imgops._common import compare
+from imgops._common import check, compare
 from imgops._common.torch_private import TorchDispatchMode, fake_tensors
 from imgops._operator import record
 from imgops._operator.record import Contract, Gradient
@@ -283,6 +283,30 @@ def test_the_device_of_the_image_is_asked_whether_it_is_captured(driver: Driver)
         check_raises(lambda: transfer.move_together(torch.device("cuda:1"), [factor]), RuntimeError, message)
         (moved,) = transfer.move_together(torch.device("cuda:0"), [factor])
         assert moved.device == torch.device("cuda:0")
+
+
+def test_numbers_may_be_constants_of_a_captured_graph() -> None:
+    """A tensor that is made of the caller's numbers is marked; one of the caller's own is not."""
+    for sample in SAMPLES:
+        if not devices.stays_on_device(OPERATORS[sample.op].operator):
+            continue
+        dtype = torch.float32 if torch.float32 in sample.dtypes else sample.dtypes[0]
+        call = sample.checked(Maker(dtype, "interleaved", (2,)))
+        given = {value.untyped_storage().data_ptr() for value in call.tensors}
+        for value in (*call.op_args, *call.op_keywords.values()):
+            if isinstance(value, Tensor) and value.ndim < 4:  # erase's values are on the image's device
+                assert check.is_constant(value) == (value.untyped_storage().data_ptr() not in given), sample
+
+
+def test_numbers_are_copied_during_a_capture(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.capturing = {1}
+    monkeypatch.setattr(transfer, "_read_by_graphs", [])
+    with fake_tensors():
+        numbers = check.constant(torch.tensor([0.5, 2.0]))
+        (moved,) = transfer.move_together(torch.device("cuda:1"), [numbers])
+        assert moved.device == torch.device("cuda:1") and len(transfer._read_by_graphs) == 1
+        with pytest.raises(RuntimeError, match="got parameters on the CPU"):
+            transfer.move_together(torch.device("cuda:1"), [numbers, torch.tensor([0.5])])
 
 
 def test_constants_may_be_copied_during_a_capture(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

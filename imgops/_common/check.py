@@ -310,7 +310,7 @@ def _number(value: float) -> Tensor:
     ``real`` does not look up zeros here, because 0.0 and -0.0 are equal and would share a tensor.
     """
     with torch.inference_mode(False):  # a later call may record a gradient with the tensor
-        return torch.tensor(value, dtype=torch.float64, device="cpu")
+        return constant(torch.tensor(value, dtype=torch.float64, device="cpu"))
 
 
 def _has_tensors(value: Any) -> bool:
@@ -320,7 +320,21 @@ def _has_tensors(value: Any) -> bool:
 
 def numbers_tensor(value: Any) -> Tensor:
     """Return numbers as a float64 tensor; a traced graph keeps them symbolic."""
-    return graph_tensor(value) if is_compiling() else torch.tensor(value, dtype=torch.float64, device="cpu")
+    if is_compiling():
+        return graph_tensor(value)
+    return constant(torch.tensor(value, dtype=torch.float64, device="cpu"))
+
+
+def constant(numbers: Tensor) -> Tensor:
+    """Mark a tensor of Python numbers, which like these may become a constant of a captured CUDA graph."""
+    if not is_compiling():
+        numbers.is_imgops_constant = True  # type: ignore[attr-defined]
+    return numbers
+
+
+def is_constant(value: Tensor) -> bool:
+    """Return whether a tensor was marked by ``constant``."""
+    return not is_compiling() and getattr(value, "is_imgops_constant", False)
 
 
 def graph_tensor(value: Any) -> Tensor:
@@ -346,7 +360,7 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
     fit_64_bits(op, name, values)
     if is_compiling():
         return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
-    return torch.tensor(values, dtype=torch.int64, device="cpu")
+    return constant(torch.tensor(values, dtype=torch.int64, device="cpu"))
 
 
 def cores(op: str, core: tuple[Any, ...]) -> None:

@@ -1,8 +1,8 @@
 """The transfer of parameters and constants to a device: one asynchronous copy for all of them.
 
 A CUDA graph does not run a copy while it captures it: each replay copies the current contents of the host
-memory. So parameters, whose values differ from call to call, are refused during a capture; constants may be
-copied.
+memory. So parameters, whose values differ from call to call, are refused during a capture. Constants may be
+copied: tables, and tensors that are made of the caller's Python numbers, which a capture fixes as well.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
-from imgops._common import torch_private
+from imgops._common import check, torch_private
 
 #: The alignment in bytes that a load of any dtype may need.
 _ALIGNED = 16
@@ -40,9 +41,18 @@ def is_capturing(device: torch.device) -> bool:
         return torch.cuda.is_current_stream_capturing()
 
 
+def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
+    """Copy tensors to a device without waiting; outside of a compiled graph, copy from pinned memory."""
+    if is_compiling() or device.type != "cuda":
+        return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
+    return move_together(device, tensors)
+
+
 def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copy CPU tensors to ``device`` in one buffer, and return the copies as contiguous tensors."""
     if is_capturing(device):
+        if all(map(check.is_constant, tensors)):
+            return move_constant(device, tensors)[0]
         must = "parameters must be on the device of the image while a CUDA graph is captured"
         raise RuntimeError(f"imgops: {must}, got parameters on the CPU")
     pinned = device.type == "cuda"
@@ -54,9 +64,10 @@ def move_together(device: torch.device, tensors: Sequence[Tensor]) -> list[Tenso
 def move_constant(device: torch.device, tensors: Sequence[Tensor]) -> tuple[list[Tensor], bool]:
     """Copy CPU tensors whose values never change, such as tables, to ``device`` in one buffer.
 
-    Return the copies, and whether they hold their values from now on, for every stream: the call waits for the copy.
-    While the current stream is captured they do not: only replays of the graph fill them, so the caller must not
-    keep them for other calls. (Kept tensors that are read during a capture must live as long as the graph.)
+    Return the copies, and whether they hold their values from now on, for every stream: the call waits for
+    the copy. While the current stream is captured they do not: only replays of the graph fill them, so the
+    caller must not keep them for other calls. (Kept tensors that are read during a capture must live as
+    long as the graph.)
     """
     buffer, starts = _packed(tensors, pinned=device.type == "cuda")
     if is_capturing(device):

@@ -310,7 +310,8 @@ def gaussian_blur(
     width, height = check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
     deviation = check.real("gaussian_blur", "sigma", 0.0 if sigma is None else sigma)
     if deviation.ndim == 0 or deviation.shape == (1,):
-        deviation = deviation.reshape(1).expand(2)
+        both = deviation.reshape(1).expand(2)
+        deviation = check.constant(both) if check.is_constant(deviation) else both
     return _gaussian_blur(image, deviation, width, height)
 
 

@@ -151,7 +151,7 @@ def _element(op: str, kernel: int | Sequence[int] | Tensor) -> Tensor:
             got = check.numbers(width, height)
             check.fail(ValueError, op, "kernel must be odd and positive, or a Tensor", got)
     check.side(op, "kernel", width, height)
-    return torch.ones(height, width, dtype=torch.uint8, device="cpu")
+    return check.constant(torch.ones(height, width, dtype=torch.uint8, device="cpu"))
 
 
 #: The operations of ``cv2.morphologyEx``.

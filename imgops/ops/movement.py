@@ -18,7 +18,7 @@ from imgops.autograd import movement as autograd
 from imgops.decomposition import movement as decomposition
 from imgops.decomposition._saturate import saturate
 from imgops.fake import movement as fake
-from imgops.kernels import cuda
+from imgops.kernels import cuda, transfer
 from imgops.kernels.cpu import movement as cpu
 from imgops.rules import autocast, packed, sharding, vmap
 
@@ -335,7 +335,7 @@ def values_tensor(op: str, name: str, values: float | Sequence[float] | Tensor, 
                 if not -math.inf < value < math.inf:  # math.isfinite does not take a graph's symbolic numbers
                     check.fail(ValueError, op, f"{name} must be finite for {dtype}", float(value))
         found = check.numbers_tensor(each)
-    return found.reshape(()) if single else found
+    return check.constant(found.reshape(())) if single else found
 
 
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
@@ -401,7 +401,7 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
         box = check.integers_tensor("erase", "box", box)
     if not isinstance(fill, Tensor):
         values = values_tensor("erase", "fill", fill, image.dtype)
-        fill = saturate(values, image.dtype).to(image.device, non_blocking=True)
+        (fill,) = transfer.copy_to(image.device, [check.constant(saturate(values, image.dtype))])
     if fill.ndim <= 1:
         channels = image.shape[-3]
         if fill.ndim == 1 and fill.shape[0] != channels:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from imgops import EncodedImages
 from imgops.batches.packed import PackedImages
@@ -82,7 +81,7 @@ class Table:
         if self.device != device:
             known = zip(self.steps, self.each, strict=True)
             ready = [t._operator_numbers(numbers, height, width) for (_, t, height, width), numbers in known]
-            (moved,) = copy_to(device, [torch.cat(ready, -1)])
+            (moved,) = transfer.copy_to(device, [torch.cat(ready, -1)])
             parts = moved.split([r.shape[-1] for r in ready], -1)
             keys = [step[0] for step in self.steps]
             self.parts, self.device = dict(zip(keys, parts, strict=True)), device
@@ -95,13 +94,6 @@ def is_on_host(image: Tensor) -> bool:
     Tests replace this function, to run the code for other devices on machines without one.
     """
     return image.is_cpu
-
-
-def copy_to(device: torch.device, tensors: list[Tensor]) -> list[Tensor]:
-    """Copy tensors to a device without waiting; outside of a graph, copy from pinned memory."""
-    if is_compiling() or device.type != "cuda":
-        return [x.to(device, non_blocking=device.type == "cuda") for x in tensors]
-    return transfer.move_together(device, tensors)
 
 
 class Params:

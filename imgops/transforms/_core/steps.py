@@ -19,8 +19,9 @@ from torchvision.transforms import InterpolationMode
 import imgops
 from imgops import EncodedImage, EncodedImages
 from imgops._common import layout
+from imgops.kernels.transfer import copy_to
 from imgops.transforms._core import operators
-from imgops.transforms._core.parameters import BATCHES, Numbers, as_integers, copy_to
+from imgops.transforms._core.parameters import BATCHES, Numbers, as_integers
 from imgops.transforms.functional import _dispatch, _geometry
 
 
