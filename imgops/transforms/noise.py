@@ -14,7 +14,7 @@ from imgops._common.torch_private import is_eager
 from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
 from imgops.transforms._core.base import NOTHING, RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, spread
 from imgops.transforms._core.probabilistic import (
     ProbabilisticTransform,
     from_seed,
@@ -110,7 +110,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             out = torch.clamp(noisy, 0, 1) if self.clip else noisy
         if params.is_known:
             return out
-        return operators.where(params.beside(image)[..., 0] > 0, out, image)
+        return operators.where(spread(params.numbers, image)[..., 0] > 0, out, image)
 
 
 class RandomMultiplicativeNoise(ProbabilisticTransform):

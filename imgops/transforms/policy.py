@@ -19,7 +19,7 @@ from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.steps import COLORS
+from imgops.transforms._core.steps import COLORS, Compute
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
@@ -103,16 +103,16 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
             inpt = self._torchvision_step(inpt, kind, magnitude, *how)
         return inpt
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._walk(image, params, range(self._count_steps()), torchvision_private.fill_of(self, kind))
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Compute]:
+        fill, steps = torchvision_private.fill_of(self, kind), range(self._count_steps())
+        return [Compute(params.numbers, lambda image, numbers: self._walk(image, numbers, steps, fill))]
 
-    def _walk(self, image: Tensor, params: Params, steps: range, fill: Any) -> Tensor:
+    def _walk(self, image: Tensor, numbers: Any, steps: range, fill: Any) -> Tensor:
         """Apply some of the steps; in eager mode, apply only the part of a known step that has an effect."""
-        numbers, interpolation = params.beside(image), self.interpolation  # type: ignore[attr-defined]
+        interpolation = self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
-            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)] if not params.is_known else None
-            if step is None:
+            if not isinstance(numbers, Tensor):
                 step = numbers[_WIDTH * i : _WIDTH * (i + 1)]
                 if step[:6] != _NO_STEP[:6]:
                     matrix = torch.tensor(step[:6], dtype=torch.float64, device="cpu").reshape(2, 3)
@@ -120,6 +120,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
                 if step[6] >= 0:
                     image = COLORS[_STEPS[int(step[6])]](image, step[place])
                 continue
+            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)]
             image = _geometry.warp(image, step[..., :6].unflatten(-1, (2, 3)), interpolation, fill)
             amount = step[..., place : place + 1]
             amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only the amount of one kind is read
@@ -374,21 +375,23 @@ class AugMix(_Policy, v2.AugMix):
 
         return self._mix(inpt, values["weights"].T, walk)
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Compute]:
         fill, depth = torchvision_private.fill_of(self, kind), self._depth()
 
-        def walk(start: int) -> Tensor:
-            return self._walk(image, params, range(start, start + depth), fill)
+        def mixed(image: Tensor, numbers: Numbers) -> Tensor:
+            def walk(start: int) -> Tensor:
+                return self._walk(image, numbers, range(start, start + depth), fill)
 
-        weights = self._weights_of(params.beside(image))
-        if weights.ndim == 1:  # the weights of all samples of a batch
-            return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
-        return self._mix(image, weights.movedim(-1, 0), walk)
+            first = _WIDTH * self._count_steps()
+            if isinstance(numbers, Tensor):
+                weights = numbers[..., first:]
+            else:
+                weights = torch.tensor(numbers[first:], dtype=torch.float64, device="cpu")
+            if weights.ndim == 1:  # the weights of all samples of a batch
+                return self._mix(image, weights.unflatten(-1, (1 + self.mixture_width, -1)), walk)
+            return self._mix(image, weights.movedim(-1, 0), walk)
 
-    def _weights_of(self, numbers: Numbers) -> Tensor:
-        if isinstance(numbers, Tensor):
-            return numbers[..., _WIDTH * self._count_steps() :]
-        return torch.tensor(numbers[_WIDTH * self._count_steps() :], dtype=torch.float64, device="cpu")
+        return [Compute(params.numbers, mixed)]
 
     def _mix(self, image: Tensor, weights: Tensor, walk: Callable[[int], Tensor]) -> Tensor:
         """Mix the image and its chains by weights ``(1 + width, samples)``, in float32 like torchvision."""

@@ -18,6 +18,7 @@ from imgops.transforms._core import seeding
 from imgops.transforms._core.base import NOTHING
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms._core.steps import Compute
 
 
 def _require_tensor(owner: Any, inpt: Any) -> Tensor:
@@ -70,8 +71,10 @@ class _OnSpectrum(RandomCounterpart):
         values = self.draw_values(height, width)
         return torch.cat([torch.ones(1, dtype=torch.float32, device="cpu"), values.flatten()]).double()
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers: Any = params.beside(image)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Compute]:
+        return [Compute(params.numbers, self._where_applied)]
+
+    def _where_applied(self, image: Tensor, numbers: Any) -> Tensor:
         place = numbers.device if isinstance(numbers, Tensor) else "cpu"
         numbers = torch.as_tensor(numbers, dtype=torch.float32, device=place).to(image.device)
         changed = self.change(image, numbers[..., 1:])

@@ -18,9 +18,9 @@ from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Reader, Unmapped
 from imgops.integrations.torchvision.transforms import resampling
 from imgops.transforms import containers
-from imgops.transforms._core import operators, seeding
+from imgops.transforms._core import seeding, steps
 from imgops.transforms._core.inputs import meta_image
-from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape, as_integers, each_number
+from imgops.transforms._core.parameters import Parameter, Params, Shape, as_integers, each_number, spread
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -158,12 +158,6 @@ class RandomResizedCropAndFlip(RandomCounterpart):
         values = (*where, *map(float, flips), grid.flatten())
         return {p.name: value for p, value in zip(self._random_parameters, values, strict=True)}
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        each = each_number(numbers)
-        top, left, high, wide = each[:4]
-        box = [left, top, left + wide, top + high, *each[4:6]]
-        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
-
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         high, wide = self.size
         return high, wide
@@ -172,17 +166,14 @@ class RandomResizedCropAndFlip(RandomCounterpart):
         grid = params.tensor()[..., 6:].to(torch.float32)
         return super()._change(inpt, params, sampler), grid.unflatten(-1, (self.grid_size, -1, 2))
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        numbers = params.beside(image)
-        mode = InterpolationMode(self.interpolation)
-        boxes = as_integers(numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4])
-        view = _geometry.crop_boxes(image, boxes, self.size, mode, True)
-        for place, dim in ((4, -1), (5, -2)):
-            if isinstance(numbers, Tensor):
-                view = operators.flip_chosen(view, numbers[..., place] > 0, dim)
-            elif numbers[place]:
-                view = operators.flip(view, dim)
-        return view
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        top, left, high, wide, *flips = each_number(params.numbers)[:6]
+        box = steps.join(left, top, left + wide, top + high)
+        listed: list[steps.Step] = [steps.ResizedCrop(box, self.size, InterpolationMode(self.interpolation))]
+        for flip, dim in zip(flips, (-1, -2), strict=True):
+            if isinstance(flip, Tensor) or flip:
+                listed.append(steps.Flip(steps.join(flip), dim))
+        return listed
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         where = (values[name] for name in ("top", "left", "height", "width"))
@@ -237,11 +228,11 @@ class _Pieces(RandomCounterpart):
         if isinstance(inpt, PIL.Image.Image):
             corners = params.tensor().long().view(-1, 2).tolist()
             return [inpt.crop((left, top, left + side, top + side)) for top, left in corners]
-        image, numbers = subclass.plain(inpt), as_integers(params.beside(inpt))
+        image, corners = subclass.plain(inpt), as_integers(params.numbers)
         if params.is_known:
-            places = zip(numbers[::2], numbers[1::2], strict=True)
+            places = zip(corners[::2], corners[1::2], strict=True)
             return [_geometry.crop(image, top, left, side, side) for top, left in places]
-        top, left = numbers.unflatten(-1, (-1, 2)).unbind(-1)
+        top, left = spread(corners, image).unflatten(-1, (-1, 2)).unbind(-1)
         boxes = torch.stack([left, top, left + side, top + side], -1).unbind(-2)
         how = (side, side), InterpolationMode.NEAREST_EXACT, None
         return [_geometry.crop_boxes(image, box, *how) for box in boxes]

@@ -8,6 +8,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms import functional as v1_functional
 
@@ -32,6 +33,7 @@ from imgops.transforms._core import seeding
 from imgops.transforms._core.base import NOTHING, RandomSizeTransform
 from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
+from imgops.transforms._core.steps import Compute, Step, join
 from imgops.transforms.functional import _geometry
 
 
@@ -72,24 +74,28 @@ class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[4]), int(numbers[5])
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        top, left, high, wide = each_number(numbers)[:4]
-        box = [left, top, left + wide, top + high]
-        return torch.stack(box, -1) if isinstance(numbers, Tensor) else box
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Step]:
+        top, left, high, wide, _, _, mode = each_number(params.numbers)
+        box, out_size = (left, top, left + wide, top + high), self._canvas(params)
+        if kind is tv_tensors.Mask:
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        boxes, size = as_integers(params.beside(image)), self._canvas(params)
-        how: dict[str, Any] = {"antialias": True, "planar": params.is_known and image.ndim == 3}
+            def cropped_labels(mask: Tensor, numbers: Numbers) -> Tensor:
+                boxes, nearest = as_integers(numbers), InterpolationMode.NEAREST_EXACT
+                return _geometry.crop_boxes(mask, boxes, out_size, nearest, True)
 
-        def crop(mode: str) -> Tensor:
-            out = _geometry.crop_boxes(image, boxes, size, InterpolationMode(mode), **how)
-            return out if params.is_known else in_known_format(out, image)
+            return [Compute(join(*box), cropped_labels)]
 
-        return in_drawn_mode(params, 6, self.interpolations, crop)
+        def cropped(image: Tensor, numbers: Numbers) -> Tensor:
+            boxes = as_integers(numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4])
+            how: dict[str, Any] = {"antialias": True, "planar": params.is_known and image.ndim == 3}
 
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        boxes = as_integers(params.beside(mask))
-        return _geometry.crop_boxes(mask, boxes, self._canvas(params), InterpolationMode.NEAREST_EXACT, True)
+            def crop(mode: str) -> Tensor:
+                out = _geometry.crop_boxes(image, boxes, out_size, InterpolationMode(mode), **how)
+                return out if params.is_known else in_known_format(out, image)
+
+            return in_drawn_mode(numbers, self.interpolations, crop)
+
+        return [Compute(join(*box, mode), cropped)]
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         where = (values[name] for name in ("top", "left", "height", "width"))

@@ -25,6 +25,7 @@ from imgops.transforms._core import operators, pil_images, seeding
 from imgops.transforms._core.base import FixedTransform
 from imgops.transforms._core.inputs import ANNOTATIONS, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
+from imgops.transforms._core.steps import Compute, Step
 from imgops.transforms.functional import _dispatch, _geometry
 from imgops.transforms.geometry.resize import _RandomResize
 
@@ -141,15 +142,14 @@ def draw_mode(modes: list[str]) -> int:
     return random.choice(range(len(modes))) if len(modes) > 1 else 0
 
 
-def in_drawn_mode(params: Params, place: int, modes: list[str], change: Callable[[str], Tensor]) -> Tensor:
-    """Change an image in the mode whose number is at a place of the parameters.
+def in_drawn_mode(numbers: Numbers, modes: list[str], change: Callable[[str], Tensor]) -> Tensor:
+    """Change an image in the mode whose index is the last of the numbers.
 
     In a graph, and if each sample has separate parameters, select between the results of all modes.
     """
-    numbers = params.numbers
     if len(modes) == 1 or not isinstance(numbers, Tensor):
-        return change(modes[int(numbers[place]) if len(modes) > 1 else 0])
-    drawn, out = numbers[..., place, None, None, None], change(modes[0])
+        return change(modes[int(numbers[-1]) if len(modes) > 1 else 0])
+    drawn, out = numbers[..., -1, None, None, None], change(modes[0])
     for i, name in enumerate(modes[1:], 1):
         out = torch.where(drawn.to(out.device) == i, change(name), out)
     return out
@@ -223,7 +223,7 @@ class ResizeInAMode(_Named, RandomCounterpart):
         def resize(mode: str) -> Tensor:
             return _geometry.resize_to(image, size, InterpolationMode(mode), True)
 
-        return in_drawn_mode(params, 0, self.interpolations, resize)
+        return in_drawn_mode(params.numbers, self.interpolations, resize)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         return _geometry.resize_labels_to(mask, self._out_size(*mask.shape[-2:]), InterpolationMode.NEAREST)
@@ -261,7 +261,7 @@ class RandomResizeTo(_RandomResize, _Named, RandomCounterpart):
             out = _geometry.resize_to(image, size, InterpolationMode(mode), True)
             return out if params.is_known else in_known_format(out, image)
 
-        return in_drawn_mode(params, 2, self.interpolations, resize)
+        return in_drawn_mode(params.numbers, self.interpolations, resize)
 
 
 # -- windows ---------------------------------------------------------------------------------------------
@@ -330,20 +330,23 @@ class RandomWindow(_Window, RandomCounterpart):
     def _has_pils_pixels(self) -> bool:
         return True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
         fill = 0 if kind is tv_tensors.Mask else self.fill
-        if params.is_known:
-            top, left = params.numbers
-            return self._cut(image, int(top), int(left), fill)
-        height, width = image.shape[-2:]
-        high, wide = self._out_size(height, width)
-        rows, columns = (torch.sym_max(n, 0) for n in (high - height, wide - width))
-        padding: Any = [columns, rows, columns, rows]  # enough for every place
-        top, left = each_number(params.beside(image))
-        image = imgops.pad(image, padding, self.padding_mode, _geometry.color_of(fill))
-        edges = (left + columns, top + rows, left + columns + wide, top + rows + high)
-        boxes = torch.stack([edge.long() for edge in edges], -1)
-        return _geometry.crop_boxes(image, boxes, (high, wide), InterpolationMode.NEAREST_EXACT, None)
+
+        def cut(image: Tensor, numbers: Numbers) -> Tensor:
+            top, left = each_number(numbers)
+            if not isinstance(numbers, Tensor):
+                return self._cut(image, int(top), int(left), fill)
+            height, width = image.shape[-2:]
+            high, wide = self._out_size(height, width)
+            rows, columns = (torch.sym_max(n, 0) for n in (high - height, wide - width))
+            padding: Any = [columns, rows, columns, rows]  # enough for every place
+            image = imgops.pad(image, padding, self.padding_mode, _geometry.color_of(fill))
+            edges = (left + columns, top + rows, left + columns + wide, top + rows + high)
+            boxes = torch.stack([edge.long() for edge in edges], -1)
+            return _geometry.crop_boxes(image, boxes, (high, wide), InterpolationMode.NEAREST_EXACT, None)
+
+        return [Compute(params.numbers, cut)]
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         return self._cut_any(inpt, values["top"], values["left"])

@@ -8,6 +8,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 from imgops import transforms
@@ -26,10 +27,26 @@ from imgops.integrations.timm.sizes import (
     modes_of,
 )
 from imgops.transforms import geometry
-from imgops.transforms._core import pil_images, seeding
+from imgops.transforms._core import pil_images, seeding, steps
 from imgops.transforms._core.inputs import meta_image
-from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers
-from imgops.transforms.functional import _geometry
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
+
+
+class CropInDrawnMode(steps.Step):
+    """A resized crop; ``numbers`` are left, top, right, bottom and the index of the interpolation."""
+
+    def __init__(self, numbers: Numbers, size: Any, modes: list[str], kind: type) -> None:
+        self.numbers = numbers
+        self.size, self.modes, self.kind = size, modes, kind
+
+    def image(self, image: Tensor) -> Tensor:
+        numbers = self.numbers[..., :4] if isinstance(self.numbers, Tensor) else self.numbers[:4]
+
+        def crop(mode: str) -> Tensor:
+            how = pil_images.interpolation_of(self.kind, InterpolationMode(mode), True)
+            return steps.ResizedCrop(numbers, self.size, *how).image(image)
+
+        return in_drawn_mode(self.numbers, self.modes, crop)
 
 
 class RandomResizedCropAndInterpolation(geometry.RandomResizedCrop):
@@ -57,10 +74,6 @@ class RandomResizedCropAndInterpolation(geometry.RandomResizedCrop):
         mode = InterpolationMode(self.interpolations[values["mode"]])
         return v2.functional.resized_crop(inpt, *where, list(self.size), mode, antialias=True)
 
-    def _operator_numbers(self, numbers: Numbers, height: int, width: int) -> Numbers:
-        crop = numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4]
-        return super()._operator_numbers(crop, height, width)
-
     @property
     def _takes_batches(self) -> bool:  # type: ignore[override]
         return len(self.interpolations) == 1
@@ -73,15 +86,14 @@ class RandomResizedCropAndInterpolation(geometry.RandomResizedCrop):
         if kind is PIL.Image.Image and not all(params.numbers[2:4]):
             # timm draws boxes without pixels on images of few pixels, and PIL resizes them to black.
             return image.new_zeros((*image.shape[:-2], *self.size))
-        if len(self.interpolations) == 1:
-            return super()._image(image, params, kind)
-        boxes = as_integers(params.beside(image))
+        return super()._image(image, params, kind)
 
-        def crop(mode: str) -> Tensor:
-            how = pil_images.interpolation_of(kind, InterpolationMode(mode), True)
-            return _geometry.crop_boxes(image, boxes, self.size, *how, planar=image.ndim == 3)
-
-        return in_drawn_mode(params, 4, self.interpolations, crop)
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        (crop,) = super()._steps(params, size, kind)
+        if len(self.interpolations) == 1 or kind is tv_tensors.Mask:
+            return [crop]
+        box, mode = each_number(crop.numbers), each_number(params.numbers)[4]
+        return [CropInDrawnMode(steps.join(*box, mode), self.size, self.interpolations, kind)]
 
 
 class ToNumpy(Counterpart):

@@ -695,9 +695,8 @@ class RandomTransform(OperatorTransform):
                 if self._computes(image):
                     return _dispatch.wrap_like(self._changed(image, params, type(inpt)), inpt)
                 if not params.is_known:
-                    numbers = params.beside(image)
                     how = (*params.canvas, *params.canvas, self._description, "image")
-                    return _dispatch.wrap_like(operators.by_torchvision(image, numbers, *how), inpt)
+                    return _dispatch.wrap_like(operators.by_torchvision(image, params.tensor(), *how), inpt)
             elif self._moves and isinstance(inpt, tv_tensors.Mask):
                 mask = subclass.plain(inpt)
                 flat = mask.ndim == 2 or (params.each and mask.ndim == 3)

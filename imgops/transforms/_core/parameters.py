@@ -148,27 +148,10 @@ class Params:
             for step, part in zip(moving, parts, strict=True):
                 step.numbers = part
         for step in moving:
-            step.numbers = _spread(step.numbers, image)
-
-    def beside(self, image: Tensor) -> Numbers:
-        """Return what operators take for an image; tensors get its dimensions before the channels.
-
-        Tensors are on the CPU, except for a batch on an accelerator whose images have parameters of their
-        own.
-        """
-        if type(image) in BATCHES:  # no transform that takes them needs their sizes here
-            return self.transform._operator_numbers(self.numbers, *self.canvas)
-        height, width = image.shape[-2:]
-        if self.table is not None and not is_on_host(image) and (height, width) == self.canvas:
-            numbers = self.table.on(image.device, self.key)
-        elif self.transform is not None:
-            numbers = self.transform._operator_numbers(self.numbers, height, width)
-        else:
-            numbers = self.numbers
-        return _spread(numbers, image) if isinstance(numbers, Tensor) else numbers
+            step.numbers = spread(step.numbers, image)
 
 
-def _spread(numbers: Tensor, image: Tensor) -> Tensor:
+def spread(numbers: Tensor, image: Tensor) -> Tensor:
     """Give rows of numbers the dimensions that an image has between its samples and its channels."""
     if numbers.ndim == 1 or image.ndim <= 4:
         return numbers

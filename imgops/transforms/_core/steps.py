@@ -56,6 +56,17 @@ class Step:
         return self.image(image.decode())  # type: ignore[no-any-return]
 
 
+class Compute(Step):
+    """Work that is no list of operators: ``work(image, numbers)``, a method of the transform."""
+
+    def __init__(self, numbers: Numbers, work: Callable[[Any, Numbers], Any]) -> None:
+        self.numbers = numbers
+        self.work = work
+
+    def image(self, image: Any) -> Any:
+        return self.work(image, self.numbers)
+
+
 def decode_boxes(images: EncodedImages, boxes: Tensor) -> tuple[Any, Tensor]:
     """Decode only the boxes of files; return them, and the boxes that are the whole of each of them."""
     return images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
