@@ -618,7 +618,9 @@ def test_what_does_not_follow_is_refused() -> None:
             v2.RandomResizedCrop(8, per_sample=True),
         ):
             for given in ({"image": packed, "other": other}, (packed, other)):
-                with pytest.raises(TypeError, match="inputs beside images of different sizes must not be"):
+                with pytest.raises(
+                    TypeError, match="inputs given with images of different sizes must not be"
+                ):
                     transform(given)
         if not isinstance(other, tv_tensors.Image):
             assert v2.ColorJitter(0.4, per_sample=True)(packed, other)[1] is other

@@ -296,7 +296,14 @@ def test_what_goes_through_the_host() -> None:
     import imgops.transforms as _  # noqa: F401
 
     of_transforms = operators("imgops_transforms")
-    read = {"sample", "sample_beside", "sizes", "size_after_rotation", "by_torchvision", "indices_of_true"}
+    read = {
+        "sample",
+        "sample_from_annotations",
+        "sizes",
+        "size_after_rotation",
+        "by_torchvision",
+        "indices_of_true",
+    }
     assert read == {name for name, operator in of_transforms.items() if not devices.stays_on_device(operator)}
 
 

@@ -359,7 +359,7 @@ def register_autocast(opdef: Any, cast: Callable[..., Any], devices: Iterable[st
         register(device)
 
 
-def beside_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward ``(ctx, grad)`` that creates tensors, so that DTensor replicates them."""
 
     @wraps(function)

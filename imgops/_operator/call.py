@@ -310,7 +310,7 @@ def _through_dispatcher(operator: Operator) -> Callable[[tuple[Any, ...]], Any]:
         if subclass.is_ordinary(tensors):
             return call(args)
         torch_private.run_deferred()
-        plain = tuple(subclass.replicate_beside_dtensors([subclass.plain(a) for a in args]))
+        plain = tuple(subclass.replicate_with_dtensors([subclass.plain(a) for a in args]))
         return subclass.rewrap(call(plain), args[0])
 
     return named(dispatch, f"{operator.name}.dispatch")

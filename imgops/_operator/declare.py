@@ -371,7 +371,7 @@ def _complete_gradient(operator: Operator, decomposition: Function, declared: Fu
 
     rule.forward_operator = product("forward", "tangent", rule.forward_kernel, rule.forward_fake, rule.push)
     if given is not None:
-        return Gradient(rule.setup_beside(given.setup_context), given.backward, rule.jvp)
+        return Gradient(rule.setup_with(given.setup_context), given.backward, rule.jvp)
     rule.backward_operator = product(
         "backward", "cotangent", rule.backward_kernel, rule.backward_fake, rule.pull
     )

@@ -65,7 +65,7 @@ def rewrap(out: Any, original: Any, **metadata: Any) -> Any:
     return sys.modules["torchvision.tv_tensors"].wrap(out, like=original, **metadata)
 
 
-def replicate_beside_dtensors(values: Sequence[Any]) -> Sequence[Any]:
+def replicate_with_dtensors(values: Sequence[Any]) -> Sequence[Any]:
     """Replicate the plain tensors of a call with a DTensor, as parameters that all ranks have."""
     distributed = sys.modules.get("torch.distributed.tensor")
     if distributed is None:

@@ -37,7 +37,7 @@ class DerivedGradient:
         ctx.save_for_backward(*inputs[: self.tensors])
         self._keep(ctx, inputs)
 
-    def setup_beside(self, setup_context: Callable[..., None]) -> Callable[..., None]:
+    def setup_with(self, setup_context: Callable[..., None]) -> Callable[..., None]:
         """Extend the ``setup_context`` of a hand-written backward, so that forward mode can be derived."""
 
         def both(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._common.torch_private import beside_dtensors
+from imgops._common.torch_private import with_dtensors
 from imgops.decomposition import geometry as positions
 
 ops = torch.ops.imgops
@@ -103,7 +103,7 @@ def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> T
     return back.sum_to_size(size).reshape(matrix.shape).to(device=matrix.device, dtype=matrix.dtype)
 
 
-@beside_dtensors
+@with_dtensors
 def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.affine_map, image, matrix)
@@ -120,7 +120,7 @@ def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return grad_image, grad_matrix, grad_fill, None, None, None, None
 
 
-@beside_dtensors
+@with_dtensors
 def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.perspective_map, image, matrix)

@@ -305,13 +305,13 @@ def from_albumentations(compose: Any) -> Any:
     Warns
     -----
     UserWarning
-        If boxes or keypoints would be repeated in a mirrored border, which they are not beside tensors.
+        If boxes or keypoints would be repeated in a mirrored border, which only those of arrays are.
 
     Notes
     -----
     Reference: albumentations 2.0.8. Its own code draws: by its seed, or, without one, by seeds that PyTorch's
     generator draws. It also computes NumPy arrays, so that they give its results. Images, masks and labels
-    that are tensors are equal to the bit; boxes and keypoints beside them are computed in float64 and come
+    that are tensors are equal to the bit; their boxes and keypoints are computed in float64 and come
     within a thousandth of a pixel. Where no operator has albumentations' pixels, it computes the image on
     the CPU, without a gradient. Boxes that are not valid are clipped to the image in a structure of
     ``tv_tensors``, where albumentations raises.

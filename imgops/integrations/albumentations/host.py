@@ -106,7 +106,7 @@ class Host(Source):
         #: Parameters by the numbers that they were drawn from: those of the latest images, which may be as
         #: large as these, and those that follow from annotations, which cannot be drawn again.
         self.recent: OrderedDict[tuple[float, ...], dict[str, Any]] = OrderedDict()
-        self.beside: OrderedDict[float, dict[str, Any]] = OrderedDict()
+        self.from_annotations: OrderedDict[float, dict[str, Any]] = OrderedDict()
         self.drawn = 0
 
     @property
@@ -118,7 +118,7 @@ class Host(Source):
             return None
         rest = [0.0] * (self.length - 1)
         if reads_annotations(self.given):
-            return [1.0, self._draw_beside(inputs, shape), *rest]
+            return [1.0, self._draw_from_annotations(inputs, shape), *rest]
         if not self.draws_on:
             return [1.0, float(drawn_seed()), *rest]
         with self.generators():
@@ -126,21 +126,21 @@ class Host(Source):
             sampled(self.given, {"image": stand_in(shape[2], shape[3], shape[1])})
         return [1.0, -1.0, *state]
 
-    def _draw_beside(self, inputs: Sequence[Any], shape: Shape) -> float:
+    def _draw_from_annotations(self, inputs: Sequence[Any], shape: Shape) -> float:
         with self.generators():
             params = sampled(self.given, data_of(self.given, inputs, shape))
             self.drawn += 1
             name = -1.0 - self.drawn
-        _keep(self.beside, name, params, 64)
+        _keep(self.from_annotations, name, params, 64)
         return name
 
     def params(self, numbers: Sequence[float], data: dict[str, Any] | None, shape: Shape) -> dict[str, Any]:
         """Return the parameters for an image, or, without data, those of the image for its annotations."""
         if numbers[0] < -1:
-            if numbers[0] not in self.beside:
+            if numbers[0] not in self.from_annotations:
                 must = f"{type(self.given).__name__}: params must be of one of the last 64 calls"
                 raise KeyError(f"{must}, got older ones")
-            return self.beside[numbers[0]]
+            return self.from_annotations[numbers[0]]
         known = self.recent.get(tuple(numbers)) if data is None else None
         if known is not None:
             return known
@@ -218,10 +218,10 @@ class BesideAnnotations:
             raise_error(ValueError, f"{must}, got none")
         _, channels, height, width = self._shape_of(inputs)  # type: ignore[attr-defined]
         count = self._count_numbers((1, channels, height, width))  # type: ignore[attr-defined]
-        numbers = sampler.beside(self, found[0], count, (height, width))
+        numbers = sampler.from_annotations(self, found[0], count, (height, width))
         return Params((height, width), numbers, self)
 
-    def _neutral_beside(self, count: int, height: int, width: int) -> list[float]:
+    def _neutral_from_annotations(self, count: int, height: int, width: int) -> list[float]:
         return self._neutral_numbers((1, 3, height, width))  # type: ignore[attr-defined]
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:

@@ -356,7 +356,7 @@ class RandomErasing(RandomCounterpart):
         return numbers
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        is_drawn_ahead = params.each or is_compiling()  # before the dtype of the image is known
+        is_drawn_ahead = params.is_per_sample or is_compiling()  # before the dtype of the image is known
         if self.mode in ("rand", "pixel") and image.dtype != torch.float32 and is_drawn_ahead:
             must = "RandomErasing: image must be torch.float32 in a graph and with per_sample=True"
             raise_error(TypeError, f"{must}, because timm draws in the dtype of the image, got {image.dtype}")

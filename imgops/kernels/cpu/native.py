@@ -126,8 +126,8 @@ def point(
     additions = np.zeros(parts, np.float32) if constants is None else np.array(constants, np.float32)
 
     def work(part: slice, values: slice) -> None:
-        beside = None if second is None else second[part, values]
-        how = beside, numbers[part], additions[part], SIMD_LEVEL
+        other = None if second is None else second[part, values]
+        how = other, numbers[part], additions[part], SIMD_LEVEL
         module.point(name, target[part, values], source[part, values], *how)
 
     _split_twice(parts, target.shape[1], image.numel(), work)

@@ -187,7 +187,7 @@ class OperatorTransform(torchvision_private.Hooks):
         return tree_unflatten(name_images(flat, out), structure)
 
     def _needs(self, flat: list[Any]) -> list[bool]:
-        """Return which inputs the transform changes; beside batches of different sizes, no tensors."""
+        """Return which inputs the transform changes; with batches of images of different sizes, no tensors."""
         batches = [type(x) in BATCHES for x in flat]
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
@@ -195,7 +195,9 @@ class OperatorTransform(torchvision_private.Hooks):
         for i, inpt in enumerate(flat):
             shows = isinstance(inpt, SHOWN) or (batches[i] and any(batches[:i]))
             if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
-                must = f"{type(self).__name__}: inputs beside images of different sizes must not be images,"
+                must = (
+                    f"{type(self).__name__}: inputs given with images of different sizes must not be images,"
+                )
                 raise_error(TypeError, f"{must} masks, boxes or keypoints, got {type(inpt).__name__}")
         return batches
 
@@ -601,7 +603,7 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                if params.each and self._moves and has_list(inputs, params.numbers.shape[0]):
+                if params.is_per_sample and self._moves and has_list(inputs, params.numbers.shape[0]):
                     must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
                     raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
                 changed = name_images(flat, self._change_all(flat, needs, params, sampler))
@@ -630,7 +632,7 @@ class RandomTransform(OperatorTransform):
     def _change_all(
         self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
     ) -> list[Any]:
-        if not (params.each and self._moves):
+        if not (params.is_per_sample and self._moves):
             return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
         followers = [x for x in flat if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))]
         require_batches(type(self).__name__, followers, params.numbers.shape[0])
@@ -699,7 +701,7 @@ class RandomTransform(OperatorTransform):
                     return _dispatch.wrap_like(operators.by_torchvision(image, params.tensor(), *how), inpt)
             elif self._moves and isinstance(inpt, tv_tensors.Mask):
                 mask = subclass.plain(inpt)
-                flat = mask.ndim == 2 or (params.each and mask.ndim == 3)
+                flat = mask.ndim == 2 or (params.is_per_sample and mask.ndim == 3)
                 out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
                 return _dispatch.wrap_like(out.squeeze(-3) if flat else out, inpt)
         if isinstance(inpt, ANNOTATIONS) and not params.is_known:

@@ -71,15 +71,15 @@ class Table:
     less.
     """
 
-    def __init__(self, steps: Sequence[tuple[Key, Any, int, int]], each: Sequence[Tensor]) -> None:
-        self.steps, self.each = steps, each
+    def __init__(self, steps: Sequence[tuple[Key, Any, int, int]], columns: Sequence[Tensor]) -> None:
+        self.steps, self.columns = steps, columns
         self.device: torch.device | None = None
         self.parts: dict[Key, Tensor] = {}
 
     def on(self, device: torch.device, key: Key) -> Tensor:
         """Return the numbers of one transform on a device."""
         if self.device != device:
-            known = zip(self.steps, self.each, strict=True)
+            known = zip(self.steps, self.columns, strict=True)
             ready = [t._operator_numbers(numbers, height, width) for (_, t, height, width), numbers in known]
             (moved,) = transfer.copy_to(device, [torch.cat(ready, -1)])
             parts = moved.split([r.shape[-1] for r in ready], -1)
@@ -123,7 +123,7 @@ class Params:
         return not isinstance(self.numbers, Tensor)
 
     @property
-    def each(self) -> bool:
+    def is_per_sample(self) -> bool:
         """Whether each sample has parameters of its own."""
         return isinstance(self.numbers, Tensor) and self.numbers.ndim == 2
 

@@ -41,10 +41,24 @@ from imgops.transforms._core.base import RandomTransform, in_float32
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import is_own
+from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _geometry
 
 #: name -> class, of every transform that torchvision does not have.
 ADDED: dict[str, type[ProbabilisticTransform]] = {}
+
+
+class _Change(Step):
+    """The step of a transform whose work is a method, ``_change_image`` or ``_change_mask``."""
+
+    def __init__(self, transform: ProbabilisticTransform, params: Params) -> None:
+        self.transform, self.params = transform, params
+
+    def image(self, image: Tensor) -> Tensor:
+        return self.transform._change_as(image, self.params, "image")
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return self.transform._change_as(mask, self.params, "mask")
 
 
 class ProbabilisticTransform(RandomTransform, v2.Transform):
@@ -140,11 +154,8 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """Return further data that ``_change_image`` takes, ``(n,)``, on the device of the image, or None."""
         return None
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return self._change_as(image, params, "image")
-
-    def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return self._change_as(mask, params, "mask")
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Step]:
+        return [_Change(self, params)]
 
     def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
         extra = self._extra(image) if kind == "image" else None

@@ -168,7 +168,7 @@ class SamplingProgram:
     def __init__(self, batch: int | None, inside: bool) -> None:
         self.batch = batch
         self.inside = inside  # whether this is inside of a container with parameters for each sample
-        self.each: bool | None = None
+        self.is_per_sample: bool | None = None
         self.path: Key = ()
         self.site = -1  # that of the first transform, so that equal calls of two pipelines are not merged
         self.gate: tuple[int, ...] = ()
@@ -186,9 +186,9 @@ class SamplingProgram:
     def add(self, transform: Any, shape: Shape) -> bool:
         """Add a transform; return False if this program cannot sample its parameters."""
         each = self.batch is not None and (self.inside or transform.per_sample)
-        if not transform._description or (self.each is not None and self.each != each):
+        if not transform._description or (self.is_per_sample is not None and self.is_per_sample != each):
             return False
-        self.each = each
+        self.is_per_sample = each
         self.site = self.site if self.steps else transform._site
         self.steps.append((self.path, transform, shape[2], shape[3]))
         self.descriptions.append(transform._description)
@@ -389,7 +389,7 @@ def sample(
 ) -> Tensor: ...
 
 
-def _beside_fake(
+def _annotations_fake(
     annotations: Tensor,
     gate: Tensor,
     previous: Tensor,
@@ -404,7 +404,7 @@ def _beside_fake(
     return torch.empty((count,), dtype=torch.float64, device=annotations.device)
 
 
-def _beside_kernel(
+def _annotations_kernel(
     out: Tensor,
     annotations: Tensor,
     gate: Tensor,
@@ -427,12 +427,17 @@ def _beside_kernel(
         with seeding.exchange_generator(generator_of(generator)):
             numbers = transform._draw_numbers(inputs)
     if numbers is None:
-        numbers = transform._neutral_beside(count, height, width)
+        numbers = transform._neutral_from_annotations(count, height, width)
     out.copy_(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
 
 
-@operator("imgops_transforms::sample_beside", kernel=_beside_kernel, fake=_beside_fake, random=True)
-def sample_beside(
+@operator(
+    "imgops_transforms::sample_from_annotations",
+    kernel=_annotations_kernel,
+    fake=_annotations_fake,
+    random=True,
+)
+def sample_from_annotations(
     annotations: Tensor,
     gate: Tensor,
     previous: Tensor,

@@ -40,10 +40,10 @@ def axes(polygons: Tensor) -> Tensor:
     The longer side decides, because the sides of a box on a stretched image are no longer perpendicular.
     """
     wide, high = polygons[:, 1] - polygons[:, 0], polygons[:, 3] - polygons[:, 0]
-    beside_high = torch.stack([high[:, 1], -high[:, 0]], -1)
-    beside_high = torch.where((beside_high * wide).sum(-1, keepdim=True) < 0, -beside_high, beside_high)
+    normal = torch.stack([high[:, 1], -high[:, 0]], -1)
+    normal = torch.where((normal * wide).sum(-1, keepdim=True) < 0, -normal, normal)
     is_wide = wide.norm(dim=-1, keepdim=True) >= high.norm(dim=-1, keepdim=True)
-    edge = torch.where(is_wide, wide, beside_high)
+    edge = torch.where(is_wide, wide, normal)
     length = edge.norm(dim=-1, keepdim=True)
     level = torch.zeros_like(edge)
     level[:, 0] = 1

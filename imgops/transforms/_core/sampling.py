@@ -151,21 +151,21 @@ class ParameterSampler:
         self.last = noise.detach().flatten()[:1].to("cpu", torch.float64)
         return noise
 
-    def beside(self, transform: Any, inpt: Any, count: int, canvas: tuple[int, int]) -> Tensor:
+    def from_annotations(self, transform: Any, inpt: Any, count: int, canvas: tuple[int, int]) -> Tensor:
         """Sample the ``count`` parameters of a transform that depend on boxes or on a mask."""
         _refuse_in_programs(transform)
         gate, kind = self._open_samples(), annotation_kinds.kind_of(inpt)
         options = (transform._generator_handle, transform._site, transform._description, kind)
         plain = subclass.plain(inpt)
-        self.last = programs.sample_beside(plain, gate, self._previous(), count, *canvas, *options)
+        self.last = programs.sample_from_annotations(plain, gate, self._previous(), count, *canvas, *options)
         return self.last.to("cpu")
 
     def run(self, program: SamplingProgram) -> None:
         """Sample a program, and store the numbers in ``ready`` under its keys."""
-        numbers = self._program(program, program.batch if program.each else None)
+        numbers = self._program(program, program.batch if program.is_per_sample else None)
         each = numbers.split(list(program.sizes), -1)
         self.ready.update(zip(program.keys, each, strict=True))
-        self.table = Table(program.steps, each) if program.each else None
+        self.table = Table(program.steps, each) if program.is_per_sample else None
 
     def narrow_gate(self, gate: Tensor) -> Tensor | None:
         """Restrict the current gate by ``gate``; return the previous gate, to be restored later."""

@@ -325,9 +325,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         _, _, height, width = self._shape_of(inputs)
         boxes = next(x for x in inputs if isinstance(x, tv_tensors.BoundingBoxes))
         count = 4 + subclass.plain(boxes).shape[0]
-        return Params((height, width), sampler.beside(self, boxes, count, (height, width)))
+        return Params((height, width), sampler.from_annotations(self, boxes, count, (height, width)))
 
-    def _neutral_beside(self, count: int, height: int, width: int) -> list[float]:
+    def _neutral_from_annotations(self, count: int, height: int, width: int) -> list[float]:
         """Return the numbers of a crop that keeps the whole image and leaves the boxes unchanged."""
         return [0.0, 0.0, width, height, *[_UNTOUCHED] * (count - 4)]
 

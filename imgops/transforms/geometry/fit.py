@@ -349,10 +349,10 @@ class PadIfNeeded(_FitTransform):
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         self._check_pixels(height, width)
         high, wide = self._out_size(height, width)
-        above, beside = CORNERS.get(self.anchor, (None, None))
+        above, before = CORNERS.get(self.anchor, (None, None))
         rows, columns = high - height, wide - width
         top = rows // 2 if above is None else rows * above
-        left = columns // 2 if beside is None else columns * beside
+        left = columns // 2 if before is None else columns * before
         padding = [left, top, columns - left, rows - top]
         boxes = isinstance(inpt, ANNOTATIONS)
         fill = None if boxes else torchvision_private.fill_of(self, type(inpt))

@@ -43,7 +43,7 @@ class _Weather(ProbabilisticTransform):
     _levels = True
 
 
-def _beside(pixels: np.ndarray, image: Tensor) -> Tensor:
+def _on_device_of(pixels: np.ndarray, image: Tensor) -> Tensor:
     """Return a drawing, ``(H, W)`` or ``(H, W, C)``, as planes on the device of an image."""
     planes = torch.from_numpy(pixels)
     planes = planes if planes.ndim == 2 else planes.permute(2, 0, 1)
@@ -119,7 +119,7 @@ class RandomShadow(_Weather):
     def _change_image(self, image: Tensor, count: float, darkness: Any, places: Any) -> Tensor:
         height, width = image.shape[-2:]
         for polygon, depth in zip(self._polygons(height, width, count, places), darkness, strict=False):
-            inside = _beside(cv2.fillPoly(np.zeros((height, width), np.uint8), [polygon], 1), image) > 0
+            inside = _on_device_of(cv2.fillPoly(np.zeros((height, width), np.uint8), [polygon], 1), image) > 0
             if image.dtype == torch.uint8:
                 table = (torch.arange(256, dtype=torch.float64, device="cpu") * (1 - depth)).to(torch.uint8)
                 dark = imgops.lut(image, table)
@@ -175,7 +175,7 @@ class RandomFog(_Weather):
 
     def _change_image(self, image: Tensor, intensity: float, seed: float) -> Tensor:
         height, width = image.shape[-2:]
-        layers = _beside(
+        layers = _on_device_of(
             drawing.count_discs(height, width, *self._patches(height, width, intensity, seed)), image
         )
         alpha = self.alpha * intensity
@@ -264,7 +264,7 @@ class RandomRain(_Weather):
         cv2.polylines(layer, lines, False, self.color, self.width, lineType=cv2.LINE_4)
         if self.kernel_size > 1:
             layer = cv2.blur(layer, (self.kernel_size, self.kernel_size))
-        rain = _beside(layer, image)
+        rain = _on_device_of(layer, image)
         if image.dtype != torch.uint8:
             return (image + (rain / 255).to(image.dtype)).clamp(max=1) * self.brightness
         wet = image.to(torch.int16).add_(rain).clamp_(max=255).to(torch.uint8)
@@ -393,7 +393,7 @@ class RandomSunFlare(_Weather):
         center, circles = self._flare(height, width, seed)
         draw = drawing.overlay_light if self.method == "overlay" else drawing.screen_light
         keep, light = draw(height, width, center, self.radius, self.color, circles)
-        share, glow = _beside(keep, image), _beside(light, image)
+        share, glow = _on_device_of(keep, image), _on_device_of(light, image)
         if image.dtype != torch.uint8:
             share, glow = share.to(real_of(image)), (glow / 255).to(real_of(image))
             return (image * share + glow).clamp(0, 1).to(image.dtype)
