@@ -187,7 +187,7 @@ class OperatorTransform(torchvision_private.Hooks):
         return tree_unflatten(name_images(flat, out), structure)
 
     def _needs(self, flat: list[Any]) -> list[bool]:
-        """Return which inputs the transform changes; with batches of images of different sizes, no tensors."""
+        """Return which inputs the transform changes; with images of different sizes, no tensors."""
         batches = [type(x) in BATCHES for x in flat]
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
@@ -195,10 +195,9 @@ class OperatorTransform(torchvision_private.Hooks):
         for i, inpt in enumerate(flat):
             shows = isinstance(inpt, SHOWN) or (batches[i] and any(batches[:i]))
             if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
-                must = (
-                    f"{type(self).__name__}: inputs given with images of different sizes must not be images,"
-                )
-                raise_error(TypeError, f"{must} masks, boxes or keypoints, got {type(inpt).__name__}")
+                must = "inputs given with images of different sizes must not be images, masks, boxes or"
+                got = f"got {type(inpt).__name__}"
+                raise_error(TypeError, f"{type(self).__name__}: {must} keypoints, {got}")
         return batches
 
     def _image_of_batch(self, images: Any, params: Params) -> Any:
