@@ -59,12 +59,6 @@ quality = _all(
 )
 
 
-def finite_for(dtype: torch.dtype, op: str, name: str, value: Tensor | float) -> None:
-    """Check that a fill for integers is finite, because OpenCV has no integer for other values."""
-    if not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool):
-        _all((f"be finite for {dtype}", _FINITE[1]))(op, name, value)
-
-
 def sigmas(op: str, name: str, value: Tensor) -> None:
     """Check that pairs of numbers have no NaN."""
     for pair in value.detach().reshape(-1, 2).tolist():
@@ -145,6 +139,9 @@ def fill(op: str, at: int) -> Callable[..., None]:
         value, mode = args[at], args[-1]
         is_seen = mode == "constant" or op != "pad"
         if value is not None and value.is_cpu and value.is_floating_point() and is_seen:
-            finite_for(image.dtype, op, "fill", value)
+            kind = image.dtype
+            if not (kind.is_floating_point or kind.is_complex or kind == torch.bool):
+                # OpenCV has no integer for other values.
+                _all((f"be finite for {kind}", _FINITE[1]))(op, "fill", value)
 
     return validate

@@ -137,12 +137,10 @@ def prepare_once(operator: Operator) -> Prepare:
     """
     if operator.contract is Contract.DYNAMIC:
         return prepare_always(operator)
-    fake, tensors, empty, cache_key = (
-        _check_types_first(operator),
-        operator.tensors,
-        torch.empty_strided,
-        operator.cache_key,
-    )
+    fake = _check_types_first(operator)
+    tensors = operator.tensors
+    empty = torch.empty_strided
+    cache_key = operator.cache_key
     known: dict[Any, Any] = {}
     names = list(operator.signature.parameters)[:tensors]
 

@@ -266,8 +266,18 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
         # The fake that PyTorch makes for in-place and out= operators would accept invalid arguments.
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
         opdef.register_fake(_registered_fake(operator))
-    _register_gradient(operator, opdef)
-    opdef.register_vmap(_vmap_rule(operator, opdef))
+    if operator.contract.mutates:
+        recorded: Any = operator.autograd or record.missing_facet(operator, "autograd")
+        if operator.contract is Contract.OUT:
+            recorded = None  # PyTorch has no gradients for out= operators
+        torch_private.register_mutation(opdef, call.prepare_always(operator), recorded)
+    else:
+        gradient = cast("Gradient | None", operator.autograd) or record.missing_gradient(operator)
+        torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
+    batched = operator.vmap or record.missing_facet(operator, "vmap")
+    if operator.random:
+        batched = vmap_rules.with_randomness(batched)
+    opdef.register_vmap(partial(batched, torch_private.overload_of(opdef)))
     if operator.autocast is not None:
         torch_private.register_autocast(opdef, operator.autocast, DEVICES)
     overload = torch_private.overload_of(opdef)
@@ -322,24 +332,6 @@ def _registered_fake(operator: Operator) -> Function:
 
         return dynamic
     return _as_kernel(call.prepare_always(operator)) if operator.contract.mutates else operator.fake
-
-
-def _register_gradient(operator: Operator, opdef: Any) -> None:
-    if operator.contract.mutates:
-        recorded: Any = operator.autograd or record.missing_facet(operator, "autograd")
-        if operator.contract is Contract.OUT:
-            recorded = None  # PyTorch has no gradients for out= operators
-        torch_private.register_mutation(opdef, call.prepare_always(operator), recorded)
-        return
-    gradient = cast("Gradient | None", operator.autograd) or record.missing_gradient(operator)
-    torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
-
-
-def _vmap_rule(operator: Operator, opdef: Any) -> Function:
-    rule = operator.vmap or record.missing_facet(operator, "vmap")
-    if operator.random:
-        rule = vmap_rules.with_randomness(rule)
-    return partial(rule, torch_private.overload_of(opdef))
 
 
 def _complete_gradient(operator: Operator, decomposition: Function, declared: Function) -> Gradient:

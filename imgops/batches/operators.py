@@ -66,7 +66,9 @@ def _variant(row: Operator, facet: Packed) -> Callable[..., Any]:
         cuda=partial(_on_device, row, facet),
         fake=partial(fake.allocate, row, facet),
         decomposition=partial(decomposition.loop, row, facet),
-        values=partial(_require_fit, row),
+        values=lambda data, sizes, offsets, *args: packing.require_fit(
+            row.name, data, sizes, offsets, args[row.tensors - 1]
+        ),
         vmap=partial(_refuse_vmap, row.name),
         autocast=row.autocast,
         no_gradient=row.no_gradient,
@@ -113,10 +115,6 @@ def _declared(row: Operator) -> Callable[..., Any]:
         [p.replace(default=p.empty) for p in parameters], return_annotation="Tensor"
     )
     return declared
-
-
-def _require_fit(row: Operator, data: Tensor, sizes: Tensor, offsets: Tensor, *args: Any) -> None:
-    packing.require_fit(row.name, data, sizes, offsets, args[row.tensors - 1])
 
 
 def _on_device(row: Operator, facet: Packed, out: Tensor, *args: Any) -> None:
@@ -171,14 +169,6 @@ def _refuse_vmap(op: str, *args: Any) -> NoReturn:
     raise NotImplementedError(f"{must}, got PackedImages")
 
 
-def _flip_kernel(out: Tensor, image: Tensor, dims: Sequence[int]) -> None:
-    out.copy_(image.detach().flip(list(dims)))
-
-
-def _flip_fake(image: Tensor, dims: Sequence[int]) -> Tensor:
-    return layout.empty(image, *image.shape[-2:])
-
-
 def _flip(image: Tensor, dims: Sequence[int]) -> Tensor: ...
 
 
@@ -188,8 +178,8 @@ FLIP = Operator(
     "imgops",
     Contract.FUNCTIONAL,
     inspect.signature(_flip),
-    _flip_kernel,
-    _flip_fake,
+    kernel=lambda out, image, dims: out.copy_(image.detach().flip(list(dims))),
+    fake=lambda image, dims: layout.empty(image, *image.shape[-2:]),
     vmap=vmap.leading(3),
     cuda=cuda.Kernel("movement.flip", takes_packed=True),
     overload=lambda image, dims: image.flip(dims),

@@ -159,7 +159,16 @@ class PackedImages:
         if is_image:
             return PackedImages.of(samples)
         if any(subclass.is_tv_tensor(s) for s in samples):
-            return _collate_tv_tensors(samples)
+            kinds = {type(s) for s in samples}
+            if len(kinds) > 1:
+                must = "values of one place must have one class"
+                check.fail(
+                    TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds))
+                )
+            one_shape = all(s.shape == first.shape for s in samples)
+            if one_shape and (subclass.is_mask(first) or subclass.shows_image(first)):
+                return subclass.rewrap(torch.stack([subclass.plain(s) for s in samples]), first)
+            return list(samples)
         if isinstance(first, (Mapping, tuple, list)):
             alike = all(type(s) is type(first) and len(s) == len(first) for s in samples)
             if not alike or (isinstance(first, Mapping) and any(s.keys() != first.keys() for s in samples)):
@@ -330,19 +339,6 @@ class PackedImages:
         """Let gradients go back to the buffer, ``data.grad``."""
         self.data.requires_grad_(requires_grad)
         return self
-
-
-def _collate_tv_tensors(samples: Sequence[Any]) -> Any:
-    """Collate tv_tensors that are not packed, and keep their class."""
-    first = samples[0]
-    kinds = {type(s) for s in samples}
-    if len(kinds) > 1:
-        must = "values of one place must have one class"
-        check.fail(TypeError, "PackedImages.collate", must, ", ".join(sorted(k.__name__ for k in kinds)))
-    one_shape = all(s.shape == first.shape for s in samples)
-    if one_shape and (subclass.is_mask(first) or subclass.shows_image(first)):
-        return subclass.rewrap(torch.stack([subclass.plain(s) for s in samples]), first)
-    return list(samples)
 
 
 def _flatten(packed: PackedImages) -> tuple[list[Any], tuple[int, bool]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -51,11 +51,7 @@ def correlate_along(image: Tensor, taps: Sequence[float], dim: int, padding_mode
     before, after = len(taps) // 2, len(taps) - 1 - len(taps) // 2
     around = (before, after, 0, 0) if dim == -2 else (0, 0, before, after)
     wide, size = widen(image, around, padding_mode), image.shape[dim]
-    return _sum_of(tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
-
-
-def _sum_of(terms: Iterable[Tensor]) -> Tensor:
-    first, *rest = terms
+    total, *rest = (tap * wide.narrow(dim, i, size) for i, tap in enumerate(taps) if tap)
     for term in rest:
-        first = first + term
-    return first
+        total = total + term
+    return total

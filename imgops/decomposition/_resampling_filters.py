@@ -11,14 +11,6 @@ from torch import Tensor
 from imgops.decomposition._precision import divide
 
 
-def _box(x: Tensor) -> Tensor:
-    return ((x > -0.5) & (x <= 0.5)).double()
-
-
-def _bilinear(x: Tensor) -> Tensor:
-    return (1 - x.abs()).clamp(min=0)
-
-
 def _sinc(x: Tensor) -> Tensor:
     x = torch.where(x == 0, torch.full_like(x, 1e-300), x) * pi
     return x.sin() / x
@@ -47,8 +39,8 @@ def _lanczos(x: Tensor) -> Tensor:
 
 #: PIL's filters: the function, and its support (how far it reaches from its center).
 FILTERS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
-    "box": (_box, 0.5),
-    "bilinear": (_bilinear, 1.0),
+    "box": (lambda x: ((x > -0.5) & (x <= 0.5)).double(), 0.5),
+    "bilinear": (lambda x: (1 - x.abs()).clamp(min=0), 1.0),
     "hamming": (_hamming, 1.0),
     "bicubic": (_bicubic, 2.0),
     "lanczos": (_lanczos, 3.0),

@@ -12,24 +12,20 @@ _BITS = 7
 
 
 def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
-    if image.dtype == torch.uint8:
-        return finish(_of_levels(image.int(), other.int()), image)
-    below, above = image.to(working_dtype(image)), other.to(working_dtype(image))
+    is_levels = image.dtype == torch.uint8
+    below, above = (x.to(torch.int32 if is_levels else working_dtype(image)) for x in (image, other))
     (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
+    if is_levels:
+        alpha = b * 255 + a * (255 - b)
+        share = torch.div(b * (255 * 255 << _BITS), alpha.clamp(min=1), rounding_mode="floor")
+        color = upper * share + under * ((255 << _BITS) - share)
+        color = _by_255(color + (128 << _BITS)) >> _BITS
+        return finish(torch.where(b == 0, below, torch.cat([color, _by_255(alpha + 128)], -3)), image)
     rest = a * (1 - b)
     alpha = b + rest
     there = alpha > 0
     color = torch.where(there, (upper * b + under * rest) / torch.where(there, alpha, 1), under)
     return finish(torch.cat([color, alpha], -3), image)
-
-
-def _of_levels(below: Tensor, above: Tensor) -> Tensor:
-    (under, a), (upper, b) = ((x[..., :3, :, :], x[..., 3:, :, :]) for x in (below, above))
-    alpha = b * 255 + a * (255 - b)
-    share = torch.div(b * (255 * 255 << _BITS), alpha.clamp(min=1), rounding_mode="floor")
-    color = upper * share + under * ((255 << _BITS) - share)
-    color = _by_255(color + (128 << _BITS)) >> _BITS
-    return torch.where(b == 0, below, torch.cat([color, _by_255(alpha + 128)], -3))
 
 
 def _by_255(value: Tensor) -> Tensor:

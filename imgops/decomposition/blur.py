@@ -12,10 +12,8 @@ from imgops.decomposition.filter import correlate
 
 def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor:
     across = correlate_along(image.to(working_dtype(image)), (1.0,) * kernel_width, -1, padding_mode)
-    total, area = (
-        correlate_along(across, (1.0,) * kernel_height, -2, padding_mode),
-        kernel_width * kernel_height,
-    )
+    total = correlate_along(across, (1.0,) * kernel_height, -2, padding_mode)
+    area = kernel_width * kernel_height
     if image.dtype == torch.uint8:
         return finish((divide(total.double(), area) + 0.5).floor(), image)
     return finish(divide(total, area), image)
@@ -30,7 +28,9 @@ def bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> Tensor:
     x, radius = image.to(working_dtype(image)), reach(kernel_size)
-    color, space = (_exponent(parameter(sigma, image)) for sigma in (sigma_color, sigma_space))
+    # Clamp sigma away from zero, because a sigma on an accelerator is not read to validate it.
+    sigmas = (parameter(sigma, image).clamp(min=1e-6) for sigma in (sigma_color, sigma_space))
+    color, space = (-0.5 / (sigma * sigma) for sigma in sigmas)
     wide, (height, width) = widen(x, (radius,) * 4, padding_mode), x.shape[-2:]
     total, weights = torch.zeros_like(x), torch.zeros_like(x[..., :1, :, :])
     for down in range(-radius, radius + 1):
@@ -44,15 +44,6 @@ def bilateral_filter(
             weight = torch.exp(apart * apart * color + distance * space)
             total, weights = total + weight * other, weights + weight
     return finish_rounded(total / weights, image)
-
-
-def _exponent(sigma: Tensor) -> Tensor:
-    """Return ``-0.5 / sigma ** 2``.
-
-    Clamp sigma away from zero, because a sigma on an accelerator is not read to validate it.
-    """
-    sigma = sigma.clamp(min=1e-6)
-    return -0.5 / (sigma * sigma)
 
 
 #: Up to this standard deviation, the weight of a neighbor is 0 in double precision, and so is its derivative.

@@ -77,10 +77,6 @@ def _round(color: Color) -> Color:
 # -- linear spaces -----------------------------------------------------------------------------------
 
 
-def _to_gray(rgb: Color, levels: bool) -> Color:
-    return [_shift(_combine(rgb, (9798, 19235, 3735)), 15) if levels else _combine(rgb, _LUMA)]
-
-
 def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, bool], Color]:
     def to(rgb: Color, levels: bool) -> Color:
         if levels:
@@ -290,7 +286,9 @@ def _from_luv(color: Color, levels: bool) -> Color:
 
 
 _TO: dict[str, Callable[[Color, bool], Color]] = {
-    "gray": _to_gray,
+    "gray": lambda rgb, levels: [
+        _shift(_combine(rgb, (9798, 19235, 3735)), 15) if levels else _combine(rgb, _LUMA)
+    ],
     "hsv": _to_hsv(180),
     "hsv_full": _to_hsv(256),
     "hls": to_hls,

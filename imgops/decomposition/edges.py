@@ -60,9 +60,8 @@ _TANGENT = round((2**0.5 - 1) * 2**15)
 
 
 def canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor:
-    dx, dy = (
-        _round(_sobel(image.float(), *order, kernel_size, "edge"), kernel_size) for order in ((1, 0), (0, 1))
-    )
+    derivatives = (_sobel(image.float(), *order, kernel_size, "edge") for order in ((1, 0), (0, 1)))
+    dx, dy = ((d / 16 if kernel_size == 7 else d).round().to(torch.int32) for d in derivatives)
     size = dx * dx + dy * dy if l2_gradient else dx.abs() + dy.abs()
     best = [x[..., :1, :, :] for x in (size, dx, dy)]
     for channel in range(1, image.shape[-3]):
@@ -77,10 +76,6 @@ def canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradien
     weak, strong = ((thin & (size > limit)).flatten(0, -3) for limit in (low, high))
     edges = reaches(weak, strong).reshape(shape)
     return finish(torch.where(edges, 255, 0), image[..., :1, :, :], torch.uint8)
-
-
-def _round(derivative: Tensor, kernel_size: int) -> Tensor:
-    return (derivative / 16 if kernel_size == 7 else derivative).round().to(torch.int32)
 
 
 def _limit(value: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor:

@@ -120,13 +120,12 @@ def _box_matrix(extent: Tensor, size: Any, levels: bool) -> Tensor:
         inner = 1 / (extent * 2 + 1)
         outer = (extent - whole) * inner
 
-    def weight(distance: Tensor) -> Tensor:
-        return torch.where(distance <= whole, inner, torch.where(distance == whole + 1, outer, 0.0))
-
     def beyond(pixels: Tensor) -> Tensor:
         """Return the total weight of all pixels farther away than ``pixels`` on one side."""
         return (whole - pixels).clamp(min=0) * inner + torch.where(whole + 1 > pixels, outer, 0.0)
 
     row, column = at[:, None], at[None, :]
     first, last = (column == 0).double(), (column == size - 1).double()
-    return weight((row - column).abs()) + first * beyond(row) + last * beyond(size - 1 - row)
+    distance = (row - column).abs()
+    near = torch.where(distance <= whole, inner, torch.where(distance == whole + 1, outer, 0.0))
+    return near + first * beyond(row) + last * beyond(size - 1 - row)

@@ -12,14 +12,22 @@ from imgops.decomposition._histograms import counts_of
 from imgops.decomposition._precision import divide, finish, working_dtype
 from imgops.decomposition.color_space import cvt_color
 
-#: The number of levels of the dtypes that do not have 256.
-_LEVELS = {torch.uint16: 65536}
-
 
 def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
     if image.shape[-3] == 3:
-        return _clahe_of_color(image, clip_limit, tiles_x, tiles_y)
-    levels, whole = _LEVELS.get(image.dtype, 256), not image.dtype.is_floating_point
+        # CLAHE of the L channel of LAB alone. Floats are computed in double precision: a lightness that is
+        # rounded to another level in one of the implementations would change the lookup table of a whole
+        # tile.
+        lab, scale = image, 1
+        if image.dtype != torch.uint8:
+            lab, scale = image.double(), 100
+        lab = cvt_color(lab, "rgb2lab")
+        light = lab[..., :1, :, :]
+        light = light if scale == 1 else divide(light, scale)
+        light = clahe(light, clip_limit, tiles_x, tiles_y)
+        light = light if scale == 1 else light * scale
+        return finish(cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb"), image)
+    levels, whole = 65536 if image.dtype == torch.uint16 else 256, not image.dtype.is_floating_point
     x = image.long() if whole else image.to(working_dtype(image)).nan_to_num().clamp(0, 1) * (levels - 1)
     height, width = image.shape[-2:]
     wide, high = _extend_size(width, height, tiles_x, tiles_y)
@@ -43,23 +51,6 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     if not whole:
         return finish(divide(out, levels - 1), image)
     return finish(out.round().clamp(0, levels - 1).long(), image)
-
-
-def _clahe_of_color(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
-    """Apply CLAHE to the L channel of LAB alone.
-
-    Floats are computed in double precision: a lightness that is rounded to another level in one of the
-    implementations would change the lookup table of a whole tile.
-    """
-    lab, scale = image, 1
-    if image.dtype != torch.uint8:
-        lab, scale = image.double(), 100
-    lab = cvt_color(lab, "rgb2lab")
-    light = lab[..., :1, :, :]
-    light = light if scale == 1 else divide(light, scale)
-    light = clahe(light, clip_limit, tiles_x, tiles_y)
-    light = light if scale == 1 else light * scale
-    return finish(cvt_color(torch.slice_scatter(lab, light, -3, 0, 1), "lab2rgb"), image)
 
 
 def _extend_size(width: Any, height: Any, tiles_x: int, tiles_y: int) -> tuple[Any, Any]:

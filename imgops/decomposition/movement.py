@@ -48,22 +48,18 @@ def _blend(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype == torch.bool:
         return torch.where(mask, above, below)
     if below.dtype == torch.uint8:
-        return _blend_levels(below, above, mask)
+        # As PIL does: by the exact quotient by 255, in integers.
+        if mask.dtype != torch.uint8:
+            mask = mask.float().nan_to_num(0.0).clamp(0, 1).mul(255).round()
+        level = mask.to(torch.int32)
+        total = below.to(torch.int32) * (255 - level) + above.to(torch.int32) * level + 128
+        quotient = torch.div(total, 256, rounding_mode="floor") + total
+        return torch.div(quotient, 256, rounding_mode="floor").to(torch.uint8)
     working = torch.float64 if below.dtype == torch.float64 else torch.float32
     weight = mask.to(working)
     if mask.dtype == torch.uint8:
         weight = divide(weight, 255)
     return (below.to(working) * (1 - weight) + above.to(working) * weight).to(below.dtype)
-
-
-def _blend_levels(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
-    """Blend as PIL does: by the exact quotient by 255, in integers."""
-    if mask.dtype != torch.uint8:
-        mask = mask.float().nan_to_num(0.0).clamp(0, 1).mul(255).round()
-    level = mask.to(torch.int32)
-    total = below.to(torch.int32) * (255 - level) + above.to(torch.int32) * level + 128
-    quotient = torch.div(total, 256, rounding_mode="floor") + total
-    return torch.div(quotient, 256, rounding_mode="floor").to(torch.uint8)
 
 
 def pad(

@@ -11,8 +11,6 @@ from torch import Tensor
 from imgops.decomposition._borders import correlate_along, fold_positions
 from imgops.decomposition._precision import finish, of_sums, working_dtype
 
-_BINOMIAL = (1.0, 4.0, 6.0, 4.0, 1.0)
-
 
 def pyr_down(image: Tensor) -> Tensor:
     return _scale(_down(_down(image.to(working_dtype(image)), -1), -2), 256, image)
@@ -31,7 +29,7 @@ def pyr_up_adjoint(image: Tensor) -> Tensor:
 
 
 def _down(x: Tensor, dim: int) -> Tensor:
-    smooth = correlate_along(x, _BINOMIAL, dim, "reflect")
+    smooth = correlate_along(x, (1.0, 4.0, 6.0, 4.0, 1.0), dim, "reflect")
     return smooth[..., ::2] if dim == -1 else smooth[..., ::2, :]
 
 

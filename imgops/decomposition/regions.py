@@ -85,10 +85,8 @@ def component_labels(image: Tensor, connectivity: int) -> Tensor:
     count: Any = height * width
     mask = (image != 0).flatten(0, -3)
     root, inside = components(mask, connectivity).flatten(1), mask.flatten(1)
-    y, x = (
-        torch.arange(height, device=image.device, dtype=torch.int64)[:, None],
-        torch.arange(width, device=image.device, dtype=torch.int64),
-    )
+    y = torch.arange(height, device=image.device, dtype=torch.int64)[:, None]
+    x = torch.arange(width, device=image.device, dtype=torch.int64)
     place = (y // 2) * ((width + 1) // 2) + x // 2 if connectivity == 8 else y * width + x
     place = torch.where(inside, place.flatten(), count)
     first = torch.full_like(root, count).scatter_reduce(1, root, place, "amin")

@@ -34,10 +34,15 @@ def resize(
 def resize_adjoint(
     grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
+    wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
     if interpolation.endswith("nearest"):
-        out = _scatter(grad, box, height, width, interpolation, antialias)
+        rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], interpolation, antialias)
+        if box is None:
+            out = fold(fold(grad, -1, columns, width), -2, rows, height)
+        else:
+            taken = _where_taken(grad, rows, columns)
+            out = _scatter_along(_scatter_along(taken, -1, columns, width), -2, rows, height)
     else:
-        wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
         rows, columns = _matrices(grad, wide, box, tuple(grad.shape[-2:]), interpolation, antialias)
         out = _apply(grad, (rows.mT, columns.mT))
     return finish(out, grad)
@@ -47,7 +52,14 @@ def resized_crop(
     image: Tensor, box: Tensor, height: int, width: int, interpolation: str, antialias: bool
 ) -> Tensor:
     if interpolation.endswith("nearest"):
-        out = _nearest_crop(image, box, height, width, interpolation, antialias)
+        source, size = image.shape[-2:], (height, width)
+        if antialias:
+            rows, columns = _crop_positions(source, box, size, image.device)
+        else:
+            dense = _crop_matrices(image.device, source, box, size, interpolation, False)
+            rows, columns = (m.argmax(-1).squeeze(-2) for m in dense)
+        rows, columns = _per_image(image, rows), _per_image(image, columns)
+        out = _take(_take(image, -2, rows), -1, columns)
     else:
         size = height, width
         matrices = _crop_matrices(image.device, image.shape[-2:], box, size, interpolation, antialias)
@@ -94,19 +106,6 @@ def _crop_positions(source: Any, boxes: Tensor, size: Any, device: torch.device)
     rows = _resampling_weights.pil_nearest(source[0], nothing, bottom - top, size[0], device)
     columns = _resampling_weights.pil_nearest(source[1], nothing, right - left, size[1], device)
     return rows + top[..., 0, 0].long(), columns + left[..., 0, 0].long()
-
-
-def _nearest_crop(
-    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
-) -> Tensor:
-    source, size = image.shape[-2:], (height, width)
-    if antialias:
-        rows, columns = _crop_positions(source, boxes, size, image.device)
-    else:
-        dense = _crop_matrices(image.device, source, boxes, size, interpolation, False)
-        rows, columns = (m.argmax(-1).squeeze(-2) for m in dense)
-    rows, columns = _per_image(image, rows), _per_image(image, columns)
-    return _take(_take(image, -2, rows), -1, columns)
 
 
 def _per_image(image: Tensor, at: Tensor) -> Tensor:
@@ -248,17 +247,6 @@ def _take(image: Tensor, dim: int, index: Tensor) -> Tensor:
     shape = list(image.shape)
     shape[dim] = index.shape[dim]
     return image.gather(dim, index.expand(shape))
-
-
-def _scatter(
-    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
-) -> Tensor:
-    wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
-    rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], interpolation, antialias)
-    if box is None:
-        return fold(fold(grad, -1, columns, width), -2, rows, height)
-    grad = _where_taken(grad, rows, columns)
-    return _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
 
 
 def _scatter_along(values: Tensor, dim: int, index: Tensor, size: int) -> Tensor:

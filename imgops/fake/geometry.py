@@ -46,14 +46,14 @@ def _warp(
     interpolation: str,
     padding_mode: str,
 ) -> Tensor:
-    _check_image(op, "image", image, fill, interpolation, padding_mode)
+    _check_image(op, image, fill, interpolation, padding_mode)
     check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
     _size(op, height, width)
     return layout.empty(image, height, width)
 
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
-    _check_image("remap", "image", image, fill, interpolation, padding_mode)
+    _check_image("remap", image, fill, interpolation, padding_mode)
     _map("remap", map, "image", image)
     return layout.empty(image, *map.shape[-2:])
 
@@ -73,7 +73,7 @@ def remap_adjoint(
 def remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor:
-    _check_image("remap_grad_map", "image", image, fill, interpolation, padding_mode)
+    _check_image("remap_grad_map", image, fill, interpolation, padding_mode)
     check.image("remap_grad_map", "grad", grad)
     check.batch("remap_grad_map", "grad", grad, "image", image)
     _map("remap_grad_map", map, "image", image)
@@ -81,17 +81,15 @@ def remap_grad_map(
     return map.new_empty(map.shape)
 
 
-def _check_image(
-    op: str, name: str, image: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
-) -> None:
-    check.image(op, name, image)
+def _check_image(op: str, image: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> None:
+    check.image(op, "image", image)
     _choices(op, interpolation, padding_mode)
     if interpolation != "nearest":
         check.levels_or_floats(op, image)
     elif image.dtype.itemsize > 8:
         fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
-    check.not_empty(op, name, image)
-    check.pixels(op, name, *image.shape[-2:])
+    check.not_empty(op, "image", image)
+    check.pixels(op, "image", *image.shape[-2:])
     if fill is not None:
         check.fill(op, image, fill)
 

@@ -13,7 +13,14 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     check.image("crop", "image", image)
     height, width = bottom - top, right - left
     if not (type(height) is type(width) is int and _is_box(left, top, right, bottom)):
-        _crop_box(left, top, right, bottom)
+        box = left, top, right, bottom
+        if violates(right >= left):
+            fail(ValueError, "crop", "box must have right >= left", check.numbers(*box))
+        if violates(bottom >= top):
+            fail(ValueError, "crop", "box must have bottom >= top", check.numbers(*box))
+        if not all(map(check.is_int32, box)):
+            fail(ValueError, "crop", "box must have 32-bit coordinates", check.numbers(*box))
+        check.pixels("crop", "box", bottom - top, right - left)
     return layout.empty(image, height, width)
 
 
@@ -28,18 +35,6 @@ def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
     low, high = check.INT32_MIN, check.INT32_MAX
     ordered = low <= left <= right <= high and low <= top <= bottom <= high
     return ordered and (bottom - top) * (right - left) <= check.MAX_PIXELS
-
-
-def _crop_box(left: int, top: int, right: int, bottom: int) -> None:
-    """Add the guards of a symbolic box, and raise for an invalid one."""
-    box = left, top, right, bottom
-    if violates(right >= left):
-        fail(ValueError, "crop", "box must have right >= left", check.numbers(*box))
-    if violates(bottom >= top):
-        fail(ValueError, "crop", "box must have bottom >= top", check.numbers(*box))
-    if not all(map(check.is_int32, box)):
-        fail(ValueError, "crop", "box must have 32-bit coordinates", check.numbers(*box))
-    check.pixels("crop", "box", bottom - top, right - left)
 
 
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:

@@ -34,7 +34,11 @@ def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     if interleaved:
         stand_in = stand_in.movedim(1, -1).contiguous().movedim(-1, 1)
     names = list(operator.signature.parameters)[1 : operator.tensors]
-    others = [_on_meta(op, p, name, data) for p, name in zip(parameters, names, strict=True)]
+    others = []  # the parameters without their data, for images without data
+    for p, name in zip(parameters, names, strict=True):
+        if p is not None:
+            check.parameter(op, name, p, data)
+        others.append(None if p is None else torch.empty(p.shape, dtype=p.dtype, device="meta"))
     out = operator.fake(stand_in, *others, *rest)
     if facet.keeps_size:
         return data.new_empty((data.shape[0] // channels * out.shape[1],), dtype=out.dtype)
@@ -42,11 +46,3 @@ def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     size = (images, out.shape[1], height, width)
     made = data.new_empty((images, height, width, out.shape[1]) if interleaved else size, dtype=out.dtype)
     return made.permute(0, 3, 1, 2) if interleaved else made
-
-
-def _on_meta(op: str, value: Tensor | None, name: str, data: Tensor) -> Tensor | None:
-    """Return a parameter without its data, for images without data."""
-    if value is None:
-        return None
-    check.parameter(op, name, value, data)
-    return torch.empty(value.shape, dtype=value.dtype, device="meta")

@@ -10,13 +10,11 @@ from torch import Tensor
 from imgops._common import check, layout
 from imgops._common.check import fail
 
-DISTANCES = ("l2", "l1", "c")
-
 
 def distance_transform(image: Tensor, kernel_size: int, distance: str) -> Tensor:
     op = "distance_transform"
     _mask(op, image)
-    check.choice(op, "distance", distance, DISTANCES)
+    check.choice(op, "distance", distance, ("l2", "l1", "c"))
     if kernel_size not in (0, 3, 5):
         fail(ValueError, op, "kernel_size must be one of 5, 3, 0", check.number(kernel_size))
     return layout.empty(image, *image.shape[-2:], dtype=torch.float32)

@@ -17,8 +17,6 @@ from imgops._operator import record
 from imgops.kernels import cuda, devices
 from imgops.kernels.cpu import _libjpeg, native
 
-_SIMD = ("portable C", "AVX2", "AVX-512 with VNNI")
-
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     """Show versions, the native module, OpenCV's build, CUDA, and which calls take a slow path and why.
@@ -53,9 +51,18 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode must be 'stdout' or 'dicts', got {mode!r}")
-    compared = _comparisons()
+    built = {"libjpeg-turbo": _libjpeg.module is not None}
+    compared = {
+        name: f"the pixels of {library}" if compare.agrees(name) else f"others: {library} is called itself"
+        for name, (library, _) in sorted(compare.comparisons.items())
+        if built.get(name, native.module is not None)
+    }
+    names = ("imgops", "torch", "torchvision", "triton", "pillow", "numpy")
     config = {
-        "versions": _versions(),
+        "versions": {
+            "Python": f"{platform.python_version()} on {platform.platform(terse=True)}, {platform.machine()}",
+            **{name: _version(name) for name in names},
+        },
         "native module": _native(),
         "JPEG decoder": _jpeg(),
         "OpenCV": _opencv(),
@@ -68,16 +75,17 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     }
     if mode == "dicts":
         return config
-    print("\n".join(_lines(config)))
+    for title, section in config.items():
+        print(f"{title}:" if section else f"{title}: none")
+        if not isinstance(section, Mapping):
+            for line in section:
+                print(f"  {line}")
+            continue
+        width = max(map(len, section), default=0) + 1
+        for name, value in section.items():
+            shown = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+            print(f"  {name + ':':{width}} {shown}")
     return None
-
-
-def _versions() -> dict[str, str]:
-    names = ("imgops", "torch", "torchvision", "triton", "pillow", "numpy")
-    return {
-        "Python": f"{platform.python_version()} on {platform.platform(terse=True)}, {platform.machine()}",
-        **{name: _version(name) for name in names},
-    }
 
 
 def _version(name: str) -> str:
@@ -90,7 +98,8 @@ def _version(name: str) -> str:
 
 def _native() -> dict[str, Any]:
     built = native.module is not None
-    return {"built": built, "SIMD level": _SIMD[native.module.simd_level()] if built else "none"}
+    levels = "portable C", "AVX2", "AVX-512 with VNNI"
+    return {"built": built, "SIMD level": levels[native.module.simd_level()] if built else "none"}
 
 
 def _jpeg() -> dict[str, str]:
@@ -129,15 +138,6 @@ def _cuda() -> dict[str, Any]:
     }
 
 
-def _comparisons() -> dict[str, str]:
-    built = {"libjpeg-turbo": _libjpeg.module is not None}
-    return {
-        name: f"the pixels of {library}" if compare.agrees(name) else f"others: {library} is called itself"
-        for name, (library, _) in sorted(compare.comparisons.items())
-        if built.get(name, native.module is not None)
-    }
-
-
 def _slow_paths(compared: Mapping[str, str]) -> Iterator[str]:
     if native.module is None:
         yield "the native module was not built: install a C compiler, then imgops again, without IMGOPS_PURE"
@@ -148,18 +148,3 @@ def _slow_paths(compared: Mapping[str, str]) -> Iterator[str]:
             yield f"{name}: {found}"
     if torch.cuda.is_available() and not cuda.runs_on(torch.device("cuda", torch.cuda.current_device())):
         yield "Triton does not run on the CUDA device: ATen does its work"
-
-
-def _lines(config: Mapping[str, Any]) -> Iterator[str]:
-    for title, section in config.items():
-        if not section:
-            yield f"{title}: none"
-            continue
-        yield f"{title}:"
-        if not isinstance(section, Mapping):
-            yield from (f"  {line}" for line in section)
-            continue
-        width = max(map(len, section)) + 1
-        for name, value in section.items():
-            shown = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
-            yield f"  {name + ':':{width}} {shown}"

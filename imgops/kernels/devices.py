@@ -42,7 +42,14 @@ def only(kind: str) -> Iterator[None]:
 
 def kernel_of(operator: Operator) -> Function:
     """Return a kernel for any device: ``kernel(out, *args)`` or ``kernel(*args)``, by the contract."""
-    own, aten, through_host = operator.cuda, _by_aten(operator), _through_host(operator)
+    own, aten = operator.cuda, _by_aten(operator)
+    through_host: Function
+    if operator.contract.mutates:
+        through_host = host.round_trip_writing(operator.kernel, operator.mutated_indices)
+    elif operator.contract is Contract.DYNAMIC:
+        through_host = host.round_trip_returning(operator.kernel)
+    else:
+        through_host = host.round_trip(operator.kernel)
     lacking: set[tuple[str, torch.dtype]] = set()  # devices and image dtypes for which ATen lacks a dtype
 
     def run(*args: Any) -> Any:
@@ -89,11 +96,3 @@ def _by_aten(operator: Operator) -> Function | None:
 
         return change
     return None
-
-
-def _through_host(operator: Operator) -> Function:
-    if operator.contract.mutates:
-        return host.round_trip_writing(operator.kernel, operator.mutated_indices)
-    if operator.contract is Contract.DYNAMIC:
-        return host.round_trip_returning(operator.kernel)
-    return host.round_trip(operator.kernel)

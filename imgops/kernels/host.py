@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_HOST = "cpu"
-
 
 def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
     """Make a kernel that fills a tensor on any device from a CPU kernel ``kernel(out, *args)``."""
@@ -61,7 +59,7 @@ def _all_to_host(args: Sequence[Any], device: torch.device) -> list[Any]:
 
 
 def _to_host(x: Tensor, pinned: bool) -> Tensor:
-    if x.device.type == _HOST:
+    if x.device.type == "cpu":
         return x
     if 0 in x.stride():
         # An expanded tensor is copied without its repetitions, and expanded again on the host.

@@ -217,22 +217,18 @@ def motion_blur(
     lean = values.parameter("motion_blur", "balance", balance, values.no_nan)
     for name, value in (("angle", turn), ("balance", lean)):
         check.per_sample_parameter("motion_blur", name, value, image)
-    return filter2d(image, _line(size, turn.double(), lean.double()), padding_mode)
-
-
-def _line(size: int, angle: Tensor, balance: Tensor) -> Tensor:
-    """Return kernels with a line through their middle, one for each angle and balance."""
-    angle, balance = torch.broadcast_tensors(angle, balance)
-    along = torch.linspace(-1, 1, size, dtype=torch.float64, device=angle.device)
-    weights = 0.5 - 0.5 * balance.clamp(-1, 1)[..., None] * along
-    across = torch.arange(size, device=angle.device, dtype=torch.int64)[:, None] == size // 2
+    # Kernels with a line through their middle, one for each angle and balance.
+    turn, lean = torch.broadcast_tensors(turn.double(), lean.double())
+    along = torch.linspace(-1, 1, size, dtype=torch.float64, device=turn.device)
+    weights = 0.5 - 0.5 * lean.clamp(-1, 1)[..., None] * along
+    across = torch.arange(size, device=turn.device, dtype=torch.int64)[:, None] == size // 2
     rows = torch.where(across, weights[..., None, :], 0.0)[..., None, :, :]
-    radians, middle = angle * (math.pi / 180), size // 2
+    radians, middle = turn * (math.pi / 180), size // 2
     cos, sin = radians.cos(), radians.sin()
     shift_x, shift_y = middle * (1 - cos - sin), middle * (1 - cos + sin)
     matrix = torch.stack([cos, sin, shift_x, -sin, cos, shift_y], -1).unflatten(-1, (2, 3))
     turned = warp_affine(rows, matrix, (size, size))[..., 0, :, :]
-    return turned / turned.sum((-2, -1), keepdim=True)
+    return filter2d(image, turned / turned.sum((-2, -1), keepdim=True), padding_mode)
 
 
 @operator(

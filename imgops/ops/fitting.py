@@ -216,10 +216,8 @@ def fit(
     have, want = live_x / live_y, columns / rows
     wide, high = live_x, live_y
     if is_packed:
-        wide, high = (
-            torch.where(have > want, want * live_y, wide),
-            torch.where(have < want, live_x / want, high),
-        )
+        wide = torch.where(have > want, want * live_y, wide)
+        high = torch.where(have < want, live_x / want, high)
     elif have > want:
         wide = want * live_y
     elif have < want:
@@ -256,10 +254,8 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
     height, width, rows, columns = _sizes(op, image, size)
     # Without a branch, because a graph that is exported may serve images of either aspect ratio.
     choose: Any = torch.sym_max if larger else torch.sym_min
-    high, wide = (
-        check.round_half_even(height / width * columns),
-        check.round_half_even(width / height * rows),
-    )
+    high = check.round_half_even(height / width * columns)
+    wide = check.round_half_even(width / height * rows)
     return choose(rows, high), choose(columns, wide)
 
 

@@ -144,11 +144,9 @@ def elastic_map(
     # A sigma of 0 disables the smoothing here; for gaussian_blur it would follow from the kernel's size.
     both = deviation.clamp(min=NO_BLUR)[..., None].expand(*deviation.shape, 2)
     smooth = gaussian_blur(noise, kernel_size, both)
-    return smooth * _like(strength, noise) + _pixel_grid(noise.shape[-2], noise.shape[-1], noise)
-
-
-def _like(value: Tensor, image: Tensor) -> Tensor:
-    return value.to(image.device, image.dtype)[..., None, None, None]
+    return smooth * strength.to(noise.device, noise.dtype)[..., None, None, None] + _pixel_grid(
+        noise.shape[-2], noise.shape[-1], noise
+    )
 
 
 def polar_map(
@@ -495,7 +493,18 @@ def thin_plate_spline_map(
         check.fail(ValueError, op, must, check.number(targets.shape[-2]))
     _check_leading(op, "targets", targets.shape[:-2], "points", points.shape[:-2])
     if torch_private.is_readable(targets):
-        _spread(op, targets.detach())
+        # The system is singular, or nearly so, unless the targets determine a plate.
+        exact = targets.detach().double()
+        centered = exact - exact.mean(-2, keepdim=True)
+        longest, shortest = torch.linalg.svdvals(centered).unbind(-1)
+        # The system has squared distances: half of float64's digits count, or those of the targets' dtype.
+        least = longest * max(4 * torch.finfo(targets.dtype).eps, torch.finfo(torch.float64).eps ** 0.5)
+        apart = (exact[..., :, None, :] - exact[..., None, :, :]).square().sum(-1)
+        apart.diagonal(0, -2, -1).fill_(torch.inf)
+        if (apart.amin((-2, -1)) <= least * least).any():
+            check.fail(ValueError, op, "targets must be different points", "some that coincide")
+        if (shortest <= least).any():
+            check.fail(ValueError, op, "targets must not lie in one line", "some that do")
     source, target = torch.broadcast_tensors(points.double(), targets.double())
     count = target.shape[-2]
     # Coordinates in units of the image keep the entries of the system at similar magnitudes.
@@ -514,21 +523,6 @@ def thin_plate_spline_map(
     bent = _bending(pixels.expand(*target.shape[:-2], *pixels.shape), target) @ solved[..., :count, :]
     flat = solved[..., count : count + 1, :] + pixels @ solved[..., count + 1 :, :]
     return ((bent + flat) * scale).mT.unflatten(-1, (height, width)).to(dtype)
-
-
-def _spread(op: str, targets: Tensor) -> None:
-    """Check that the targets determine a plate, because the system is singular or nearly so otherwise."""
-    exact = targets.double()
-    centered = exact - exact.mean(-2, keepdim=True)
-    longest, shortest = torch.linalg.svdvals(centered).unbind(-1)
-    # The system has squared distances: half of float64's digits count, or those of the targets' dtype.
-    least = longest * max(4 * torch.finfo(targets.dtype).eps, torch.finfo(torch.float64).eps ** 0.5)
-    apart = (exact[..., :, None, :] - exact[..., None, :, :]).square().sum(-1)
-    apart.diagonal(0, -2, -1).fill_(torch.inf)
-    if (apart.amin((-2, -1)) <= least * least).any():
-        check.fail(ValueError, op, "targets must be different points", "some that coincide")
-    if (shortest <= least).any():
-        check.fail(ValueError, op, "targets must not lie in one line", "some that do")
 
 
 def _bending(points: Tensor, centers: Tensor) -> Tensor:

@@ -247,18 +247,14 @@ def resized_crop(
     antialias = check.switch("resized_crop", "antialias", antialias)
     interpolation = check.interpolation(interpolation)
     if not isinstance(box, Tensor):
-        box = _numbers_tensor(image, box)
+        region = _box_tensor("resized_crop", image, box)
+        whole = all(isinstance(check.plain(v), (int, torch.SymInt)) for v in box)
+        if whole and isinstance(image, Tensor):
+            values.pixel_box("resized_crop", box, *image.shape[-2:])  # type: ignore[arg-type]
+        box = region.long() if whole else region
     if box.dtype == torch.float64:
         return _resize(image, box, height, width, interpolation, antialias)
     return _resized_crop(image, box, height, width, interpolation, antialias)
-
-
-def _numbers_tensor(image: Tensor, box: Sequence[float]) -> Tensor:
-    region = _box_tensor("resized_crop", image, box)
-    whole = all(isinstance(check.plain(v), (int, torch.SymInt)) for v in box)
-    if whole and isinstance(image, Tensor):
-        values.pixel_box("resized_crop", box, *image.shape[-2:])  # type: ignore[arg-type]
-    return region.long() if whole else region
 
 
 def resize_out(

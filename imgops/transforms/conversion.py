@@ -106,7 +106,9 @@ class _LevelsToFloat(_DivideBy255):
         return f"dtype={self.dtype}, scale=True"
 
     def forward(self, *inputs: Any) -> Any:
-        return super().forward(*inputs) if _is_alone(inputs) else _as_given(inputs)
+        if len(inputs) == 1 and not isinstance(inputs[0], (tuple, list, dict)):
+            return super().forward(*inputs)
+        return inputs if len(inputs) > 1 else inputs[0]
 
     def _convert(self, image: Tensor) -> Tensor:
         return super()._convert(image) if image.dtype == torch.uint8 else image
@@ -253,9 +255,10 @@ class _ImageToTensor(PILToTensor):
         return "PILToTensor"
 
     def forward(self, *inputs: Any) -> Any:
-        if _is_alone(inputs):
+        if len(inputs) == 1 and not isinstance(inputs[0], (tuple, list, dict)):
             return super().forward(*inputs)
-        flat, structure = tree_flatten(_as_given(decode_all(inputs)))
+        inputs = decode_all(inputs)
+        flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         needs = [isinstance(x, (PIL.Image.Image, np.ndarray)) for x in flat]
         if not any(needs):
             needs = self._needs(flat)
@@ -274,16 +277,6 @@ class _ImageToTensor(PILToTensor):
         if isinstance(inpt, Tensor):
             return self._image(inpt, params, type(inpt))  # type: ignore[arg-type]
         return planar_pixels(inpt)
-
-
-def _is_alone(inputs: tuple[Any, ...]) -> bool:
-    """Return whether a transform is called with one image, and not with a structure of inputs."""
-    return len(inputs) == 1 and not isinstance(inputs[0], (tuple, list, dict))
-
-
-def _as_given(inputs: tuple[Any, ...]) -> Any:
-    """Return the arguments of a transform in the form of its result."""
-    return inputs if len(inputs) > 1 else inputs[0]
 
 
 def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:

@@ -127,12 +127,9 @@ class _Dropout(ProbabilisticTransform):
         return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and not self._changes_annotations():  # nothing moves, in any format
+        if isinstance(inpt, ANNOTATIONS) and not self.min_visible:  # nothing moves, in any format
             return inpt
         return super()._by_torchvision(inpt, values)
-
-    def _changes_annotations(self) -> bool:
-        return bool(self.min_visible)
 
     def _move_boxes(self, boxes: Tensor, canvas: tuple[int, int], **params: Any) -> Tensor:
         if not boxes.numel():
@@ -391,7 +388,23 @@ class GridDropout(_Holes):
         return {"seed": seed(), "rows": height, "columns": width}
 
     def _boxes_of(self, seed: float, rows: float, columns: float) -> np.ndarray:
-        return _grid(seed, int(rows), int(columns), self.cells, self.ratio, self.random_offset)
+        # A hole in each cell.
+        across, down = self.cells or (0, 0)
+        sides = []
+        for extent, count in ((int(rows), down), (int(columns), across)):
+            size = extent // count if count else max(2, extent // 10)
+            sides.append(np.append(np.arange(0, extent, max(size, 1)), extent))
+        (tops, bottoms), (lefts, rights) = ((s[:-1], s[1:]) for s in sides)
+        high = np.clip((bottoms - tops) * self.ratio, 1, np.maximum(bottoms - tops - 1, 1)).astype(np.int64)
+        wide = np.clip((rights - lefts) * self.ratio, 1, np.maximum(rights - lefts - 1, 1)).astype(np.int64)
+        top, left = (np.repeat(tops[:, None], len(lefts), 1), np.repeat(lefts[None], len(tops), 0))
+        if self.random_offset:
+            shares = torch.rand(
+                2, *top.shape, generator=from_seed(seed), dtype=torch.float64, device="cpu"
+            ).numpy()
+            top = top + (shares[0] * (bottoms - tops - high + 1)[:, None]).astype(np.int64)
+            left = left + (shares[1] * (rights - lefts - wide + 1)[None]).astype(np.int64)
+        return np.stack([left, top, left + wide[None], top + high[:, None]], -1).reshape(-1, 4)
 
 
 def _both(owner: Any, cells: Any) -> tuple[int, int]:
@@ -400,24 +413,3 @@ def _both(owner: Any, cells: Any) -> tuple[int, int]:
         raise error(f"GridDropout: cells must be 2 integers, along x and y, got {cells!r:.120}")
     along_x, along_y = (one_number(owner, "cells", n, 1, whole=True) for n in cells)
     return along_x, along_y
-
-
-def _grid(
-    seed: float, height: int, width: int, cells: tuple[int, int] | None, ratio: float, random: bool
-) -> np.ndarray:
-    """Return a hole in each cell, ``(n, 4)``."""
-    sides = []
-    for extent, count in ((height, cells[1] if cells else 0), (width, cells[0] if cells else 0)):
-        size = extent // count if count else max(2, extent // 10)
-        sides.append(np.append(np.arange(0, extent, max(size, 1)), extent))
-    (tops, bottoms), (lefts, rights) = ((s[:-1], s[1:]) for s in sides)
-    high = np.clip((bottoms - tops) * ratio, 1, np.maximum(bottoms - tops - 1, 1)).astype(np.int64)
-    wide = np.clip((rights - lefts) * ratio, 1, np.maximum(rights - lefts - 1, 1)).astype(np.int64)
-    top, left = (np.repeat(tops[:, None], len(lefts), 1), np.repeat(lefts[None], len(tops), 0))
-    if random:
-        shares = torch.rand(
-            2, *top.shape, generator=from_seed(seed), dtype=torch.float64, device="cpu"
-        ).numpy()
-        top = top + (shares[0] * (bottoms - tops - high + 1)[:, None]).astype(np.int64)
-        left = left + (shares[1] * (rights - lefts - wide + 1)[None]).astype(np.int64)
-    return np.stack([left, top, left + wide[None], top + high[:, None]], -1).reshape(-1, 4)

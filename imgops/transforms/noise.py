@@ -283,7 +283,11 @@ class RandomISONoise(ProbabilisticTransform):
 
     def _change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)
-        light = _photons(_lightness_spread(image) * intensity, image, seed)
+        # A count from Poisson's distribution for each pixel.
+        rates = (_lightness_spread(image) * intensity).nan_to_num(0.0).cpu()
+        rates = rates.expand(*image.shape[:-3], 1, *image.shape[-2:])
+        counts = torch.poisson(rates, generator=from_seed(seed + 1))
+        light = counts.to(image.device, real_of(image), non_blocking=True)
         return imgops.iso_noise(image, torch.cat([hue, light], -3), color_shift, intensity)
 
 
@@ -295,14 +299,6 @@ def _lightness_spread(image: Tensor) -> Tensor:
     if not low.numel():  # the deviation of an empty tensor warns
         return low.new_zeros(*low.shape[:-3], 1, 1, 1)
     return ((low + high) / 2).std((-3, -2, -1), correction=0, keepdim=True)
-
-
-def _photons(rate: Tensor, image: Tensor, seed: float) -> Tensor:
-    """Draw a count from Poisson's distribution for each pixel."""
-    rates = rate.nan_to_num(0.0).cpu().expand(*image.shape[:-3], 1, *image.shape[-2:])
-    counts = torch.poisson(rates, generator=from_seed(seed + 1))
-    dtype = real_of(image)
-    return counts.to(image.device, dtype, non_blocking=True)
 
 
 class RandomGaussianNoise(ProbabilisticTransform):

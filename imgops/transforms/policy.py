@@ -128,17 +128,13 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         return image
 
 
-def _geometry_of(kind: str, magnitude: float, height: int, width: int) -> Tensor:
-    angle, translate, scale, shear, center = _MOVES[kind](magnitude)
-    return _matrices.affine(angle, translate, scale, shear, center, height, width)
-
-
 @lru_cache(maxsize=1024)
 def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[float]:
     """Return the numbers of a step. They are cached, because a policy has few magnitudes."""
     name = [float(_KINDS.index(kind)), magnitude]
     if kind in _MOVES:
-        matrix = _geometry_of(kind, magnitude, height, width)
+        angle, translate, scale, shear, center = _MOVES[kind](magnitude)
+        matrix = _matrices.affine(angle, translate, scale, shear, center, height, width)
         return [*matrix.flatten().tolist(), *_NO_STEP[6:9], *name]
     if kind == "Identity":
         return _NO_STEP
@@ -313,15 +309,21 @@ class AugMix(_Policy, v2.AugMix):
         return [*_NO_STEP * self._count_steps(), *[1.0] * samples, *[0.0] * (samples * self.mixture_width)]
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
-        samples, *_ = self._shape_of(flat_inputs)
+        samples, _, height, width = self._shape_of(flat_inputs)
         recorder = self._recorder(_recorded_steps=[], _weights=[], _chain=None)
-        # The placeholder has the size of the image, but no channels, and therefore no values to mix.
-        _, _, height, width = self._shape_of(flat_inputs)
+        # The placeholder has the size of the image, but no channels, and therefore no values to mix;
         # torchvision's code cannot draw for a batch without images.
         recorder._torchvision_forward(_stand_in(max(samples, 1), height, width))
         first, second = recorder._weights
         weights = torch.cat([first[:, :1], second * first[:, 1:]], 1)[:samples]
-        return {"steps": recorder._chains(), "weights": weights.reshape(samples, 1 + self.mixture_width)}
+        # Each chain is filled up to the same length.
+        recorded: Any = recorder._recorded_steps
+        starts = [i for i, (kind, _) in enumerate(recorded) if kind == "|"]
+        steps: list[Step] = []
+        for start, stop in zip(starts, [*starts[1:], len(recorded)], strict=True):
+            chain = recorded[start + 1 : stop]
+            steps += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
+        return {"steps": steps, "weights": weights.reshape(samples, 1 + self.mixture_width)}
 
     _chain: Any = None
 
@@ -341,16 +343,6 @@ class AugMix(_Policy, v2.AugMix):
         alphas = torch.full(concentration.shape, self.alpha, dtype=torch.float32, device="cpu")
         self._weights.append(super()._dirichlet(alphas))
         return torch.empty_like(concentration)
-
-    def _chains(self) -> list[Step]:
-        """Return the recorded steps, with each chain filled up to the same length."""
-        recorded: Any = self._recorded_steps
-        starts = [i for i, (kind, _) in enumerate(recorded) if kind == "|"]
-        out: list[Step] = []
-        for start, stop in zip(starts, [*starts[1:], len(recorded)], strict=True):
-            chain = recorded[start + 1 : stop]
-            out += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
-        return out
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [*super()._numbers_from(values, height, width), *values["weights"].T.flatten().tolist()]

@@ -27,7 +27,7 @@ class _Transform:
         self.source = draws.Source(given, forced)
         # References that the transform has itself need none in the call.
         self.reads = frozenset(given.targets_as_params) - {getattr(given, "metadata_key", None)}
-        self.moves = self.source.is_foreign or not _ANNOTATIONS.isdisjoint(given.targets)
+        self.moves = self.source.is_foreign or not {"bboxes", "keypoints"}.isdisjoint(given.targets)
 
     def run(self, data: Data) -> Data:
         """Return the transformed data, or the same dict if the transform is not applied."""
@@ -53,7 +53,6 @@ class _Transform:
         return out
 
 
-_ANNOTATIONS = frozenset({"bboxes", "keypoints"})
 #: The key under which albumentations lists the applied transforms, if a pipeline has save_applied_params.
 _APPLIED = "applied_transforms"
 

@@ -59,7 +59,11 @@ class Call:
         if pipeline.whole is not None and not (is_forced or pipeline.whole._source.chance()):
             return dict(data)
         data, processors = dict(data), deepcopy(self.processors)
-        boxes_are_tensors = {n for n, x in data.items() if isinstance(x, Tensor) and self._is_listed(n)}
+        boxes_are_tensors = {
+            n
+            for n, x in data.items()
+            if isinstance(x, Tensor) and (self.kind_of(n) in ("bboxes", "keypoints") or n in self.fields)
+        }
         for name in boxes_are_tensors:
             data[name] = data[name].tolist()
         self._preprocess(processors, data, (height, width))
@@ -133,9 +137,6 @@ class Call:
                     f"from_albumentations: arrays must be named {', '.join(known)} or in additional_targets"
                 )
                 raise TypeError(f"{must}, got {name}")
-
-    def _is_listed(self, name: str) -> bool:
-        return self.kind_of(name) in ("bboxes", "keypoints") or name in self.fields
 
     def _size(self, data: dict[str, Any]) -> tuple[int, int]:
         """Return the height and width of the image; all images and masks must share them."""

@@ -43,18 +43,16 @@ class _Conversion(OperatorTransform, v2.Transform):
         return _dispatch.wrap_like(self.change(subclass.plain(inpt)), inpt)
 
 
-def _fitted(values: Tensor, count: int) -> Tensor:
-    """Return a number for each of some channels, or the first number for all if there are too few."""
-    return values[:count] if len(values) >= count else values[:1]
-
-
 def _shifted(tables: list[Tensor], shift: Tensor, factor: Tensor, image: Tensor) -> Tensor:
     """Return floats from levels by albumentations' own tables, and from other values by the same line."""
     count = image.shape[-3]
     if image.dtype == torch.uint8:
         table = tables[min(count, len(tables)) - 1]
         return imgops.lut(image, table if len(table) == count else table[0])
-    shift, factor = (_fitted(x, count).to(image.device)[:, None, None] for x in (shift, factor))
+    # A number for each channel, or the first number for all if there are too few.
+    shift, factor = (
+        (x[:count] if len(x) >= count else x[:1]).to(image.device)[:, None, None] for x in (shift, factor)
+    )
     return (image.float() - shift) * factor
 
 

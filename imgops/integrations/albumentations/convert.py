@@ -9,7 +9,7 @@ from imgops.integrations.albumentations import arrays, draws, host
 from imgops.integrations.albumentations.annotations import _Filter, _Removal
 from imgops.integrations.albumentations.calls import Call, _Pipeline
 from imgops.integrations.albumentations.conversions import CONVERSIONS
-from imgops.integrations.albumentations.moves import MOVES, VALUES, Drawn, draws_its_chance
+from imgops.integrations.albumentations.moves import MOVES, VALUES, Drawn
 from imgops.integrations.albumentations.rules import (
     MIRRORS,
     Rule,
@@ -22,7 +22,7 @@ from imgops.integrations.albumentations.rules import (
 )
 from imgops.transforms import containers, conversion
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import Shape
+from imgops.transforms._core.parameters import IS_APPLIED, Shape
 
 __all__ = ["from_albumentations"]
 
@@ -188,19 +188,19 @@ class _Reader:
             return self._by_chance(CONVERSIONS[name](given), given, forced)
         if name in MOVES:
             try:
-                return self._read_move(given, name, forced)
+                made = MOVES[name]({**given.get_transform_init_args(), "p": given.p, "rule": self.rule})
+                steps = made if isinstance(made, list) else [made]
+                if name not in VALUES:
+                    self.silent.add(id(given))
+                # Whether the counterpart samples whether it is applied.
+                alone = IS_APPLIED in getattr(steps[-1], "_random_parameters", ())
+                for step in steps:
+                    if isinstance(step, RandomTransform):
+                        _drawn_by(Drawn(given, forced or not alone), step)
+                return steps if alone else self._by_chance(steps, given, forced)
             except Unmapped:  # by one of its arguments
                 pass
-        self._require_own_data(given)
-        if getattr(given, "border_mode", 0) in MIRRORS and self.rule.follows:
-            self.near[type(given).__name__] = "boxes and keypoints are not repeated in a mirrored border"
-        if not _changes_size(given):
-            return [host._ByAlbumentations.of(host.Host(given, forced))]
-        made = host._ResizedByAlbumentations.of(host.Host(given, True))
-        return self._by_chance([made], given, forced)
-
-    def _require_own_data(self, given: Any) -> None:
-        """Raise if a transform reads data that only a call of albumentations has."""
+        # These read data that only a call of albumentations has.
         if hasattr(given, "metadata_key") and not getattr(given, "reference_images", None):
             raise Unmapped(f"metadata_key={given.metadata_key}")
         if getattr(given, "num_output_channels", 3) != 3:
@@ -209,17 +209,12 @@ class _Reader:
             raise Unmapped("it reads the labels of boxes")
         if "RandomGridShuffle" in bases_of(given) and self.rule.has_boxes:
             raise Unmapped("it cuts boxes into several")
-
-    def _read_move(self, given: Any, name: str, forced: bool) -> list[Any]:
-        made = MOVES[name]({**given.get_transform_init_args(), "p": given.p, "rule": self.rule})
-        steps = made if isinstance(made, list) else [made]
-        if name not in VALUES:
-            self.silent.add(id(given))
-        alone = draws_its_chance(steps[-1])
-        for step in steps:
-            if isinstance(step, RandomTransform):
-                _drawn_by(Drawn(given, forced or not alone), step)
-        return steps if alone else self._by_chance(steps, given, forced)
+        if getattr(given, "border_mode", 0) in MIRRORS and self.rule.follows:
+            self.near[type(given).__name__] = "boxes and keypoints are not repeated in a mirrored border"
+        if not _changes_size(given):
+            return [host._ByAlbumentations.of(host.Host(given, forced))]
+        made = host._ResizedByAlbumentations.of(host.Host(given, True))
+        return self._by_chance([made], given, forced)
 
     # -- boxes and keypoints -------------------------------------------------------------------------
 

@@ -118,21 +118,18 @@ class Host(Source):
             return None
         rest = [0.0] * (self.length - 1)
         if reads_annotations(self.given):
-            return [1.0, self._draw_from_annotations(inputs, shape), *rest]
+            with self.generators():
+                params = sampled(self.given, data_of(self.given, inputs, shape))
+                self.drawn += 1
+                name = -1.0 - self.drawn
+            _keep(self.from_annotations, name, params, 64)
+            return [1.0, name, *rest]
         if not self.draws_on:
             return [1.0, float(drawn_seed()), *rest]
         with self.generators():
             state = _state_of(self.given)
             sampled(self.given, {"image": stand_in(shape[2], shape[3], shape[1])})
         return [1.0, -1.0, *state]
-
-    def _draw_from_annotations(self, inputs: Sequence[Any], shape: Shape) -> float:
-        with self.generators():
-            params = sampled(self.given, data_of(self.given, inputs, shape))
-            self.drawn += 1
-            name = -1.0 - self.drawn
-        _keep(self.from_annotations, name, params, 64)
-        return name
 
     def params(self, numbers: Sequence[float], data: dict[str, Any] | None, shape: Shape) -> dict[str, Any]:
         """Return the parameters for an image, or, without data, those of the image for its annotations."""

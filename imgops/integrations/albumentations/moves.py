@@ -43,12 +43,10 @@ def _box(params: dict[str, Any]) -> dict[str, Any]:
     return {"top": top, "left": left, "height": bottom - top, "width": right - left}
 
 
-#: The symmetries of a square: 0 to 3 quarter turns, and the same before a mirror image.
-_GROUP = ("e", "r90", "r180", "r270", "h", "hvt", "v", "t")
-
-
 def _turns(params: dict[str, Any]) -> dict[str, Any]:
-    mirrors, turns = divmod(_GROUP.index(str(params["group_element"])), 4)
+    # The symmetries of a square: 0 to 3 quarter turns, and the same before a mirror image.
+    group = ("e", "r90", "r180", "r270", "h", "hvt", "v", "t")
+    mirrors, turns = divmod(group.index(str(params["group_element"])), 4)
     return {"turns": float(turns), "mirrors": float(mirrors)}
 
 
@@ -244,14 +242,10 @@ def _max_size(kind: Any) -> Maker:
     return make
 
 
-#: The border modes of padding.
-_PADDING = {k: v for k, v in BORDERS.items() if v != "wrap"}
-
-
 def _border(a: Arguments) -> str:
     if a["border_mode"] in MIRRORS and a["rule"].follows:
         raise Unmapped("boxes and keypoints are repeated in a mirrored border")
-    return of(_PADDING, a, "border_mode")
+    return of({k: v for k, v in BORDERS.items() if v != "wrap"}, a, "border_mode")
 
 
 def _pad_if_needed(a: Arguments) -> Any:
@@ -315,8 +309,3 @@ MOVES: dict[str, Maker] = {
     "Transpose": lambda a: flip.RandomTranspose(a["p"]),
     "VerticalFlip": lambda a: flip.RandomVerticalFlip(a["p"]),
 }
-
-
-def draws_its_chance(transform: Any) -> bool:
-    """Return whether a counterpart samples whether it is applied."""
-    return IS_APPLIED in getattr(transform, "_random_parameters", ())

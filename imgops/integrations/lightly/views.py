@@ -91,23 +91,21 @@ class AddGridTransform(Counterpart):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.Mask):
-            return _dispatch.wrap_like(self._segments(subclass.plain(inpt)), inpt)
+            # The number of the cell of each pixel: cells are whole pixels, and the outer ones are cut.
+            mask = subclass.plain(inpt)
+            if mask.ndim < 2:
+                must = "AddGridTransform: mask must have at least 2 dimensions"
+                raise_error(ValueError, f"{must}, got {mask.ndim}")
+            cells = []
+            for size, count in zip(mask.shape[-2:], (self.num_rows, self.num_cols), strict=True):
+                side = (size + count - 1) // count
+                start = _geometry.center_offset(count * side, size)
+                cells.append((torch.arange(size, device=mask.device, dtype=torch.int64) + start) // side)
+            grid = (cells[0][:, None] * self.num_cols + cells[1]).to(mask.dtype)
+            return _dispatch.wrap_like(grid.expand(*mask.shape[:-3], 1, -1, -1), inpt)
         if isinstance(inpt, tv_tensors.BoundingBoxes):
             return self._boxes(inpt)
         return inpt
-
-    def _segments(self, mask: Tensor) -> Tensor:
-        """Return the number of the cell of each pixel: cells are whole pixels, and the outer ones are cut."""
-        if mask.ndim < 2:
-            must = "AddGridTransform: mask must have at least 2 dimensions"
-            raise_error(ValueError, f"{must}, got {mask.ndim}")
-        cells = []
-        for size, count in zip(mask.shape[-2:], (self.num_rows, self.num_cols), strict=True):
-            side = (size + count - 1) // count
-            start = _geometry.center_offset(count * side, size)
-            cells.append((torch.arange(size, device=mask.device, dtype=torch.int64) + start) // side)
-        grid = (cells[0][:, None] * self.num_cols + cells[1]).to(mask.dtype)
-        return grid.expand(*mask.shape[:-3], 1, -1, -1)  # one for each image of a batch
 
     def _boxes(self, inpt: Any) -> Any:
         height, width = inpt.canvas_size
@@ -301,7 +299,6 @@ def _has_location(given: Any, reader: Reader) -> Any:
     raise Unmapped("what it passes on is a Location, which only RandomResizedCropAndFlip makes a tensor of")
 
 
-_VIEWS_AND_GRIDS = ("image_grid_transform.ImageGridTransform", "vicregl_transform.VICRegLTransform")
 _LOCATIONS = (
     "RandomHorizontalFlipWithLocation",
     "RandomResizedCropWithLocation",
@@ -309,7 +306,7 @@ _LOCATIONS = (
 )
 VIEWS: dict[str, Any] = {
     **dict.fromkeys(
-        _VIEWS_AND_GRIDS,
+        ("image_grid_transform.ImageGridTransform", "vicregl_transform.VICRegLTransform"),
         lambda t, r: ImageGridTransform([r.read_one(x) for pair in t.transforms for x in pair]),
     ),
     **{f"random_crop_and_flip_with_grid.{name}": _has_location for name in _LOCATIONS},

@@ -10,7 +10,7 @@ from torch import Tensor
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.integrations._counterparts import RandomCounterpart
-from imgops.integrations._reader import MAKERS, Reader
+from imgops.integrations._reader import MAKERS
 from imgops.integrations.timm import timm_private
 from imgops.transforms._core import seeding
 from imgops.transforms._core.parameters import Numbers, Parameter
@@ -108,8 +108,6 @@ class Mixup(RandomCounterpart):
         return mixup_target(labels, self.num_classes, weights, self.label_smoothing, self.multi_label)
 
 
-def _mixup(given: Any, reader: Reader) -> Any:
-    return Mixup(**{name: getattr(given, name, None) for name in _SETTINGS})
-
-
-MAKERS["timm.data.mixup.Mixup"] = _mixup
+MAKERS["timm.data.mixup.Mixup"] = lambda given, _: Mixup(
+    **{name: getattr(given, name, None) for name in _SETTINGS}
+)

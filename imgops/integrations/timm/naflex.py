@@ -160,11 +160,6 @@ def resize(known: dict[str, Any], modes: list[str]) -> Any:
     return ResizeTo(**known, interpolation=modes[0])
 
 
-def _resize_to_sequence(given: Any, reader: Reader) -> Any:
-    known = _sequence_of(given, "ResizeToSequence", given.max_ratio)
-    return resize(known, modes_of(given.interpolation))
-
-
 def _keep_ratio_to_sequence(given: Any, reader: Reader) -> Any:
     modes = modes_of(given.interpolation)
     known = _sequence_of(given, "ResizeKeepRatioToSequence", given.max_ratio)
@@ -181,7 +176,9 @@ def _resized_crop_to_sequence(given: Any, reader: Reader) -> Any:
 
 
 NAFLEX: dict[str, Any] = {
-    "ResizeToSequence": _resize_to_sequence,
+    "ResizeToSequence": lambda t, _: resize(
+        _sequence_of(t, "ResizeToSequence", t.max_ratio), modes_of(t.interpolation)
+    ),
     "ResizeKeepRatioToSequence": _keep_ratio_to_sequence,
     "CenterCropToSequence": lambda t, _: FixedWindow(**_crop_to_sequence(t, "CenterCropToSequence", None)),
     # timm passes 1 here, so that an image is not enlarged.

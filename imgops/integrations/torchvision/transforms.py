@@ -29,7 +29,6 @@ WARPS = (
     "on PIL images they are PIL's"
 )
 _A_LEVEL = "a level in a few values"
-_STEPS = "steps that move pixels are OpenCV's, and torchvision interpolates tensors"
 
 
 def _is_quarter(degrees: Any) -> bool:
@@ -55,12 +54,12 @@ _DIFFERENT: dict[str, Callable[[Any], Any]] = {
     "AutoAugment": lambda t: WARPS,
     "RandAugment": lambda t: t.num_ops and t.magnitude and WARPS,
     "TrivialAugmentWide": lambda t: t.num_magnitude_bins > 1 and WARPS,
-    "AugMix": lambda t: t.mixture_width and t.severity and _STEPS,
+    "AugMix": lambda t: (
+        t.mixture_width
+        and t.severity
+        and "steps that move pixels are OpenCV's, and torchvision interpolates tensors"
+    ),
 }
-
-
-#: The transforms whose pixels are PIL's, which always smooths.
-_RESIZES = ("RandomResize", "RandomResizedCrop", "RandomShortestSize", "Resize", "ScaleJitter")
 
 
 def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
@@ -70,7 +69,8 @@ def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
     for name, value in vars(given).items():
         if name not in vars(made):  # every module has these; lookup tables follow from an attribute
             setattr(made, name, value)
-    if cls.__name__ in _RESIZES:
+    # The pixels of these are PIL's, which always smooths.
+    if cls.__name__ in ("RandomResize", "RandomResizedCrop", "RandomShortestSize", "Resize", "ScaleJitter"):
         made.interpolation, made.antialias = resampling(made.interpolation), True
     if isinstance(made, RandomTransform):
         made._start(False, None)

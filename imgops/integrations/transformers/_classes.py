@@ -25,10 +25,8 @@ def exact_class(original: Any) -> Any:
         must = "methods of transformers' TorchvisionBackend must be its own"
         raise TypeError(f"exact: {must}, got one that was replaced")
     # A class whose methods are replaced afterwards is another class.
-    return _exact_class(original, tuple(v for v in vars(original).values() if isinstance(v, _METHODS)))
-
-
-_METHODS = (FunctionType, staticmethod, classmethod)
+    kinds = FunctionType, staticmethod, classmethod
+    return _exact_class(original, tuple(v for v in vars(original).values() if isinstance(v, kinds)))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -48,7 +48,9 @@ class _Scans:
 
 
 def ends_early(raw: bytes, image: Image.Image) -> bool:
-    flat = _is_flat(image)
+    corner = np.asarray(image.crop((max(image.width - 3, 0), max(image.height - 3, 0), *image.size)))
+    values = corner.reshape(corner.shape[0] * corner.shape[1], -1).astype(int)
+    flat = bool(np.ptp(values, axis=0).max() <= 2)
     scans = _read(raw, all_scans=flat)
     if scans.progressive is None:
         return False
@@ -59,12 +61,6 @@ def ends_early(raw: bytes, image: Image.Image) -> bool:
     again = JpegImageFile(io.BytesIO(scans.longer))
     again.load()
     return again.tobytes() != image.tobytes()
-
-
-def _is_flat(image: Image.Image) -> bool:
-    corner = np.asarray(image.crop((max(image.width - 3, 0), max(image.height - 3, 0), *image.size)))
-    values = corner.reshape(corner.shape[0] * corner.shape[1], -1).astype(int)
-    return bool(np.ptp(values, axis=0).max() <= 2)
 
 
 def _read(raw: bytes, all_scans: bool) -> _Scans:
@@ -91,7 +87,14 @@ def _read(raw: bytes, all_scans: bool) -> _Scans:
             scans.interval = int.from_bytes(raw[body:at], "big")
         if marker != _SCAN:
             continue
-        _note_scan(scans, raw[body:at])
+        header = raw[body:at]
+        count = header[0]
+        first, last, precision = 0, 63, 0
+        if scans.progressive:
+            first, last, precision = header[1 + 2 * count :][:3]
+        for component in header[1 : 1 + 2 * count : 2]:
+            if component in scans.lowest:
+                scans.lowest[component][first : last + 1] = precision & 15
         if not (all_scans or scans.progressive or scans.interval) and scans.all_sent:
             return scans
         end = _SCAN_END.search(raw, at)
@@ -118,13 +121,3 @@ def _blocks(scans: _Scans, header: bytes) -> int:
         return ceil(width / (8 * most_x)) * ceil(height / (8 * most_y))
     x, y = scans.sampling[header[1]]
     return ceil(ceil(width * x / most_x) / 8) * ceil(ceil(height * y / most_y) / 8)
-
-
-def _note_scan(scans: _Scans, header: bytes) -> None:
-    count = header[0]
-    first, last, precision = 0, 63, 0
-    if scans.progressive:
-        first, last, precision = header[1 + 2 * count :][:3]
-    for component in header[1 : 1 + 2 * count : 2]:
-        if component in scans.lowest:
-            scans.lowest[component][first : last + 1] = precision & 15

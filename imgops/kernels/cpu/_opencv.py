@@ -33,8 +33,6 @@ INTERPOLATIONS = {
 #: The dtypes that most of OpenCV's filters take.
 TYPES = (torch.uint8, torch.float32, torch.float64)
 
-_MOST_CHANNELS = 4
-
 #: ``work(frame, i, target)`` processes the i-th image, into ``target``, or into a new array if ``target`` is
 #: None.
 FrameWork = Callable[[np.ndarray, int, "np.ndarray | None"], np.ndarray]
@@ -56,7 +54,7 @@ def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: 
     if image.dtype not in types:
         return False
     interleaved = layout.writes_interleaved(out)
-    if interleaved and out.shape[-3] > _MOST_CHANNELS:
+    if interleaved and out.shape[-3] > 4:
         planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         on_planes(planar, image, types, work)
         out.copy_(planar)

@@ -48,7 +48,13 @@ def apply(out: Tensor, image: Tensor, tables: Tables, order: Order | None = None
         return True
     if out.dtype == torch.uint8:
         return False
-    _multiply(out, image, tables)
+    # ATen multiplies by dense matrices.
+    result = image
+    for axis, table in zip((-2, -1), tables, strict=True):
+        if table is not None:
+            matrix = torch.from_numpy(table.matrix(image.shape[axis])).to(image.dtype)
+            result = matrix @ result if axis == -2 else result @ matrix.T
+    out.copy_(result)
     return True
 
 
@@ -109,16 +115,6 @@ def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
     return adjacent and row >= width * channels
 
 
-def _multiply(out: Tensor, image: Tensor, tables: Tables) -> None:
-    """Multiply an image by the tables with ATen, as dense matrices."""
-    result = image
-    for axis, table in zip((-2, -1), tables, strict=True):
-        if table is not None:
-            matrix = torch.from_numpy(table.matrix(image.shape[axis])).to(image.dtype)
-            result = matrix @ result if axis == -2 else result @ matrix.T
-    out.copy_(result)
-
-
 def by_pil(out: Tensor, image: Tensor, region: Any, interpolation: str) -> None:
     """Resize by PIL itself, plane by plane."""
     height, width = out.shape[-2:]
@@ -134,10 +130,6 @@ def by_pil(out: Tensor, image: Tensor, region: Any, interpolation: str) -> None:
     out.copy_(target)
 
 
-def _columns_first(height: int, width: int, out_height: int, out_width: int) -> bool:
-    return False
-
-
 def _most_shrunk_first(height: int, width: int, out_height: int, out_width: int) -> bool:
     """Return whether Pillow 13 starts with rows: the height loses over twice as many pixels as the width."""
     return out_height < height and height - out_height > 2 * (width - out_width)
@@ -151,7 +143,7 @@ def pil_order() -> Order | None:
     """
     if not native.is_built():
         return None
-    orders = (_most_shrunk_first, _columns_first) if _same_weights() else ()
+    orders = (_most_shrunk_first, lambda *_: False) if _same_weights() else ()
     return next((order for order in orders if _same_pixels(order)), None)
 
 

@@ -150,10 +150,8 @@ _opencv_cached = lru_cache(maxsize=64)(_opencv)
 
 
 def _opencv_area(size: int, out: int) -> Table:
-    x, scale = (
-        torch.arange(out, dtype=torch.float64, device="cpu"),
-        torch.tensor(size / out, dtype=torch.float64, device="cpu"),
-    )
+    x = torch.arange(out, dtype=torch.float64, device="cpu")
+    scale = torch.tensor(size / out, dtype=torch.float64, device="cpu")
     first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))
     start = first - (head > 0)
     count = (last - start + (tail > 0)).astype(np.int64)

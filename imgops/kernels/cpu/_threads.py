@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -57,11 +57,14 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
 
 def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None]) -> None:
     """Run the first part in this thread and the others in the pool; within a part nothing is shared again."""
+    global _pool
     elsewhere = work
     if torch.is_inference_mode_enabled():  # the mode belongs to a thread
         elsewhere = torch.inference_mode()(work)
     before = torch.get_num_threads()
-    futures = [_started_pool().submit(elsewhere, *part) for part in parts[1:]]
+    if _pool is None:
+        _pool = ThreadPoolExecutor(os.cpu_count() or 1, "imgops", initializer=_start)
+    futures = [_pool.submit(elsewhere, *part) for part in parts[1:]]
     _this.has_a_part = True
     _set_number_of_aten(1)  # its other threads would spin on the cores of the pool
     try:
@@ -69,7 +72,12 @@ def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None
     finally:
         _set_number_of_aten(before)
         del _this.has_a_part
-        _wait(futures)
+        # Wait for all threads, because they write into memory that the caller owns; then raise the first
+        # error.
+        for future in futures:
+            future.exception()
+        for future in futures:
+            future.result()
 
 
 def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
@@ -121,21 +129,6 @@ def _ranges(count: int, parts: int) -> Iterator[tuple[int, int]]:
     return pairwise(count * i // parts for i in range(parts + 1))
 
 
-def _wait(futures: Sequence[Future[None]]) -> None:
-    """Wait for all threads, because they write into memory that the caller owns; raise the first error."""
-    for future in futures:
-        future.exception()
-    for future in futures:
-        future.result()
-
-
-def _started_pool() -> ThreadPoolExecutor:
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(os.cpu_count() or 1, "imgops", initializer=_start)
-    return _pool
-
-
 def _start() -> None:
     """Start a thread of the pool, in which ATen uses one thread."""
     _this.has_a_part = True
@@ -171,9 +164,6 @@ def each(count: int, work: Callable[[int], None]) -> None:
     split(min(count, number()), count * SHARED, take)
 
 
-_NO_MEMORY = re.compile("bad_alloc|Insufficient memory")
-
-
 class _OpenCV:
     """A context manager that counts the threads inside of OpenCV: a fork waits until there are none.
 
@@ -197,7 +187,7 @@ class _OpenCV:
             self.running -= 1
             if not self.running:
                 self.idle.notify_all()
-        if isinstance(error, cv2.error) and _NO_MEMORY.search(str(error)):
+        if isinstance(error, cv2.error) and re.search("bad_alloc|Insufficient memory", str(error)):
             raise MemoryError(f"OpenCV: {error}") from error
 
 

@@ -22,38 +22,25 @@ from imgops.kernels.decompositions import run_decomposition
 def box_blur(out: Tensor, image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> None:
     def blur(a: np.ndarray, b: np.ndarray | None, flag: int) -> np.ndarray:
         if a.dtype == np.uint8 and kernel_width * kernel_height == 2:
-            return _mean_of_two(a, b, flag, kernel_height == 2)
+            # OpenCV 5 adds 2 to the sum of two levels before it halves it: 255 becomes 256, which is stored
+            # as 0. This is the mean of each level and the one above or left of it, with halves rounded up.
+            is_vertical = kernel_height == 2
+            wide = cv2.copyMakeBorder(a, int(is_vertical), 0, int(not is_vertical), 0, flag)
+            one, other = (wide[:-1], wide[1:]) if is_vertical else (wide[:, :-1], wide[:, 1:])
+            half_apart = np.bitwise_xor(one, other)
+            half_apart >>= 1
+            mean = np.bitwise_or(one, other, out=b)
+            mean -= half_apart
+            return mean
         return cv2.blur(a, (kernel_width, kernel_height), b, borderType=flag)
 
     work = _opencv.with_border(blur, padding_mode, margins(kernel_height, kernel_width))
     _opencv.on_planes_with(out, image, _opencv.TYPES, work)
 
 
-def _mean_of_two(source: np.ndarray, target: np.ndarray | None, border: int, is_vertical: bool) -> np.ndarray:
-    """Return the mean of each level and the one above or left of it, with halves rounded up.
-
-    OpenCV 5 adds 2 to the sum of two levels before it halves it: 255 becomes 256, which is stored as 0.
-    """
-    wide = cv2.copyMakeBorder(source, int(is_vertical), 0, int(not is_vertical), 0, border)
-    one, other = (wide[:-1], wide[1:]) if is_vertical else (wide[:, :-1], wide[:, 1:])
-    half_apart = np.bitwise_xor(one, other)
-    half_apart >>= 1
-    mean = np.bitwise_or(one, other, out=target)
-    mean -= half_apart
-    return mean
-
-
 #: OpenCV indexes a table of weights by differences of pixels. For a NaN or infinite pixel it reads far
 #: outside of the table, and the process crashes.
 _MOST = 1e37
-
-
-def _is_beyond_the_table(frame: np.ndarray) -> bool:
-    """Return whether a border of 0 may differ more from a pixel than two pixels do.
-
-    OpenCV's table of weights would be too short for it; Intel's filter does not use a table.
-    """
-    return frame.dtype == np.float32 and not cv2.ipp.useIPP() and not frame.min() <= 0 <= frame.max()
 
 
 def bilateral_filter(
@@ -72,13 +59,16 @@ def bilateral_filter(
             planes, smooth = (torch.from_numpy(np.atleast_3d(a)).permute(2, 0, 1) for a in (frame, made))
             run_decomposition(smooth, formula.bilateral_filter, planes, *sigmas, kernel_size, padding_mode)
             return made
+        # OpenCV's table of weights would be too short for a border of 0 that differs more from a pixel than
+        # two pixels do; Intel's filter does not use a table.
         _opencv.filter_with_border(
             lambda a, b, flag: cv2.bilateralFilter(a, kernel_size, colors[i], spaces[i], b, flag),
             frame,
             made,
             padding_mode,
             (reach, reach, reach, reach),
-            written=padding_mode == "constant" and _is_beyond_the_table(frame),
+            written=padding_mode == "constant"
+            and (frame.dtype == np.float32 and not cv2.ipp.useIPP() and not frame.min() <= 0 <= frame.max()),
             wraps=True,
         )
         return made
@@ -225,15 +215,11 @@ def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
     single = image.detach().float() if image.dtype in HALF else image.detach()
     found = torch.empty(image.shape, dtype=single.dtype, device="cpu")
     for plane, target in zip(single.flatten(0, -3).numpy(), found.flatten(0, -3).numpy(), strict=True):
-        _median_of_windows(plane, target, kernel_size)
+        # Row by row, because all windows at once would need much memory.
+        middle = kernel_size * kernel_size // 2
+        wide = np.pad(plane, kernel_size // 2, mode="edge")
+        for row, windows in zip(
+            target, np.lib.stride_tricks.sliding_window_view(wide, (kernel_size, kernel_size)), strict=True
+        ):
+            row[:] = np.partition(windows.reshape(len(row), -1), middle)[:, middle]
     out.copy_(found)
-
-
-def _median_of_windows(plane: np.ndarray, target: np.ndarray, size: int) -> None:
-    """Write the median of each window, row by row, because all windows at once would need much memory."""
-    middle = size * size // 2
-    wide = np.pad(plane, size // 2, mode="edge")
-    for row, windows in zip(
-        target, np.lib.stride_tricks.sliding_window_view(wide, (size, size)), strict=True
-    ):
-        row[:] = np.partition(windows.reshape(len(row), -1), middle)[:, middle]

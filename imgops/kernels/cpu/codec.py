@@ -111,7 +111,8 @@ def _decode(
         if image is None:
             image = _open(raw)
         image.load()
-        if _ends_early(raw, image):
+        is_jpeg, is_png = isinstance(image, JpegImageFile), isinstance(image, PngImageFile)
+        if (is_jpeg and _jpeg.ends_early(raw, image)) or (is_png and _png.ends_early(raw, image)):
             raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
         turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT  # a PNG's may follow its pixels
         part = image if box is None else image.crop(_stored_box(image.size, turn, box))
@@ -343,12 +344,6 @@ def _open(raw: bytes) -> Image.Image:
     raise _DataError(
         "data must be a JPEG, PNG or WebP file", f"{len(raw)} bytes that begin with {raw[:12]!r}"
     )
-
-
-def _ends_early(raw: bytes, image: Image.Image) -> bool:
-    if isinstance(image, JpegImageFile):
-        return _jpeg.ends_early(raw, image)
-    return isinstance(image, PngImageFile) and _png.ends_early(raw, image)
 
 
 def _turn_of(image: Image.Image) -> _Turn:

@@ -129,11 +129,6 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
         out.copy_(gray.expand_as(out))
 
 
-def grays_like_pil() -> bool:
-    """Return whether the native gray has the bits of the installed PIL."""
-    return compare.agrees("grayscale")
-
-
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     if (
         image.dtype not in (torch.uint8, torch.float32)

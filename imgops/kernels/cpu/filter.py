@@ -83,7 +83,11 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
         return
 
     def work(source: np.ndarray, target: np.ndarray, radius: float, percent: float, threshold: float) -> None:
-        taps, blurred = _box(radius), source
+        # A box of fractional width; three such boxes have the deviation ``radius``.
+        size = torch.tensor(radius, dtype=torch.float64, device="cpu")
+        whole, part = (v.item() for v in formula.box(size, False))
+        taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
+        taps, blurred = taps / taps.sum(), source
         for _ in range(formula.PASSES):
             blurred = cv2.sepFilter2D(blurred, -1, taps, taps, borderType=cv2.BORDER_REPLICATE)
         np.subtract(source, blurred.reshape(source.shape), out=target)
@@ -99,12 +103,3 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
 
 def _sharpen(image: Image.Image, radius: float, percent: float, threshold: float) -> Image.Image:
     return image.filter(ImageFilter.UnsharpMask(radius, int(percent), int(threshold)))
-
-
-def _box(radius: float) -> np.ndarray:
-    """Return the weights of a box of fractional width; three such boxes have the deviation ``radius``."""
-    whole, part = (
-        v.item() for v in formula.box(torch.tensor(radius, dtype=torch.float64, device="cpu"), False)
-    )
-    taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
-    return taps / taps.sum()

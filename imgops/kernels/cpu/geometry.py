@@ -73,7 +73,13 @@ def _warp(op: str, out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | No
     height, width, interpolation, padding_mode = how
     reaches_far = _far_positions.reaches(matrix, image, (height, width), interpolation, padding_mode)
     if any(reaches_far) and len(reaches_far) > 1 and out.numel():
-        _each_sample(op, out, image, matrix, fill, *how)
+        batch = image.shape[:-3]
+        each = matrix.expand(*batch, *matrix.shape[-2:])
+        for i in np.ndindex(*batch):
+            own = fill
+            if fill is not None and fill.ndim > 1:
+                own = fill.expand(*batch, fill.shape[-1])[i]
+            _warp(op, out[i], image[i], each[i], own, *how)
     elif any(reaches_far) or not _by_opencv(op, out, image, matrix, fill, interpolation, padding_mode, warp):
         run_decomposition(out, decomposition, image, matrix, fill, *how)
 
@@ -123,16 +129,6 @@ def _directly(
     return True
 
 
-def _each_sample(op: str, out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, *how: Any) -> None:
-    batch = image.shape[:-3]
-    matrix = matrix.expand(*batch, *matrix.shape[-2:])
-    for i in np.ndindex(*batch):
-        own = fill
-        if fill is not None and fill.ndim > 1:
-            own = fill.expand(*batch, fill.shape[-1])[i]
-        _warp(op, out[i], image[i], matrix[i], own, *how)
-
-
 #: The rows of the identity matrix; an affine matrix has the first two.
 _IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
@@ -146,13 +142,6 @@ def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
         return False
     out.copy_(image.detach())
     return True
-
-
-def _are_identities(matrices: np.ndarray, out: Tensor, image: Tensor) -> Sequence[bool]:
-    """Return for each of several matrices whether it is the identity."""
-    if out.shape != image.shape:
-        return [False]
-    return (matrices == np.eye(*matrices.shape[1:])).all((1, 2)).tolist()
 
 
 def remap(
@@ -207,7 +196,9 @@ def _by_opencv(
             and _native_agrees()
         )
         several = op != "remap" and len(samples) > 1  # a single matrix was compared with the identity before
-        still = _are_identities(samples, out, image) if several else [False]
+        still: Sequence[bool] = [False]
+        if several and out.shape == image.shape:
+            still = (samples == np.eye(*samples.shape[1:])).all((1, 2)).tolist()
         count = len(sources) // repeat
         if by_native:
             inverses = [_far_positions.inverse_of(sample) for sample in samples]
@@ -283,7 +274,11 @@ def _by_index(
     index = layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
     source = layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
     moved = np.empty((*source.shape[:2], index.shape[1]), source.dtype)
-    fills = None if fill is None else _fill_of_planes(fill, image).reshape(-1, image.shape[-3])
+    fills = None
+    if fill is not None:  # for each channel in the image's dtype; for each image too where the images differ
+        values = saturate(fill.detach(), image.dtype)
+        lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
+        fills = layout.array(values.expand(*lead, image.shape[-3]).contiguous()).reshape(-1, image.shape[-3])
     for i in range(len(source)):
         at = index[i % len(index)]
         np.take(source[i], at.clip(0), axis=1, out=moved[i])
@@ -291,13 +286,6 @@ def _by_index(
             moved[i][:, at < 0] = 0 if fills is None else fills[i % len(fills)][:, None]
     layout.array(out)[...] = moved.reshape(out.shape)
     return True
-
-
-def _fill_of_planes(fill: Tensor, image: Tensor) -> np.ndarray:
-    """Return the fill of each channel in the image's dtype; of each image too where the images differ."""
-    values = saturate(fill.detach(), image.dtype)
-    lead = image.shape[:-3] if values.ndim > 1 else torch.Size()
-    return layout.array(values.expand(*lead, image.shape[-3]).contiguous())
 
 
 def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple[float, ...]]:

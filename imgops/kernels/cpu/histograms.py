@@ -18,7 +18,16 @@ from imgops.kernels.decompositions import run_decomposition
 
 def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
     if image.shape[-3] == 3:
-        _clahe_of_color(out, image, clip_limit, tiles_x, tiles_y)
+        limits = number_per_image(clip_limit, image)
+
+        def on_lightness(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
+            lab = cv2.cvtColor(frame, cv2.COLOR_RGB2LAB)
+            light = cv2.createCLAHE(float(limits[i]), (tiles_x, tiles_y)).apply(cv2.extractChannel(lab, 0))
+            cv2.insertChannel(light, lab, 0)
+            return cv2.cvtColor(lab, cv2.COLOR_LAB2RGB, target)
+
+        if not _opencv.on_frames(out, image, (torch.uint8,), on_lightness):
+            run_decomposition(out, formula.clahe, image, clip_limit, tiles_x, tiles_y)
         return
 
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
@@ -28,20 +37,6 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
 
     whole = (torch.uint8, torch.uint16)
     if not _opencv.on_planes_with(out, image, whole, _opencv.each_channel(work), (clip_limit, 0)):
-        run_decomposition(out, formula.clahe, image, clip_limit, tiles_x, tiles_y)
-
-
-def _clahe_of_color(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> None:
-    """Apply CLAHE to the L channel of LAB alone."""
-    limits = number_per_image(clip_limit, image)
-
-    def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
-        lab = cv2.cvtColor(frame, cv2.COLOR_RGB2LAB)
-        light = cv2.createCLAHE(float(limits[i]), (tiles_x, tiles_y)).apply(cv2.extractChannel(lab, 0))
-        cv2.insertChannel(light, lab, 0)
-        return cv2.cvtColor(lab, cv2.COLOR_LAB2RGB, target)
-
-    if not _opencv.on_frames(out, image, (torch.uint8,), work):
         run_decomposition(out, formula.clahe, image, clip_limit, tiles_x, tiles_y)
 
 

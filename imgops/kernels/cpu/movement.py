@@ -103,7 +103,12 @@ def _paste_levels(out: Tensor, source: Tensor, mask: Tensor, left: int, top: int
     if layout.writes_interleaved(out):
         channels = out.shape[-3]
         canvas, patches = _wide(out), _wide(layout.in_format(source, True))
-        masks = np.repeat(masks, channels, axis=-1) if channels > 4 else _repeat_channels(masks, channels)
+        # OpenCV repeats each value in a row many times faster than NumPy.
+        masks = (
+            np.repeat(masks, channels, axis=-1)
+            if channels > 4
+            else np.stack([cv2.merge([mask] * channels).reshape(len(mask), -1) for mask in masks])
+        )
         left = left * channels
     else:
         canvas, patches = layout.planes(out), layout.planes(source.contiguous())
@@ -120,11 +125,6 @@ def _wide(image: Tensor) -> np.ndarray:
     """Return an interleaved image as planes of width W * C."""
     frames = layout.frames(image)
     return frames.reshape(*frames.shape[:2], -1) if frames.size else frames[..., 0]
-
-
-def _repeat_channels(masks: np.ndarray, channels: int) -> np.ndarray:
-    """Repeat each value ``channels`` times in a row; OpenCV does it many times faster than NumPy."""
-    return np.stack([cv2.merge([mask] * channels).reshape(len(mask), -1) for mask in masks])
 
 
 def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
@@ -161,9 +161,26 @@ def pad(
         many_small = calls > 4 and out.numel() < calls * _SMALL
         scalars = None if many_small else _scalars(values, channels, interleaved)
     if scalars is not None:
-        _pad_by_opencv(out, image, (top, bottom, left, right), padding_mode, scalars)
+        if interleaved:
+            sources, targets = layout.frames(image), layout.frames(out)
+        else:
+            sources, targets = layout.planes(image.contiguous()), layout.planes(out)
+        if scalars[0] is _ZERO or padding_mode != "constant":  # bits are copied, and the bits of 0 are 0
+            carrier = _CARRIER[out.element_size()]
+            sources, targets = sources.view(carrier), targets.view(carrier)
+        flag = BORDERS[padding_mode]
+        for source, target, value in zip(sources, targets, cycle(scalars), strict=False):
+            cv2.copyMakeBorder(source, top, bottom, left, right, flag, dst=target, value=value)
     elif padding_mode == "constant":
-        _pad_constant(out, image, values, left, top)
+        # Any dtype and number of channels, also with a fill for each sample: NumPy broadcasts it.
+        height, width = image.shape[-2:]
+        color: Any = 0 if values is None else layout.array(values)[..., None, None]
+        whole = layout.array(out)
+        whole[..., :top, :] = color
+        whole[..., top + height :, :] = color
+        whole[..., top : top + height, :left] = color
+        whole[..., top : top + height, left + width :] = color
+        _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
     elif out.numel():
         rows = _repeated_pixels(padding_mode, image.shape[-2], top, bottom)
         columns = _repeated_pixels(padding_mode, image.shape[-1], left, right)
@@ -195,37 +212,6 @@ def _scalars(values: Tensor | None, channels: int, interleaved: bool) -> list[Sc
     return [(v, v, v, v) for v in numbers]
 
 
-def _pad_by_opencv(
-    out: Tensor,
-    image: Tensor,
-    widths: tuple[int, int, int, int],
-    padding_mode: str,
-    scalars: list[Scalar],
-) -> None:
-    if layout.writes_interleaved(out):
-        sources, targets = layout.frames(image), layout.frames(out)
-    else:
-        sources, targets = layout.planes(image.contiguous()), layout.planes(out)
-    if scalars[0] is _ZERO or padding_mode != "constant":  # bits are copied, and the bits of 0 are 0
-        carrier = _CARRIER[out.element_size()]
-        sources, targets = sources.view(carrier), targets.view(carrier)
-    flag = BORDERS[padding_mode]
-    for source, target, value in zip(sources, targets, cycle(scalars), strict=False):
-        cv2.copyMakeBorder(source, *widths, flag, dst=target, value=value)
-
-
-def _pad_constant(out: Tensor, image: Tensor, values: Tensor | None, left: int, top: int) -> None:
-    """Pad any dtype and number of channels, also with a fill for each sample: NumPy broadcasts it."""
-    height, width = image.shape[-2:]
-    value: Any = 0 if values is None else layout.array(values)[..., None, None]
-    target = layout.array(out)
-    target[..., :top, :] = value
-    target[..., top + height :, :] = value
-    target[..., top : top + height, :left] = value
-    target[..., top : top + height, left + width :] = value
-    _copy(out, window(left, left + width, top, top + height), image, _WHOLE)
-
-
 def pad_adjoint(
     out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> None:
@@ -235,10 +221,8 @@ def pad_adjoint(
         crop(out, grad, left, top, left + width, top + height)
         return
     working = torch.float64 if grad.dtype == torch.float64 else torch.float32
-    rows, columns = (
-        _repeated_pixels(padding_mode, height, top, bottom),
-        _repeated_pixels(padding_mode, width, left, right),
-    )
+    rows = _repeated_pixels(padding_mode, height, top, bottom)
+    columns = _repeated_pixels(padding_mode, width, left, right)
     out.copy_(_fold(_fold(grad.detach().to(working), -2, top, height, rows), -1, left, width, columns))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cv2
-import numpy as np
 from torch import Tensor
 
 from imgops._common import layout
@@ -40,17 +39,11 @@ def accumulate(
     sums = layout.planes(totals)
     with _threads.opencv:
         for i, plane in enumerate(sums):
-            _product(
-                plane[target], values[i], None if weight is None else shares[i * len(shares) // len(sums)]
-            )
+            if weight is None:
+                cv2.accumulate(values[i], plane[target])
+            else:
+                cv2.accumulateProduct(values[i], shares[i * len(shares) // len(sums)], plane[target])
         for plane, one in zip(layout.planes(counts), shares, strict=True):
             cv2.accumulate(one, plane[target])
     layout.copy_back(total, totals)
     layout.copy_back(count, counts)
-
-
-def _product(total: np.ndarray, values: np.ndarray, share: np.ndarray | None) -> None:
-    if share is None:
-        cv2.accumulate(values, total)
-    else:
-        cv2.accumulateProduct(values, share, total)

@@ -298,10 +298,8 @@ def blur(out: np.ndarray, image: np.ndarray, across: np.ndarray, down: np.ndarra
         units, together = (len(source), 1) if len(across) == 1 else (len(across), each)
 
         def planes(start: int, stop: int) -> None:
-            some, own = (
-                slice(start * together, stop * together),
-                slice(start, stop) if together > 1 else slice(None),
-            )
+            some = slice(start * together, stop * together)
+            own = slice(start, stop) if together > 1 else slice(None)
             sides = (side if len(side) == 1 else side[own] for side in (across, down))
             done.append(module.blur(target[some], source[some], *sides, 0, shape[1], SIMD_LEVEL))
 

@@ -9,32 +9,24 @@ from torch import Tensor
 
 from imgops.kernels.cpu import _opencv
 
-_DISTANCES = {"l1": cv2.DIST_L1, "l2": cv2.DIST_L2, "c": cv2.DIST_C}
-
 
 def distance_transform(out: Tensor, image: Tensor, kernel_size: int, distance: str) -> None:
-    flag = _DISTANCES[distance]
+    flag = {"l1": cv2.DIST_L1, "l2": cv2.DIST_L2, "c": cv2.DIST_C}[distance]
 
     def work(source: np.ndarray, target: np.ndarray) -> None:
         cv2.distanceTransform(source, flag, kernel_size, dst=target)
         if distance == "l2" and kernel_size == 0:
-            _settle(target)
+            # The last bit of OpenCV's distances depends on where their memory lies: take the correctly
+            # rounded root of a whole number instead.
+            sure = target < _SURE
+            squares = np.rint(np.square(target, dtype=np.float64, where=sure, out=np.zeros(target.shape)))
+            np.copyto(target, np.sqrt(squares), casting="same_kind", where=sure)
 
     _opencv.on_planes_with(out, _bytes(image), (torch.uint8,), _opencv.each_channel(work))
 
 
 #: Below this distance, single precision still tells its square, a whole number, from the next whole number.
 _SURE = 1000
-
-
-def _settle(distances: np.ndarray) -> None:
-    """Replace each distance below ``_SURE`` by the correctly rounded root of a whole number.
-
-    The last bit of OpenCV's distances depends on where their memory lies.
-    """
-    sure = distances < _SURE
-    squares = np.rint(np.square(distances, dtype=np.float64, where=sure, out=np.zeros(distances.shape)))
-    np.copyto(distances, np.sqrt(squares), casting="same_kind", where=sure)
 
 
 def component_labels(out: Tensor, image: Tensor, connectivity: int) -> None:

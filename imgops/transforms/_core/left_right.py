@@ -74,19 +74,17 @@ class Mirror(RandomTransform):
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if self.swap or self.swap_labels or self.swap_masks:
-            self._check_swaps(inputs if len(inputs) > 1 else inputs[0])
+            # Raise if something cannot change places, also when this call will not mirror.
+            whole = inputs if len(inputs) > 1 else inputs[0]
+            flat, _ = tree_flatten(whole)
+            for inpt in flat:
+                if self.swap and isinstance(inpt, tv_tensors.KeyPoints):
+                    _order(self, subclass.plain(inpt).shape[-2])
+                if self.swap_masks and isinstance(inpt, tv_tensors.Mask):
+                    _check_exact(self, "swap_masks", subclass.plain(inpt).dtype)
+            self._labels(whole, flat)
+            self._flags(whole, flat)
         return super()._run(inputs, sampler)
-
-    def _check_swaps(self, inputs: Any) -> None:
-        """Raise if something cannot change places, also when this call will not mirror."""
-        flat, _ = tree_flatten(inputs)
-        for inpt in flat:
-            if self.swap and isinstance(inpt, tv_tensors.KeyPoints):
-                _order(self, subclass.plain(inpt).shape[-2])
-            if self.swap_masks and isinstance(inpt, tv_tensors.Mask):
-                _check_exact(self, "swap_masks", subclass.plain(inpt).dtype)
-        self._labels(inputs, flat)
-        self._flags(inputs, flat)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         out = super()._by_torchvision(inpt, values)
@@ -106,7 +104,13 @@ class Mirror(RandomTransform):
 
         def put(places: list[int], gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:
             for at in places:
-                out[at] = _dispatch.wrap_like(_where(gate, swap, subclass.plain(out[at])), out[at])
+                values = subclass.plain(out[at])
+                result = swap(values)
+                if gate is not None:
+                    to = gate.to(values.device, non_blocking=True)
+                    to = to.reshape(*to.shape, *(1,) * (values.ndim - to.ndim))
+                    result = torch.where(to, result, values)
+                out[at] = _dispatch.wrap_like(result, out[at])
 
         labels, is_each = self._labels(whole, flat)
         for i, places in enumerate(labels):
@@ -199,15 +203,6 @@ def _places_of(
 
 def _find_nothing(inputs: Any) -> None:
     """Stand for a getter that is None."""
-
-
-def _where(gate: Tensor | None, swap: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """Swap in values where a gate is open; without a gate everywhere."""
-    result = swap(values)
-    if gate is None:
-        return result
-    gate = gate.to(values.device, non_blocking=True)
-    return torch.where(gate.reshape(*gate.shape, *(1,) * (values.ndim - gate.ndim)), result, values)
 
 
 def _pairs(owner: Any, name: str, value: Any) -> list[list[int]]:

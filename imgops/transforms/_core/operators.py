@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 from torchvision.transforms.v2 import functional
 
-from imgops._common import layout, torch_private
+from imgops._common import compare, layout, torch_private
 from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops.decomposition import color as decomposition
@@ -24,17 +24,12 @@ from imgops.transforms._core import annotation_kinds, programs
 # -- boxes, keypoints, and images that imgops' operators do not compute -----------------------------
 
 
-def _by_torchvision_fake(
-    values: Tensor,
-    numbers: Tensor,
-    height: int,
-    width: int,
-    own_height: int,
-    own_width: int,
-    description: str,
-    kind: str,
-) -> Tensor:
+def _planar_like(values: Tensor, *_: Any) -> Tensor:
     return torch.empty(values.shape, dtype=values.dtype, device=values.device)
+
+
+def _like(image: Tensor, *_: Any) -> Tensor:
+    return layout.empty(image, *image.shape[-2:])
 
 
 def _by_torchvision_kernel(
@@ -57,7 +52,7 @@ def _by_torchvision_kernel(
         target.copy_(inpt if params is None else transform._by_torchvision(inpt, params))
 
 
-@operator("imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_by_torchvision_fake)
+@operator("imgops_transforms::by_torchvision", kernel=_by_torchvision_kernel, fake=_planar_like)
 def by_torchvision(
     values: Tensor,
     numbers: Tensor,
@@ -72,10 +67,6 @@ def by_torchvision(
 
     The parameters are for images of ``height`` and ``width``; boxes may have a canvas of another size.
     """
-
-
-def _map_fake(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
-    return torch.empty(values.shape, dtype=values.dtype, device=values.device)
 
 
 def _map_formula(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
@@ -103,7 +94,7 @@ def _map_kernel(
 
 
 @operator(
-    "imgops_transforms::map_annotations", kernel=_map_kernel, fake=_map_fake, decomposition=_map_formula
+    "imgops_transforms::map_annotations", kernel=_map_kernel, fake=_planar_like, decomposition=_map_formula
 )
 def map_annotations(values: Tensor, numbers: Tensor, height: int, width: int, name: str, kind: str) -> Tensor:
     """Map boxes or keypoints by torchvision's "affine" or "perspective", which dynamo cannot trace.
@@ -116,23 +107,13 @@ def map_annotations(values: Tensor, numbers: Tensor, height: int, width: int, na
 # -- sizes that depend on parameters ----------------------------------------------------------------
 
 
-def _sizes_fake(
-    new_size: Callable[..., int],
-    numbers: Tensor,
-    height: int,
-    width: int,
-    least: Sequence[int],
-    description: str,
-) -> Tensor:
+def _sizes_fake(new_size: Any, numbers: Tensor, height: int, width: int, least: Any, *_: Any) -> Tensor:
     return torch.empty((*(new_size(min=low) for low in least), 0), device=numbers.device, dtype=torch.float32)
 
 
 def _sizes_kernel(numbers: Tensor, height: int, width: int, least: Sequence[int], description: str) -> Tensor:
-    return torch.empty(
-        (*programs.from_description(description)._sampled_sizes(numbers.tolist(), height, width), 0),
-        dtype=torch.float32,
-        device="cpu",
-    )
+    found = programs.from_description(description)._sampled_sizes(numbers.tolist(), height, width)
+    return torch.empty((*found, 0), dtype=torch.float32, device="cpu")
 
 
 @operator("imgops_transforms::sizes", kernel=_sizes_kernel, fake=_sizes_fake, dynamic=True)
@@ -143,15 +124,12 @@ def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], descri
     """
 
 
-def _indices_fake(new_size: Callable[..., int], flags: Tensor) -> Tensor:
-    return torch.empty((new_size(min=0),), dtype=torch.int64, device=flags.device)
-
-
-def _indices_kernel(flags: Tensor) -> Tensor:
-    return flags.nonzero()[:, 0]
-
-
-@operator("imgops_transforms::indices_of_true", kernel=_indices_kernel, fake=_indices_fake, dynamic=True)
+@operator(
+    "imgops_transforms::indices_of_true",
+    kernel=lambda flags: flags.nonzero()[:, 0],
+    fake=lambda new_size, flags: torch.empty((new_size(min=0),), dtype=torch.int64, device=flags.device),
+    dynamic=True,
+)
 def indices_of_true(flags: Tensor) -> Tensor:
     """Return the indices of the True values."""
 
@@ -183,14 +161,6 @@ def _change_chosen(
 # -- flips ---------------------------------------------------------------------------------------
 
 
-def _flip_fake(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
-    return layout.empty(image, *image.shape[-2:])
-
-
-def _flip_formula(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
-    return where(chosen, image.flip(dim), image)
-
-
 def _flip_kernel(out: Tensor, image: Tensor, chosen: Tensor, dim: int) -> None:
     is_batch = dim == -1 and image.ndim > 3 and chosen.numel() == image.shape[0] > 0
     if is_batch and native.mirror_chosen(out, image.detach(), bytes(chosen.flatten().tolist())):
@@ -219,10 +189,10 @@ _ALL = torch.ones((), dtype=torch.bool, device="cpu")
     "imgops_transforms::flip_chosen",
     kernel=_flip_kernel,
     cuda=cuda.Kernel("chosen_samples.flip"),
-    fake=_flip_fake,
+    fake=_like,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
-    decomposition=_flip_formula,
+    decomposition=lambda image, chosen, dim: where(chosen, image.flip(dim), image),
     packed=packed.keeps_size,
 )
 def flip_chosen(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
@@ -232,34 +202,25 @@ def flip_chosen(image: Tensor, chosen: Tensor, dim: int) -> Tensor:
 # -- gray ----------------------------------------------------------------------------------------
 
 
-def _gray_formula(image: Tensor, chosen: Tensor) -> Tensor:
-    return where(chosen, decomposition.grayscale(image, image.shape[-3]), image)
-
-
 def _gray_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
-    agrees = image.dtype == torch.uint8 and image.numel() > 0 and color.grays_like_pil()
+    agrees = image.dtype == torch.uint8 and image.numel() > 0 and compare.agrees("grayscale")
     which = bytes(chosen.expand(image.shape[:-3]).flatten().tolist())
     if agrees and native.gray_rgb(out, image.detach(), which):
         return
 
-    def gray(out: Tensor, image: Tensor) -> None:
-        color.grayscale(out, image, image.shape[-3])
-
-    _change_chosen(out, image.detach(), chosen, gray)
-
-
-def _gray_fake(image: Tensor, chosen: Tensor) -> Tensor:
-    return layout.empty(image, *image.shape[-2:])
+    _change_chosen(
+        out, image.detach(), chosen, lambda out, image: color.grayscale(out, image, image.shape[-3])
+    )
 
 
 @operator(
     "imgops_transforms::gray_chosen",
     kernel=_gray_kernel,
     cuda=cuda.Kernel("chosen_samples.grayscale"),
-    fake=_gray_fake,
+    fake=_like,
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
-    decomposition=_gray_formula,
+    decomposition=lambda image, chosen: where(chosen, decomposition.grayscale(image, image.shape[-3]), image),
     packed=packed.keeps_size,
 )
 def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
@@ -267,14 +228,6 @@ def gray_chosen(image: Tensor, chosen: Tensor) -> Tensor:
 
 
 # -- memory ---------------------------------------------------------------------------------------
-
-
-def _planar_fake(image: Tensor) -> Tensor:
-    return torch.empty(image.shape, dtype=image.dtype, device=image.device)
-
-
-def _planar_formula(image: Tensor) -> Tensor:
-    return image.clone(memory_format=torch.contiguous_format)
 
 
 def _planar_kernel(out: Tensor, image: Tensor) -> None:
@@ -285,10 +238,10 @@ def _planar_kernel(out: Tensor, image: Tensor) -> None:
 @operator(
     "imgops_transforms::planar",
     kernel=_planar_kernel,
-    fake=_planar_fake,
+    fake=_planar_like,
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
-    decomposition=_planar_formula,
+    decomposition=lambda image: image.clone(memory_format=torch.contiguous_format),
 )
 def planar(image: Tensor) -> Tensor:
     """Copy an interleaved image into the planar memory format."""
@@ -303,10 +256,6 @@ def as_planar(image: Tensor) -> Tensor:
 
 
 # -- labels --------------------------------------------------------------------------------------
-
-
-def _nearest_fake(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tensor:
-    return torch.empty((*mask.shape[:-2], *size), dtype=mask.dtype, device=mask.device)
 
 
 def _positions(start: Tensor, stop: Tensor, size: int, how: str) -> Tensor:
@@ -337,14 +286,12 @@ def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str)
     return mask.gather(-1, columns[..., None, None, :].expand(shape))
 
 
-def _nearest_kernel(out: Tensor, mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> None:
-    out.copy_(_nearest_formula(mask.detach(), boxes, size, how))
-
-
 @operator(
     "imgops_transforms::nearest",
-    kernel=_nearest_kernel,
-    fake=_nearest_fake,
+    kernel=lambda out, mask, *how: out.copy_(_nearest_formula(mask.detach(), *how)),
+    fake=lambda mask, boxes, size, how: torch.empty(
+        (*mask.shape[:-2], *size), dtype=mask.dtype, device=mask.device
+    ),
     vmap=vmap.leading(3, 1),
     decomposition=_nearest_formula,
 )
@@ -356,10 +303,6 @@ def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tenso
 
 
 # -- the transforms that torchvision does not have ---------------------------------------------------
-
-
-def _apply_fake(image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str) -> Tensor:
-    return layout.empty(image, *image.shape[-2:])
 
 
 def _apply_formula(
@@ -384,7 +327,7 @@ def _apply_kernel(
     "imgops_transforms::apply_transform",
     kernel=_apply_kernel,
     cuda=_apply_kernel,
-    fake=_apply_fake,
+    fake=_like,
     vmap=vmap.leading(3, 1, 1),
     decomposition=_apply_formula,
 )
@@ -392,12 +335,6 @@ def apply_transform(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
     """Change the samples that were chosen by the transform of a description, with these parameters."""
-
-
-def _apply_to_size_fake(
-    image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str
-) -> Tensor:
-    return layout.empty(image, height, width)
 
 
 def _apply_to_size_kernel(
@@ -413,7 +350,7 @@ def _apply_to_size_kernel(
     "imgops_transforms::apply_to_size",
     kernel=_apply_to_size_kernel,
     cuda=_apply_to_size_kernel,
-    fake=_apply_to_size_fake,
+    fake=lambda image, numbers, height, width, *_: layout.empty(image, height, width),
 )
 def apply_to_size(
     image: Tensor, numbers: Tensor, height: int, width: int, description: str, kind: str

@@ -66,7 +66,10 @@ def known_name(given: Any, known: Container[str]) -> str:
     for place, cls in enumerate(classes):
         if name_of(cls) in known and is_in_its_module(cls):
             is_sole_base = classes[place:] == cls.__mro__
-            if is_sole_base and has_own_methods(cls) and not _has_replaced_method(given):
+            # The object may have an attribute in the place of a method of its class.
+            methods = types.FunctionType, staticmethod, classmethod, property
+            kept = (inspect.getattr_static(type(given), n, None) for n in vars(given))
+            if is_sole_base and has_own_methods(cls) and not any(isinstance(x, methods) for x in kept):
                 return name_of(cls)
             raise UsersCode
         base = classes[place + 1] if cls is not object else object
@@ -130,9 +133,3 @@ def is_code_of(packages: Container[str], code: Any) -> bool:
     if inner is not None:
         return is_code_of(packages, inner)
     return package_of(code) == "builtins" or package_of(code) in packages
-
-
-def _has_replaced_method(given: Any) -> bool:
-    """Return whether an object has an attribute in the place of a method of its class."""
-    methods = (types.FunctionType, staticmethod, classmethod, property)
-    return any(isinstance(inspect.getattr_static(type(given), n, None), methods) for n in vars(given))

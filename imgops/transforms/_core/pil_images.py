@@ -18,13 +18,11 @@ from torchvision.transforms import InterpolationMode
 
 from imgops._common.torch_private import raise_error
 
-#: The modes whose pixels a tensor holds, and their numbers of channels.
-_MODES = {"L": 1, "RGB": 3}
-
 
 def is_known(image: Any) -> bool:
     """Return whether the operators compute an image of this class and mode as PIL does."""
-    return type(image) is PIL.Image.Image and image.mode in _MODES and image.width > 0 and image.height > 0
+    has_mode = type(image) is PIL.Image.Image and image.mode in ("L", "RGB")
+    return has_mode and image.width > 0 and image.height > 0
 
 
 def to_tensor(image: PIL.Image.Image) -> Tensor:

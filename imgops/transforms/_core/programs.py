@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
 from importlib import import_module
@@ -75,12 +75,6 @@ def _find(known: Any, handle: int) -> Any:
         must = "generator must be one of this process, in which the transform was made"
         raise ValueError(f"sample: {must}, got that of an exported program, or of a transform that is gone")
     return known[handle]
-
-
-def draws_of(transform: Any) -> Callable[[Shape], Any]:
-    """Return what samples the numbers of a transform for images of a shape."""
-    source = getattr(transform, "_source", None)
-    return transform._draw_row if source is None else lambda shape: source.numbers(transform, shape)
 
 
 # -- generators -----------------------------------------------------------------------------------
@@ -228,7 +222,10 @@ class _Step:
     ) -> None:
         transform = from_description(description)
         self.transform, self.start, self.conditions, self.generator = transform, start, conditions, generator
-        self._draw_row = draws_of(transform)
+        source = getattr(transform, "_source", None)
+        self._draw_row = (
+            transform._draw_row if source is None else lambda shape: source.numbers(transform, shape)
+        )
         self.set_shape(shape)
         self.has_own_sizes = tuple(shape[2:]) == OWN_SIZES
 
@@ -326,18 +323,7 @@ def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
     return whole
 
 
-def _sample_fake(
-    gate: Tensor,
-    previous: Tensor,
-    image_sizes: Tensor | None,
-    count: int,
-    sizes: Sequence[int],
-    shapes: Sequence[int],
-    generators: Sequence[int],
-    conditions: Sequence[int],
-    site: int,
-    program: str,
-) -> Tensor:
+def _sample_fake(gate: Tensor, _previous: Tensor, _own: Any, count: int, sizes: Any, *_: Any) -> Tensor:
     return torch.empty((count, sum(sizes)), dtype=torch.float64, device=gate.device)
 
 
@@ -389,18 +375,7 @@ def sample(
 ) -> Tensor: ...
 
 
-def _annotations_fake(
-    annotations: Tensor,
-    gate: Tensor,
-    previous: Tensor,
-    count: int,
-    height: int,
-    width: int,
-    generator: int,
-    site: int,
-    description: str,
-    kind: str,
-) -> Tensor:
+def _annotations_fake(annotations: Tensor, _gate: Tensor, _previous: Tensor, count: int, *_: Any) -> Tensor:
     return torch.empty((count,), dtype=torch.float64, device=annotations.device)
 
 
@@ -417,10 +392,8 @@ def _annotations_kernel(
     description: str,
     kind: str,
 ) -> None:
-    transform, image = (
-        from_description(description),
-        torch.empty((3, height, width), device="meta", dtype=torch.float32),
-    )
+    transform = from_description(description)
+    image = torch.empty((3, height, width), device="meta", dtype=torch.float32)
     numbers = None
     if gate.item():
         inputs = [image, annotation_kinds.tv_tensor(annotations.detach(), kind, (height, width))]

@@ -94,7 +94,18 @@ class ParameterSampler:
     def params(self, transform: Any, inputs: list[Any]) -> Params | None:
         """Return a transform's parameters, or None if it is skipped, which only eager mode can know."""
         if self.replays is not None:
-            return self._again(transform, inputs)
+            replays: Any = self.replays
+            if self.path not in replays:
+                raise KeyError(
+                    f"apply: params must be those of this transform, got none for step {self.path}"
+                )
+            before = replays[self.path]
+            if before is None:
+                return None
+            _, _, height, width = transform._shape_of(inputs)
+            again = Params((height, width), before.numbers, transform, before.table, before.key)
+            again.noise = list(before.noise)
+            return again
         numbers = self.ready.get(self.path) if self.ready else None
         shape = transform._shape_of(inputs)
         canvas = (shape[2], shape[3])
@@ -207,18 +218,6 @@ class ParameterSampler:
 
     def _previous(self) -> Tensor:
         return torch.zeros((), dtype=torch.float64, device="cpu") if self.last is None else self.last
-
-    def _again(self, transform: Any, inputs: list[Any]) -> Params | None:
-        replays: Any = self.replays
-        if self.path not in replays:
-            raise KeyError(f"apply: params must be those of this transform, got none for step {self.path}")
-        before = replays[self.path]
-        if before is None:
-            return None
-        _, _, height, width = transform._shape_of(inputs)
-        again = Params((height, width), before.numbers, transform, before.table, before.key)
-        again.noise = list(before.noise)
-        return again
 
 
 def _refuse_in_programs(transform: Any) -> None:

@@ -7,7 +7,7 @@ import operator
 import random
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -29,7 +29,17 @@ class Seeded:
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         transform = partial(self.transform, **named) if named else self.transform
         if isinstance(self.seeds, list):
-            return _with_rows(transform, self.seeds, inputs)
+            with _exchange, _use_keys([torch.Generator().manual_seed(seed) for seed in self.seeds]):
+                before = torch.get_rng_state()
+                try:
+                    out = transform(*inputs)
+                finally:
+                    after = torch.get_rng_state()
+                    torch.set_rng_state(before)
+            if not torch.equal(before, after):
+                must = "transform must sample for each image alone (per_sample=True) where key is a list"
+                raise ValueError(f"seeded: {must}, got one that drew for the whole batch")
+            return out
         with _use_keys(None), exchange_generator(torch.Generator().manual_seed(self.seeds)):
             return transform(*inputs)
 
@@ -176,20 +186,6 @@ def _use_keys(rows: list[torch.Generator] | None) -> Iterator[None]:
         yield
     finally:
         _draws.has_key, _draws.rows = outer
-
-
-def _with_rows(transform: Callable[..., Any], seeds: Sequence[int], inputs: tuple[Any, ...]) -> Any:
-    with _exchange, _use_keys([torch.Generator().manual_seed(seed) for seed in seeds]):
-        before = torch.get_rng_state()
-        try:
-            out = transform(*inputs)
-        finally:
-            after = torch.get_rng_state()
-            torch.set_rng_state(before)
-    if not torch.equal(before, after):
-        must = "transform must sample for each image alone (per_sample=True) where key is a list"
-        raise ValueError(f"seeded: {must}, got one that drew for the whole batch")
-    return out
 
 
 def sample_generators(count: int) -> list[torch.Generator] | None:

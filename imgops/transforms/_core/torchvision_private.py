@@ -48,24 +48,21 @@ def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) 
     if max_size is None and isinstance(size, (list, tuple)) and len(size) == 2:
         return list(size)
     if is_compiling() and not (isinstance(size, (list, tuple)) and len(size) != 1):
-        return _symbolic_size(canvas, size[0] if isinstance(size, (list, tuple)) else size, max_size)
+        # Without a branch: a compiler may not know which side is shorter.
+        size = size[0] if isinstance(size, (list, tuple)) else size
+        height, width = canvas
+        short, long = torch.sym_min(height, width), torch.sym_max(height, width)
+        if size is None:
+            return [torch.sym_int(max_size * side / long) for side in canvas]  # type: ignore[operator]
+        if max_size is not None and max_size <= size:
+            must = f"max_size must be greater than the size of the smaller edge, {size}"
+            raise ValueError(f"resize: {must}, got {max_size}")
+        sides = [torch.sym_int(size * side / short) for side in canvas]
+        if max_size is None:
+            return sides
+        longest = torch.sym_max(*sides)
+        return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
     return v2_geometry._compute_resized_output_size(canvas, size, max_size)
-
-
-def _symbolic_size(canvas: tuple[int, int], size: int | None, max_size: int | None) -> list[int]:
-    """Compute the size after a resize without a branch: a compiler may not know which side is shorter."""
-    height, width = canvas
-    short, long = torch.sym_min(height, width), torch.sym_max(height, width)
-    if size is None:
-        return [torch.sym_int(max_size * side / long) for side in canvas]  # type: ignore[operator]
-    if max_size is not None and max_size <= size:
-        must = f"max_size must be greater than the size of the smaller edge, {size}"
-        raise ValueError(f"resize: {must}, got {max_size}")
-    sides = [torch.sym_int(size * side / short) for side in canvas]
-    if max_size is None:
-        return sides
-    longest = torch.sym_max(*sides)
-    return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
 
 
 def first_space(policy: Any, bins: int, *size: tuple[int, int]) -> dict[str, tuple[torch.Tensor, bool]]:

@@ -180,21 +180,18 @@ class RandomMotionBlur(ProbabilisticTransform):
         shift_x: float,
         shift_y: float,
     ) -> Tensor:
-        line = line_kernel(int(kernel_size), angle, balance, (shift_x, shift_y))
+        # The pixels of a line as a kernel whose sum is 1.
+        size = int(kernel_size)
+        middle = size // 2
+        start, end = -middle * (1 - max(balance, 0.0)), middle * (1 + min(balance, 0.0))
+        along = torch.linspace(start, end, size, dtype=torch.float64, device="cpu")
+        turn = math.radians(angle)
+        x = (middle + math.cos(turn) * along + shift_x).round().clamp(0, size - 1).long()
+        y = (middle + math.sin(turn) * along + shift_y).round().clamp(0, size - 1).long()
+        kernel = torch.zeros(size, size, dtype=torch.float32, device="cpu")
+        kernel[y, x] = 1
+        line = kernel / kernel.sum()
         return imgops.filter2d(image, line, "reflect")
-
-
-def line_kernel(size: int, angle: float, balance: float, shift: tuple[float, float]) -> Tensor:
-    """Return the pixels of a line as a kernel ``(size, size)`` whose sum is 1."""
-    middle = size // 2
-    start, end = -middle * (1 - max(balance, 0.0)), middle * (1 + min(balance, 0.0))
-    along = torch.linspace(start, end, size, dtype=torch.float64, device="cpu")
-    turn = math.radians(angle)
-    x = (middle + math.cos(turn) * along + shift[0]).round().clamp(0, size - 1).long()
-    y = (middle + math.sin(turn) * along + shift[1]).round().clamp(0, size - 1).long()
-    kernel = torch.zeros(size, size, dtype=torch.float32, device="cpu")
-    kernel[y, x] = 1
-    return kernel / kernel.sum()
 
 
 class RandomBilateral(ProbabilisticTransform):

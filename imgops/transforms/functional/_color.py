@@ -258,13 +258,9 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_bits(bits)
-    return imgops.posterize(image, bits)
-
-
-def require_bits(bits: int | Tensor) -> None:
     if not isinstance(bits, Tensor) and not (isinstance(bits, (int, torch.SymInt)) and 0 <= bits <= 8):
         raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {check.shown(bits)}")
+    return imgops.posterize(image, bits)
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
@@ -484,7 +480,10 @@ def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = Fa
     if dtype == torch.bool:
         return image != 0
     if dtype.is_floating_point:
-        return _to_floats(image, dtype)
+        white = _greatest(image.dtype)
+        if white <= torch.finfo(dtype).max:
+            return image.to(dtype).mul_(1.0 / white)
+        return image.to(torch.float32).mul_(1.0 / white).to(dtype)
     return _to_levels(image, dtype) if before.is_floating_point else _to_integers(image, dtype)
 
 
@@ -498,13 +497,6 @@ _UNSAFE = (
 
 def _greatest(dtype: torch.dtype) -> int:
     return 1 if dtype == torch.bool else torch.iinfo(dtype).max
-
-
-def _to_floats(image: Tensor, dtype: torch.dtype) -> Tensor:
-    white = _greatest(image.dtype)
-    if white <= torch.finfo(dtype).max:
-        return image.to(dtype).mul_(1.0 / white)
-    return image.to(torch.float32).mul_(1.0 / white).to(dtype)
 
 
 def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:

@@ -600,7 +600,8 @@ def turn_matrix(
     matrix = rotation_matrix(angle, center, height, width)
     if canvas is None:
         return matrix
-    return _matrices.shift_matrix(matrix, (canvas[1] - width) / 2, (canvas[0] - height) / 2)
+    shift = check.real("rotate", "shift", ((canvas[1] - width) / 2, (canvas[0] - height) / 2))
+    return torch.cat([matrix[..., :2], matrix[..., 2:] + shift[:, None]], -1)
 
 
 def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) -> tuple[Tensor, Any]:
@@ -648,29 +649,18 @@ def _map_by_affine(
     return operators.map_annotations(values, check.real(op, "angle", numbers), *canvas, "affine", kind)
 
 
-def _map_by_points(
-    values: Tensor,
-    canvas: tuple[int, int],
-    kind: str,
-    startpoints: Sequence[Sequence[int]] | None,
-    endpoints: Sequence[Sequence[int]] | None,
-    coefficients: Sequence[float] | None = None,
-) -> Tensor:
-    _matrices.perspective(startpoints, endpoints, coefficients)  # raises for invalid arguments
-    numbers: Any = coefficients
-    if coefficients is None:
-        numbers = [check.real("perspective", "startpoints", p) for p in (startpoints, endpoints)]
-    numbers = check.real("perspective", "coefficients", numbers).flatten()
-    return operators.map_annotations(values, numbers, *canvas, "perspective", kind)
-
-
 def map_annotations(
     name: str, inpt: Any, interpolation: Any = None, fill: Any = None, expand: bool = False, **given: Any
 ) -> Tensor:
     """Compute "affine", "rotate" or "perspective" of boxes or keypoints in a graph."""
     values, canvas, kind = subclass.plain(inpt), inpt.canvas_size, annotation_kinds.kind_of(inpt)
     if name == "perspective":
-        return _map_by_points(values, canvas, kind, **given)
+        points, numbers = (given["startpoints"], given["endpoints"]), given.get("coefficients")
+        _matrices.perspective(*points, numbers)  # raises for invalid arguments
+        if numbers is None:
+            numbers = [check.real("perspective", "startpoints", p) for p in points]
+        numbers = check.real("perspective", "coefficients", numbers).flatten()
+        return operators.map_annotations(values, numbers, *canvas, "perspective", kind)
     if name == "rotate":
         _require_rotation(given["angle"], given.get("center"))
         given = {"angle": -given["angle"], "center": given.get("center")}

@@ -65,10 +65,6 @@ def _affine_kernel(out: Tensor, numbers: Tensor) -> None:
     out.copy_(torch.tensor(_affine_rows(math, values, x, y), dtype=torch.float64, device="cpu"))
 
 
-def _affine_fake(numbers: Tensor) -> Tensor:
-    return numbers.new_empty(2, 3)
-
-
 def _affine_formula(numbers: Tensor) -> Tensor:
     *values, x, y = numbers.unbind()
     return _stack_rows(_affine_rows(torch, values, x, y))
@@ -77,7 +73,7 @@ def _affine_formula(numbers: Tensor) -> Tensor:
 @operator(
     "imgops_transforms::affine_matrix",
     kernel=_affine_kernel,
-    fake=_affine_fake,
+    fake=lambda numbers: numbers.new_empty(2, 3),
     decomposition=_affine_formula,
 )
 def _affine_of_numbers(numbers: Tensor) -> Tensor:
@@ -111,11 +107,11 @@ def _size_kernel(out: Tensor, numbers: Tensor, height: int, width: int) -> None:
     out.copy_(torch.tensor(size, dtype=torch.int64, device="cpu"))
 
 
-def _size_fake(numbers: Tensor, height: int, width: int) -> Tensor:
-    return numbers.new_empty(2, dtype=torch.int64)
-
-
-@operator("imgops_transforms::size_after_rotation", kernel=_size_kernel, fake=_size_fake)
+@operator(
+    "imgops_transforms::size_after_rotation",
+    kernel=_size_kernel,
+    fake=lambda numbers, height, width: numbers.new_empty(2, dtype=torch.int64),
+)
 def _size_of_numbers(numbers: Tensor, height: int, width: int) -> Tensor:
     """Return the height and width after a rotation by an angle, perhaps about a center."""
 
@@ -135,11 +131,6 @@ def expanded_size(
         return size_after_rotation(float(angle), middle, height, width)
     values = check.real("rotate", "angle and center", [_double(value).reshape(()) for value in numbers])
     return _size_of_numbers(values.detach(), height, width).tolist()
-
-
-def shift_matrix(matrix: Tensor, x: float, y: float) -> Tensor:
-    """Return a ``(..., 2, 3)`` matrix followed by a shift in pixels."""
-    return torch.cat([matrix[..., :2], matrix[..., 2:] + check.real("rotate", "shift", (x, y))[:, None]], -1)
 
 
 def displacement_map(displacement: Tensor, height: int, width: int) -> Tensor:
@@ -173,7 +164,15 @@ def perspective(
     start, end = (
         _points(name, points) for name, points in (("startpoints", startpoints), ("endpoints", endpoints))
     )
-    return _forward(_through_corners(end, start).unbind(-1))
+    # The first 8 numbers of the matrix, whose last is 1, that maps the end points to the start points.
+    end, start = torch.broadcast_tensors(end, start)
+    x, y = end.unbind(-1)
+    u, v = start.unbind(-1)
+    one, zero = torch.ones_like(x), torch.zeros_like(x)
+    rows_u = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
+    rows_v = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
+    system, wanted = torch.cat([rows_u, rows_v], -2), torch.cat([u, v], -1)
+    return _forward(torch.linalg.solve(system, wanted.unsqueeze(-1)).squeeze(-1).unbind(-1))
 
 
 def _points(name: str, points: Sequence[Sequence[int]] | Tensor) -> Tensor:
@@ -216,15 +215,3 @@ def _forward(back: Sequence[Any]) -> Tensor:
     (a, b, c), (d, e, f), (g, h, i) = rows
     rows = ((a / size, b / size, c / size), (d / size, e / size, f / size), (g / size, h / size, i / size))
     return torch.tensor(rows, dtype=torch.float64, device="cpu")
-
-
-def _through_corners(start: Tensor, end: Tensor) -> Tensor:
-    """Return the first 8 numbers of the matrix, whose last is 1, that maps four points to four others."""
-    start, end = torch.broadcast_tensors(start, end)
-    x, y = start.unbind(-1)
-    u, v = end.unbind(-1)
-    one, zero = torch.ones_like(x), torch.zeros_like(x)
-    rows_u = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
-    rows_v = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
-    system, wanted = torch.cat([rows_u, rows_v], -2), torch.cat([u, v], -1)
-    return torch.linalg.solve(system, wanted.unsqueeze(-1)).squeeze(-1)

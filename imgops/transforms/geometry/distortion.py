@@ -114,12 +114,6 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 take_signature(ElasticTransform, v2.ElasticTransform)
 
 
-_INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
-
-
-_PADDING = ("constant", "edge", "reflect", "symmetric", "wrap")
-
-
 class _Distortion(ProbabilisticTransform):
     """A transform by a map for ``remap``, which ``_map_of`` returns."""
 
@@ -135,10 +129,10 @@ class _Distortion(ProbabilisticTransform):
         fill: Any,
         **arguments: Any,
     ) -> None:
-        arguments["interpolation"] = one_of(
-            self, "interpolation", getattr(interpolation, "value", interpolation), _INTERPOLATIONS
-        )
-        arguments["padding_mode"] = one_of(self, "padding_mode", check.padding_mode(padding_mode), _PADDING)
+        how = getattr(interpolation, "value", interpolation)
+        arguments["interpolation"] = one_of(self, "interpolation", how, ("nearest", "bilinear", "bicubic"))
+        modes = ("constant", "edge", "reflect", "symmetric", "wrap")
+        arguments["padding_mode"] = one_of(self, "padding_mode", check.padding_mode(padding_mode), modes)
         arguments["fill"] = fill_values(self, "fill", fill)
         super().__init__(p, per_sample, generator, **arguments)
 
@@ -259,10 +253,8 @@ class RandomElastic(_Distortion):
         per_sample: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        strengths, spreads = (
-            in_range(self, "alpha", alpha, 0.0, 1e9),
-            in_range(self, "sigma", sigma, 1e-3, WIDEST // 8),
-        )
+        strengths = in_range(self, "alpha", alpha, 0.0, 1e9)
+        spreads = in_range(self, "sigma", sigma, 1e-3, WIDEST // 8)
         how = (interpolation, padding_mode, fill)
         super().__init__(p, per_sample, generator, *how, alpha=strengths, sigma=spreads)
 

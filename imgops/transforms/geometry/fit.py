@@ -89,10 +89,8 @@ class _FitTransform(OperatorTransform, v2.Transform):
 
     def _check_pixels(self, height: Any, width: Any) -> None:
         if not (height and width):
-            must, got = (
-                "image must have at least one pixel",
-                f"{check.number(height)} x {check.number(width)}",
-            )
+            must = "image must have at least one pixel"
+            got = f"{check.number(height)} x {check.number(width)}"
             raise ValueError(f"{type(self).__name__}: {must}, got {got}")
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:

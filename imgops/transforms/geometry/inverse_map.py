@@ -37,21 +37,34 @@ def points(map: Tensor, targets: Tensor) -> Tensor:
     if not bool(is_finite.all()):
         return torch.where(is_finite, points(map, targets.nan_to_num(0, 0, 0)), float("nan"))
     height, width = map.shape[-2:]
-    shift = map - _grid(height, width)
+    y, x = (torch.arange(n, dtype=torch.float64, device="cpu") for n in (height, width))
+    shift = map - torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
     places = targets.clone()
-    best, best_miss = (
-        targets.clone(),
-        torch.full((len(targets),), float("inf"), dtype=targets.dtype, device="cpu"),
-    )
+    best = targets.clone()
+    best_miss = torch.full((len(targets),), float("inf"), dtype=targets.dtype, device="cpu")
     for step in range(_STEPS + 1):
-        miss = places + _interpolate(shift, places) - targets
+        a, b, c, d, x, y = _cell(shift, places)
+        miss = places + (a * (1 - x) + b * x) * (1 - y) + (c * (1 - x) + d * x) * y - targets
         far = miss.norm(dim=-1)
         better = far < best_miss
         best = torch.where(better[:, None], places, best)
         best_miss = torch.where(better, far, best_miss)
         if step == _STEPS or bool((best_miss < _NEAR * 1e-6).all()):
             break
-        places = places - _newton(shift, places, miss)
+        # The Newton step that would reduce the error to 0 if the map were linear.
+        by_x, by_y = (b - a) * (1 - y) + (d - c) * y, (c - a) * (1 - x) + (d - b) * x
+        one = torch.eye(2, dtype=shift.dtype, device="cpu")
+        slope = torch.stack([by_x, by_y], -1) + one
+        size = slope[:, 0, 0] * slope[:, 1, 1] - slope[:, 0, 1] * slope[:, 1, 0]
+        safe = torch.where(size.abs() > 0.1, size, 1.0)
+        newton = torch.stack(
+            [
+                slope[:, 1, 1] * miss[:, 0] - slope[:, 0, 1] * miss[:, 1],
+                slope[:, 0, 0] * miss[:, 1] - slope[:, 1, 0] * miss[:, 0],
+            ],
+            -1,
+        )
+        places = places - torch.where((size.abs() > 0.1)[:, None], newton / safe[:, None], miss)
     is_lost = best_miss > _NEAR
     if bool(is_lost.any()):  # in a fold or outside, use the nearest pixel
         best[is_lost] = _nearest(map, targets[is_lost])
@@ -88,11 +101,6 @@ def _outlines(map: Tensor, corners: Tensor) -> Tensor:
     return (points(map, outline - 0.5) + 0.5).reshape(len(corners), -1, 2)
 
 
-def _grid(height: int, width: int) -> Tensor:
-    y, x = (torch.arange(n, dtype=torch.float64, device="cpu") for n in (height, width))
-    return torch.stack([x.expand(height, width), y[:, None].expand(height, width)])
-
-
 def _cell(shift: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the four values around each position, ``(n, 2)`` each, and the fractions between them."""
     height, width = shift.shape[-2:]
@@ -107,24 +115,6 @@ def _cell(shift: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Te
 def _interpolate(shift: Tensor, at: Tensor) -> Tensor:
     a, b, c, d, x, y = _cell(shift, at)
     return (a * (1 - x) + b * x) * (1 - y) + (c * (1 - x) + d * x) * y
-
-
-def _newton(shift: Tensor, at: Tensor, miss: Tensor) -> Tensor:
-    """Return the Newton step that would reduce the error to 0 if the map were linear."""
-    a, b, c, d, x, y = _cell(shift, at)
-    by_x, by_y = (b - a) * (1 - y) + (d - c) * y, (c - a) * (1 - x) + (d - b) * x
-    one = torch.eye(2, dtype=shift.dtype, device="cpu")
-    slope = torch.stack([by_x, by_y], -1) + one
-    size = slope[:, 0, 0] * slope[:, 1, 1] - slope[:, 0, 1] * slope[:, 1, 0]
-    safe = torch.where(size.abs() > 0.1, size, 1.0)
-    step = torch.stack(
-        [
-            slope[:, 1, 1] * miss[:, 0] - slope[:, 0, 1] * miss[:, 1],
-            slope[:, 0, 0] * miss[:, 1] - slope[:, 1, 0] * miss[:, 0],
-        ],
-        -1,
-    )
-    return torch.where((size.abs() > 0.1)[:, None], step / safe[:, None], miss)
 
 
 def _nearest(map: Tensor, targets: Tensor) -> Tensor:

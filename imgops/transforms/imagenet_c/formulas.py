@@ -21,7 +21,6 @@ from imgops.transforms._core.arguments import one_number
 from imgops.transforms._core.probabilistic import as_reals
 
 Numbers = tuple[Any, ...]
-Drawer = Callable[..., Numbers]
 
 
 class Formula(NamedTuple):
@@ -29,7 +28,7 @@ class Formula(NamedTuple):
 
     settings: tuple[tuple[Any, ...], ...]
     apply: Callable[..., Tensor]
-    draw: Drawer | None = None
+    draw: Callable[..., Numbers] | None = None
     #: Whether ``apply`` takes and returns levels instead of floats.
     on_levels: bool = False
 
@@ -51,9 +50,8 @@ def _draw_normal(image: Tensor, generator: torch.Generator, *settings: Any) -> N
 
 def _draw_counts(image: Tensor, generator: torch.Generator, photons: float) -> Numbers:
     """Count photons with a table of Poisson's distribution for each of 256 levels, also for floats."""
-    share = torch.rand(image.shape, generator=generator, dtype=torch.float64, device="cpu").to(
-        image.device, non_blocking=True
-    )
+    share = torch.rand(image.shape, generator=generator, dtype=torch.float64, device="cpu")
+    share = share.to(image.device, non_blocking=True)
     table = _poisson(photons).to(image.device, non_blocking=True)
     level = (image.detach() * 255).round().clamp(0, 255).to(torch.float64).nan_to_num()
     place = (level + share * (1 - 2**-39)).contiguous()
@@ -76,9 +74,7 @@ def _draw_flips(image: Tensor, generator: torch.Generator, amount: float) -> Num
     flipped, salt = (
         torch.rand(image.shape, generator=generator, dtype=torch.float64, device="cpu") for _ in range(2)
     )
-    return (flipped <= amount).to(image.device, non_blocking=True), (salt <= 0.5).to(
-        image.device, non_blocking=True
-    )
+    return tuple(x.to(image.device, non_blocking=True) for x in (flipped <= amount, salt <= 0.5))
 
 
 def _draw_glass(image: Tensor, generator: torch.Generator, sigma: float, reach: int, times: int) -> Numbers:
@@ -88,10 +84,6 @@ def _draw_glass(image: Tensor, generator: torch.Generator, sigma: float, reach: 
         -reach, reach, (*image.shape[:-3], times, rows, columns, 2), generator=generator, device="cpu"
     )
     return (moves.to(image.device, non_blocking=True),)
-
-
-def _draw_angle(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
-    return (_uniform(generator, -45, 45),)
 
 
 def _draw_flakes(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
@@ -104,15 +96,8 @@ def _draw_plane(image: Tensor, generator: torch.Generator, *settings: Any) -> Nu
 
 
 def _draw_fog(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
-    side = _fog_side(image)
-    return (
-        _like(
-            image,
-            torch.rand(*image.shape[:-3], side**2 - 1, generator=generator, dtype=torch.float32, device="cpu")
-            * 2
-            - 1,
-        ),
-    )
+    shape = *image.shape[:-3], _fog_side(image) ** 2 - 1
+    return (_like(image, torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu") * 2 - 1),)
 
 
 def _draw_frost(image: Tensor, generator: torch.Generator, *settings: Any) -> Numbers:
@@ -128,21 +113,9 @@ def _draw_shifts(image: Tensor, generator: torch.Generator, *settings: Any) -> N
 # -- noise -------------------------------------------------------------------------------------------
 
 
-def _gaussian_noise(x: Tensor, scale: float, noise: Tensor) -> Tensor:
-    return x + noise * scale
-
-
 def _shot_noise(x: Tensor, photons: float, counts: Tensor) -> Tensor:
     """Return the counted photons; the gradient is that of their mean, the image."""
     return counts / photons + (x - x.detach())  # in this order no digit of the counts is lost
-
-
-def _impulse_noise(x: Tensor, amount: float, flipped: Tensor, salt: Tensor) -> Tensor:
-    return torch.where(flipped, salt.to(x.dtype), x)
-
-
-def _speckle_noise(x: Tensor, scale: float, noise: Tensor) -> Tensor:
-    return x + x * noise * scale
 
 
 # -- blurs -------------------------------------------------------------------------------------------
@@ -160,10 +133,6 @@ def _gaussian(
         weights = weights / weights.sum()
         x = imgops.filter2d(x, weights[:, None] if axis == 0 else weights[None], padding_mode)
     return x
-
-
-def _gaussian_blur(x: Tensor, sigma: float) -> Tensor:
-    return _gaussian(x, sigma)
 
 
 def _glass_blur(x: Tensor, sigma: float, reach: int, times: int, moves: Tensor) -> Tensor:
@@ -202,16 +171,12 @@ def _moved(moves: Tensor, height: int, width: int, reach: int) -> Tensor:
 
 
 def _defocus_blur(x: Tensor, radius: int, sigma: float) -> Tensor:
-    return imgops.filter2d(x, _disk(radius, sigma), "reflect")
-
-
-def _disk(radius: int, sigma: float) -> Tensor:
-    """Return a disk with a blurred edge."""
+    # A disk with a blurred edge.
     reach = max(radius, 8)
     at = torch.arange(-reach, reach + 1, dtype=torch.int64, device="cpu") ** 2
     disk = (at[:, None] + at <= radius**2).float()
     disk = disk / disk.sum()
-    return imgops.gaussian_blur(disk[None], 3 if radius <= 8 else 5, sigma)[0]
+    return imgops.filter2d(x, imgops.gaussian_blur(disk[None], 3 if radius <= 8 else 5, sigma)[0], "reflect")
 
 
 def _motion_blur(x: Tensor, radius: int, sigma: float, angle: float) -> Tensor:
@@ -427,10 +392,6 @@ def _pixelate(x: Tensor, share: float) -> Tensor:
     return imgops.resize(small, (height, width), "nearest")
 
 
-def _jpeg_compression(x: Tensor, quality: int) -> Tensor:
-    return imgops.jpeg(x, quality)
-
-
 def _to_levels(x: Tensor) -> Tensor:
     """Truncate to the 256 levels; the gradient is that of the identity."""
     return x + ((x.detach() * 255).trunc() / 255 - x.detach())
@@ -439,17 +400,25 @@ def _to_levels(x: Tensor) -> Tensor:
 #: name -> formula, in the order of imagecorruptions; the last four are those for validation.
 FORMULAS: dict[str, Formula] = {
     "gaussian_noise": Formula(
-        tuple((s,) for s in (0.08, 0.12, 0.18, 0.26, 0.38)), _gaussian_noise, _draw_normal
+        tuple((s,) for s in (0.08, 0.12, 0.18, 0.26, 0.38)),
+        lambda x, scale, noise: x + noise * scale,
+        _draw_normal,
     ),
     "shot_noise": Formula(tuple((n,) for n in (60, 25, 12, 5, 3)), _shot_noise, _draw_counts),
     "impulse_noise": Formula(
-        tuple((s,) for s in (0.03, 0.06, 0.09, 0.17, 0.27)), _impulse_noise, _draw_flips
+        tuple((s,) for s in (0.03, 0.06, 0.09, 0.17, 0.27)),
+        lambda x, _, flipped, salt: torch.where(flipped, salt.to(x.dtype), x),
+        _draw_flips,
     ),
     "defocus_blur": Formula(((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)), _defocus_blur),
     "glass_blur": Formula(
         ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)), _glass_blur, _draw_glass
     ),
-    "motion_blur": Formula(((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)), _motion_blur, _draw_angle),
+    "motion_blur": Formula(
+        ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+        _motion_blur,
+        lambda image, generator, *_: (_uniform(generator, -45, 45),),
+    ),
     "zoom_blur": Formula(((0.01, 12), (0.01, 16), (0.02, 11), (0.02, 13), (0.03, 11)), _zoom_blur),
     "snow": Formula(
         (
@@ -470,9 +439,13 @@ FORMULAS: dict[str, Formula] = {
         tuple((250 * s,) for s in (0.05, 0.065, 0.085, 0.1, 0.12)), _elastic_transform, _draw_shifts
     ),
     "pixelate": Formula(tuple((s,) for s in (0.6, 0.5, 0.4, 0.3, 0.25)), _pixelate, on_levels=True),
-    "jpeg_compression": Formula(tuple((q,) for q in (25, 18, 15, 10, 7)), _jpeg_compression, on_levels=True),
-    "speckle_noise": Formula(tuple((s,) for s in (0.15, 0.2, 0.35, 0.45, 0.6)), _speckle_noise, _draw_normal),
-    "gaussian_blur": Formula(tuple((s,) for s in (1, 2, 3, 4, 6)), _gaussian_blur),
+    "jpeg_compression": Formula(tuple((q,) for q in (25, 18, 15, 10, 7)), imgops.jpeg, on_levels=True),
+    "speckle_noise": Formula(
+        tuple((s,) for s in (0.15, 0.2, 0.35, 0.45, 0.6)),
+        lambda x, scale, noise: x + x * noise * scale,
+        _draw_normal,
+    ),
+    "gaussian_blur": Formula(tuple((s,) for s in (1, 2, 3, 4, 6)), _gaussian),
     "spatter": Formula(
         (
             (0.65, 0.3, 4, 0.69, 0.6, 0),

@@ -16,8 +16,6 @@ from imgops.transforms.imagenet_c.formulas import plasma
 
 #: The number of pictures, and their sides.
 _COUNT, _SIDE = 5, 512
-#: The number of feathers of ice in a picture.
-_FEATHERS = 420
 
 
 class DrawnFrost(Sequence[Tensor]):
@@ -34,24 +32,20 @@ class DrawnFrost(Sequence[Tensor]):
 def _draw(number: int) -> Tensor:
     random = np.random.RandomState(number)
     ice = np.zeros((_SIDE, _SIDE), np.float32)
-    for i in range(_FEATHERS):
+    for i in range(420):  # feathers of ice
         at = random.uniform(-1, 1, 2)
         at = np.sign(at) * np.abs(at) ** (0.35 if i % 3 else 0.8)  # most lie near the border
-        length, angle, light = (
-            random.uniform(30, 120),
-            random.uniform(0, 2 * math.pi),
-            random.uniform(0.35, 1),
-        )
+        length = random.uniform(30, 120)
+        angle = random.uniform(0, 2 * math.pi)
+        light = random.uniform(0.35, 1)
         reach = int(length) + 2
         feather = np.zeros((2 * reach, 2 * reach), np.float32)
         _grow(feather, random, reach, reach, angle, length, light)
         left, top = ((at + 1) * _SIDE / 2).astype(int) - reach
-        x, y, right, bottom = (
-            max(left, 0),
-            max(top, 0),
-            min(left + 2 * reach, _SIDE),
-            min(top + 2 * reach, _SIDE),
-        )
+        x = max(left, 0)
+        y = max(top, 0)
+        right = min(left + 2 * reach, _SIDE)
+        bottom = min(top + 2 * reach, _SIDE)
         area = ice[y:bottom, x:right]
         np.maximum(area, feather[y - top : bottom - top, x - left : right - left], out=area)
     noise = torch.from_numpy(random.uniform(-1, 1, (2, _SIDE**2 - 1)).astype(np.float32))

@@ -83,29 +83,9 @@ class CopyPaste(_Join):
         first, second = samples
         places = _instance_masks(first), _instance_masks(second)
         params = self._sample_params([first.flat[first.image]], sampler)
-        return self._compose(first, second, places, self._choose_objects(second, params, sampler))
-
-    def _choose_objects(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
-        """Sample the objects to paste into the other image, as a boolean tensor."""
-        boxes: Any = source.boxes
-        count, device = boxes.shape[0], boxes.device
-        if params is not None and params.noise:
-            noise = params.noise.pop(0)
-        elif sampler.replays is not None:
-            return torch.zeros(count, dtype=torch.bool, device=device)
-        else:  # draw numbers even if nothing is pasted, because a graph cannot know that
-            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu", dtype=torch.float32))
-        if params is None:
-            return torch.zeros(count, dtype=torch.bool, device=device)
-        if sampler.record is not None:
-            sampler.record[sampler.path].noise.append(noise)
-        is_taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.amount
-        return (is_taken if params.is_known else is_taken & (params.numbers[0] > 0)).to(device)
-
-    def _compose(self, first: Sample, second: Sample, places: tuple[int, int], is_taken: Tensor) -> list[Any]:
         height, width = first.pixels.shape[-2:]
         size = height, width
-        left = ~is_taken[:, None, None]
+        left = ~self._choose_objects(second, params, sampler)[:, None, None]
         over = _zero_where(left, _resize_labels(subclass.plain(second.flat[places[1]]), size))
         hidden = is_object(over).any(0, keepdim=True)
         before = subclass.plain(first.flat[places[0]])
@@ -113,7 +93,14 @@ class CopyPaste(_Join):
         out = []
         for at, value in enumerate(first.flat):
             if at == first.image:
-                image = self._image_of(first.pixels, second.pixels, hidden, size)
+                other = second.pixels
+                if tuple(other.shape[-2:]) != size:
+                    other = _geometry.resize_to(other, size, InterpolationMode.BILINEAR, True)
+                shown = hidden
+                if self.feather:
+                    side = int(8 * self.feather + 1) | 1
+                    shown = imgops.gaussian_blur(hidden.to(torch.float32), side, self.feather).clamp(0, 1)
+                image = imgops.paste(first.pixels, other, (0, 0), shown)
                 out.append(_dispatch.wrap_like(image, value))
             elif at == places[0]:
                 out.append(_dispatch.wrap_like(torch.cat([under, over]), value))
@@ -132,6 +119,23 @@ class CopyPaste(_Join):
                 out.append(value)
         return out
 
+    def _choose_objects(self, source: Sample, params: Params | None, sampler: ParameterSampler) -> Tensor:
+        """Sample the objects to paste into the other image, as a boolean tensor."""
+        boxes: Any = source.boxes
+        count, device = boxes.shape[0], boxes.device
+        if params is not None and params.noise:
+            noise = params.noise.pop(0)
+        elif sampler.replays is not None:
+            return torch.zeros(count, dtype=torch.bool, device=device)
+        else:  # draw numbers even if nothing is pasted, because a graph cannot know that
+            noise = sampler.noise(self, torch.empty(count, 1, 1, device="cpu", dtype=torch.float32))
+        if params is None:
+            return torch.zeros(count, dtype=torch.bool, device=device)
+        if sampler.record is not None:
+            sampler.record[sampler.path].noise.append(noise)
+        is_taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.amount
+        return (is_taken if params.is_known else is_taken & (params.numbers[0] > 0)).to(device)
+
     def _mask_of(
         self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
     ) -> Tensor:
@@ -147,15 +151,6 @@ class CopyPaste(_Join):
                 f"{must}, got {check.written(mine.shape[:-2])} and {check.written(other.shape[:-2])}",
             )
         return torch.where(hidden, other.to(mine.dtype), mine)
-
-    def _image_of(self, image: Tensor, other: Tensor, hidden: Tensor, size: tuple[int, ...]) -> Tensor:
-        if tuple(other.shape[-2:]) != size:
-            other = _geometry.resize_to(other, size, InterpolationMode.BILINEAR, True)
-        if not self.feather:
-            return imgops.paste(image, other, (0, 0), hidden)
-        side = int(8 * self.feather + 1) | 1
-        soft = imgops.gaussian_blur(hidden.to(torch.float32), side, self.feather)
-        return imgops.paste(image, other, (0, 0), soft.clamp(0, 1))
 
 
 def _zero_where(flags: Tensor, mask: Tensor) -> Tensor:

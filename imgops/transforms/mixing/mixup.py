@@ -66,15 +66,6 @@ class _Mix(RandomTransform):
         _, _, height, width = self._shape_of(inputs)
         return self._numbers_from(super(RandomTransform, self).make_params(inputs), height, width)  # type: ignore[misc]
 
-    def _label(self, label: Tensor, weight: Any) -> Tensor:
-        if label.ndim == 1:
-            label = self._shares(label, self.num_classes)  # type: ignore[attr-defined]
-        if not label.dtype.is_floating_point:
-            label = label.float()
-        if isinstance(weight, Tensor):
-            weight = weight.to(label.device, label.dtype)[..., None]
-        return label.roll(1, 0) * (1.0 - weight) + label * weight
-
     def _shares(self, indices: Tensor, num_classes: int) -> Tensor:
         """Return 1 for the class of each label and 0 for the others, ``(N, num_classes)``."""
         name = type(self).__name__
@@ -90,7 +81,14 @@ class _Mix(RandomTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if inpt is params["labels"]:
-            return self._label(inpt, params[self._random_parameters[-1].name])
+            label, weight = inpt, params[self._random_parameters[-1].name]
+            if label.ndim == 1:
+                label = self._shares(label, self.num_classes)  # type: ignore[attr-defined]
+            if not label.dtype.is_floating_point:
+                label = label.float()
+            if isinstance(weight, Tensor):
+                weight = weight.to(label.device, label.dtype)[..., None]
+            return label.roll(1, 0) * (1.0 - weight) + label * weight
         if not _dispatch.is_image(inpt):
             return inpt
         torchvision_private.check_batch(self, inpt, params["batch_size"])

@@ -77,14 +77,10 @@ class _Join(ProbabilisticTransform):
             raise_error(ValueError, f"{name}: boxes must all have an angle, or none, got {formats}")
         flags = left_right.under(self, "visible", samples[0], left_right.FLAGS[0])
         rows = [Sample(name, row, flags) for row in flat]
-        self._check_labels(samples[0], rows)
-        structure = tree_flatten(samples[0])[1]
-        return tree_unflatten(self._join(rows, sampler), structure)
-
-    def _check_labels(self, whole: Any, samples: list[Sample]) -> None:
-        """Raise if there is not one label for each box, because all samples would get the labels of one."""
+        # There must be one label for each box, because otherwise all samples would get the labels of one.
+        whole = samples[0]
         for at in left_right.under(self, "labels", whole, left_right.LABELS[0]):
-            for sample in samples:
+            for sample in rows:
                 value, boxes = sample.flat[at], sample.boxes
                 if boxes is None or sample.is_per_box(at):
                     continue
@@ -95,6 +91,8 @@ class _Join(ProbabilisticTransform):
                     else type(value).__name__
                 )
                 raise_error(ValueError, f"{must}, got {got} and {check.number(boxes.shape[0])} boxes")
+        structure = tree_flatten(samples[0])[1]
+        return tree_unflatten(self._join(rows, sampler), structure)
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
@@ -343,10 +341,8 @@ class Mosaic(_Join):
             row, column = divmod(i, self.grid)
             height, width = sample.pixels.shape[-2:]
             if _dispatch.is_empty(sample.pixels):
-                must, got = (
-                    "image must have at least one pixel",
-                    f"shape {check.written(sample.pixels.shape)}",
-                )
+                must = "image must have at least one pixel"
+                got = f"shape {check.written(sample.pixels.shape)}"
                 raise_error(ValueError, f"Mosaic: {must}, got {got}")
             high, wide = self._size_of(height, width)
             top = _start(row, self.grid, y, high, self.size[0])

@@ -79,10 +79,14 @@ class PixMix(_ReferenceTransform):
     def _change_image(self, image: Tensor, index: float, seed: float, extra: Tensor) -> Tensor:
         first, mixtures = self._recipe(from_seed(seed), *image.shape[-2:])
         picture = self._reference(index, image, extra)
-        mixed = as_reals(image if first is None else _change(image, *first))
+        mixed = as_reals(image if first is None else _CHANGES[first[0]](image, first[1]))
         for name, a, b, change in mixtures:
-            other = as_reals(picture if change is None else _change(image, *change))
-            mixed = (_add if name == "add" else _multiply)(mixed, other, a, b).clamp(0, 1)
+            other = as_reals(picture if change is None else _CHANGES[change[0]](image, change[1]))
+            if name == "add":
+                mixed = (a * (mixed * 2 - 1) + b * (other * 2 - 1) + 1) / 2
+            else:
+                mixed = (mixed * 2) ** a * (other * 2).clamp(min=1e-37) ** b / 2
+            mixed = mixed.clamp(0, 1)
         if image.dtype != torch.uint8:
             return mixed.to(image.dtype)
         return (mixed * 255).round().to(torch.uint8)
@@ -101,7 +105,7 @@ class PixMix(_ReferenceTransform):
             return share if first else 1 - share
 
         def change() -> tuple[str, float]:
-            known = _ALL_OPS if self.all_ops else _OPS
+            known = _ALL_OPS if self.all_ops else _ALL_OPS[:9]
             name = known[int(chance() * len(known))]
             level = 0.1 + (self.severity - 0.1) * chance()
             return name, _MAGNITUDES[name](level, -1 if chance() > 0.5 else 1, height, width)
@@ -114,14 +118,6 @@ class PixMix(_ReferenceTransform):
             a, b = (beta(True), beta(False)) if chance() < 0.5 else (1 + beta(False), -beta(False))
             mixtures.append((name, a, b, copy))
         return first, mixtures
-
-
-def _add(one: Tensor, other: Tensor, a: float, b: float) -> Tensor:
-    return (a * (one * 2 - 1) + b * (other * 2 - 1) + 1) / 2
-
-
-def _multiply(one: Tensor, other: Tensor, a: float, b: float) -> Tensor:
-    return (one * 2) ** a * (other * 2).clamp(min=1e-37) ** b / 2
 
 
 #: name -> the magnitude for a level in [0.1, 10], a sign, and the height and width of the image.
@@ -140,16 +136,6 @@ _MAGNITUDES: dict[str, Callable[[float, int, int, int], float]] = {
     ),
 }
 _ALL_OPS = tuple(_MAGNITUDES)
-_OPS = _ALL_OPS[:9]
-
-
-def _change(image: Tensor, name: str, magnitude: float) -> Tensor:
-    """Change an image by one of PIL's operations; a warp reads zeros outside."""
-    return _CHANGES[name](image, magnitude)
-
-
-def _solarize(image: Tensor, threshold: float) -> Tensor:
-    return imgops.solarize(image, threshold if image.dtype == torch.uint8 else threshold / 255)
 
 
 def _warp(image: Tensor, *rows: Sequence[float]) -> Tensor:
@@ -158,12 +144,13 @@ def _warp(image: Tensor, *rows: Sequence[float]) -> Tensor:
     return _geometry.warp(image, matrix, InterpolationMode.BILINEAR, None)
 
 
+#: name -> one of PIL's operations on an image and a magnitude; a warp reads zeros outside.
 _CHANGES: dict[str, Callable[[Tensor, float], Tensor]] = {
     "autocontrast": lambda image, _: imgops.autocontrast(image),
     "equalize": lambda image, _: imgops.equalize(image),
     "posterize": lambda image, bits: imgops.posterize(image, int(bits)),
     "rotate": lambda image, degrees: _geometry.rotate(image, degrees, InterpolationMode.BILINEAR),
-    "solarize": _solarize,
+    "solarize": lambda image, at: imgops.solarize(image, at if image.dtype == torch.uint8 else at / 255),
     "shear_x": lambda image, m: _warp(image, [1, -m, -m / 2], [0, 1, 0]),
     "shear_y": lambda image, m: _warp(image, [1, 0, 0], [-m, 1, -m / 2]),
     "translate_x": lambda image, m: _warp(image, [1, 0, -m], [0, 1, 0]),

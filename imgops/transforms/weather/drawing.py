@@ -43,15 +43,13 @@ def fog_patches(height: int, width: int, intensity: float, seed: float) -> tuple
     return places, smallest + (_shares(generator, len(places)) * (largest - smallest)).astype(np.int64)
 
 
-def _disc(radius: int) -> np.ndarray:
-    side = 2 * radius + 1
-    return cv2.circle(np.zeros((side, side), np.uint8), (radius, radius), radius, 1, -1)
-
-
 def count_discs(height: int, width: int, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """Count the discs that cover each pixel, as int32."""
     counts = np.zeros((height, width), np.int32)
-    discs = {radius: _disc(radius) for radius in set(radii.tolist())}
+    discs: dict[int, np.ndarray] = {
+        r: cv2.circle(np.zeros((2 * r + 1, 2 * r + 1), np.uint8), (r, r), r, 1, -1)
+        for r in set(radii.tolist())
+    }
     for (x, y), radius in zip(centers.tolist(), radii.tolist(), strict=True):
         left, top = x - radius, y - radius
         a, b = max(left, 0), max(top, 0)
