@@ -14,7 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from imgops._common import check, torch_private
+from imgops._common import check, memory, torch_private
 from imgops._operator import subclass
 from imgops._operator.record import Contract, Function, Operator
 
@@ -140,7 +140,7 @@ def prepare_once(operator: Operator) -> Prepare:
     fake, tensors, empty, cache_key = (
         _check_types_first(operator),
         operator.tensors,
-        torch.empty_strided,
+        memory.empty_strided,
         operator.cache_key,
     )
     known: dict[Any, Any] = {}
