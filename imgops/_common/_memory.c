@@ -57,6 +57,7 @@ static void forget(int index) {
     memmove(kept + index, kept + index + 1, (size_t)(--kept_count - index) * sizeof kept[0]);
 }
 
+/* Free the oldest blocks until there is room for one more, and at most these bytes are kept. */
 static void shrink(size_t bytes) {
     while (kept_count && (kept_bytes > bytes || kept_count == MOST_KEPT)) {
         munmap(kept[0].data, kept[0].capacity);
@@ -89,6 +90,10 @@ static PyObject *allocate(PyObject *self, PyObject *argument) {
         }
     if (!block->data) {
         block->data = map(capacity);
+        if (!block->data) { /* blocks of other sizes may have the rest of the memory */
+            shrink(0);
+            block->data = map(capacity);
+        }
         if (!block->data) {
             block->capacity = 0;
             Py_DECREF(block);

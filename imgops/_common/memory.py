@@ -31,7 +31,10 @@ def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], *, dtype: torc
     nbytes = count * dtype.itemsize
     if nbytes < LEAST or _memory is None or torch.are_deterministic_algorithms_enabled():
         return torch.empty_strided(size, stride, dtype=dtype, device="cpu")  # which determinism fills
-    flat = torch.frombuffer(_memory.allocate(nbytes), dtype=dtype, count=count)
+    try:
+        flat = torch.frombuffer(_memory.allocate(nbytes), dtype=dtype, count=count)
+    except MemoryError:  # PyTorch's error says how much it wanted
+        return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
     # a view of ``flat`` would be a view for autograd, too
     return torch.empty(0, dtype=dtype, device="cpu").set_(flat.untyped_storage(), 0, size, stride)  # type: ignore[arg-type]
 
