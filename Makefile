@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-SOURCES := pyproject.toml setup.py $(wildcard imgops/kernels/cpu/_native*.[ch])
+SOURCES := pyproject.toml setup.py imgops/_common/_memory.c $(wildcard imgops/kernels/cpu/_native*.[ch])
 
 # A part of the tests that a change of any kind is likely to fail, in seconds; make check leaves graphs out.
 QUICK := structure reference errors native color geometry values fast_path torch_private checkers
@@ -61,7 +61,8 @@ sanitize: $(VENV)/.test ## Run the native module with checks of its memory acces
 	@mkdir -p build/sanitize
 	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
 	$(SANITIZED) $(PY) tests/native_program.py 5000 build/sanitize/_native.so
-	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so 1000
+	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/_common/_memory.c -o build/sanitize/_memory.so
+	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so build/sanitize/_memory.so 1000
 	@if $(PY) -c 'import imgops.kernels.cpu._native_jpeg' 2>/dev/null; then set -ex; \
 		$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native_jpeg.c -o build/sanitize/_native_jpeg.so -ljpeg; \
 		$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.fuzz_decode 3000 build/sanitize/_native_jpeg.so; \

@@ -1,4 +1,4 @@
-"""The native module. Everything else of the build is in pyproject.toml."""
+"""The native modules. Everything else of the build is in pyproject.toml."""
 
 import os
 import sys
@@ -37,11 +37,11 @@ class Build(build_ext):
         try:
             super().build_extension(extension)
         except Exception as error:  # of several types, none of them public
-            if extension is not native and JPEG != "1":
+            if extension is decoder and JPEG != "1":
                 print(WITHOUT_JPEG.format(error=error), file=sys.stderr)
                 return
             raise SystemExit(
-                (MISSING if extension is native else MISSING_JPEG).format(error=error)
+                (MISSING_JPEG if extension is decoder else MISSING).format(error=error)
             ) from error
 
 
@@ -62,5 +62,10 @@ decoder = Extension(
     optional=JPEG != "1",
     py_limited_api=True,
 )
-modules = [] if PURE else [native] if JPEG == "0" else [native, decoder]
-setup(ext_modules=modules, cmdclass={"build_ext": Build})
+memory = Extension("imgops._common._memory", ["imgops/_common/_memory.c"], py_limited_api=True)
+modules = [native]
+if sys.platform != "win32":  # Windows has no mmap
+    modules.append(memory)
+if JPEG != "0":
+    modules.append(decoder)
+setup(ext_modules=[] if PURE else modules, cmdclass={"build_ext": Build})

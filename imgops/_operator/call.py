@@ -14,7 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from imgops._common import check, torch_private
+from imgops._common import check, memory, torch_private
 from imgops._operator import subclass
 from imgops._operator.record import Contract, Function, Operator
 
@@ -137,10 +137,19 @@ def prepare_once(operator: Operator) -> Prepare:
     """
     if operator.contract is Contract.DYNAMIC:
         return prepare_always(operator)
+<<<<<<< HEAD
     fake = _check_types_first(operator)
     tensors = operator.tensors
     empty = torch.empty_strided
     cache_key = operator.cache_key
+=======
+    fake, tensors, empty, cache_key = (
+        _check_types_first(operator),
+        operator.tensors,
+        memory.empty_strided,
+        operator.cache_key,
+    )
+>>>>>>> w-mem
     known: dict[Any, Any] = {}
     names = list(operator.signature.parameters)[:tensors]
 

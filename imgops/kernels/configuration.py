@@ -12,7 +12,7 @@ from typing import Any
 import cv2
 import torch
 
-from imgops._common import compare
+from imgops._common import compare, memory
 from imgops._operator import record
 from imgops.kernels import cuda, devices
 from imgops.kernels.cpu import _libjpeg, native
@@ -65,6 +65,7 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         },
         "native module": _native(),
         "JPEG decoder": _jpeg(),
+        "memory of outputs": memory.statistics(),
         "OpenCV": _opencv(),
         "CUDA": _cuda(),
         "compared with the installed library": compared,

@@ -7,6 +7,7 @@ a tensor of one number per sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,8 +17,8 @@ from torch.fx.experimental.symbolic_shapes import has_static_value
 from torchvision.transforms.v2 import functional as reference
 
 import imgops
-from imgops._common import check
-from imgops._common.torch_private import raise_error
+from imgops._common import check, layout
+from imgops._common.torch_private import is_eager, raise_error
 from imgops.batches.packed import PackedImages
 from imgops.transforms._core.arguments import check_held, integer, integers, is_integral, scalar
 
@@ -480,7 +481,9 @@ def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = Fa
     if dtype == torch.bool:
         return image != 0
     if dtype.is_floating_point:
-        white = _greatest(image.dtype)
+        if (before, dtype) == (torch.uint8, torch.float32) and _is_shared(image):
+            return imgops.lut(image, _levels_as_floats())
+        white = _greatest(before)
         if white <= torch.finfo(dtype).max:
             return image.to(dtype).mul_(1.0 / white)
         return image.to(torch.float32).mul_(1.0 / white).to(dtype)
@@ -497,6 +500,24 @@ _UNSAFE = (
 
 def _greatest(dtype: torch.dtype) -> int:
     return 1 if dtype == torch.bool else torch.iinfo(dtype).max
+
+
+def _is_shared(image: Tensor) -> bool:
+    """Return whether ATen would divide the work on an image among threads, which wait for each other.
+
+    On a machine whose cores are busy it waits for milliseconds; a lookup table gives the same bits, in memory that
+    is used again.
+    """
+    if image.numel() < 2**15 or not is_eager() or type(image) is not Tensor or not image.is_cpu:
+        return False
+    is_worth_it = image.numel() >= 2**18 or torch.get_num_threads() > 1
+    return is_worth_it and image.ndim > 2 and layout.is_dense(image)
+
+
+@cache
+def _levels_as_floats() -> Tensor:
+    with torch.inference_mode(False):
+        return torch.arange(256, dtype=torch.uint8, device="cpu").to(torch.float32).mul_(1.0 / 255)
 
 
 def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:
