@@ -318,9 +318,8 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if is_compiling():
-            must = "the transform must come after the compiled function, because a graph has no PIL images"
-            raise_error(NotImplementedError, f"ToPILImage: {must}, got a call inside of it")
+        must = "the transform must come after the compiled function, because a graph has no PIL images"
+        check.refuse_in_graph(NotImplementedError, "ToPILImage", must, "a call inside of it")
         return super().transform(inpt, params)
 
 

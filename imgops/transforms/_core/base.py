@@ -229,7 +229,7 @@ class OperatorTransform(torchvision_private.Hooks):
         if isinstance(inpt, ANNOTATIONS):
             if self._moves:
                 refuse_nested(self, inpt)
-            if is_compiling():
+            if annotation_kinds.need_operator(inpt):
                 return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
@@ -763,11 +763,8 @@ class RandomSizeTransform(RandomTransform):
         if params.sizes is None:
             if params.is_known:
                 params.sizes = self._sampled_sizes(params.numbers, *params.canvas)
-            elif is_compiling():
-                how = (*params.canvas, self._least, self._description)
-                params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
             else:
-                params.sizes = self._sampled_sizes(params.numbers.tolist(), *params.canvas)
+                params.sizes = operators.sizes_of(self, params.numbers, params.canvas, self._least)
         return params.sizes
 
     def _canvas(self, params: Params) -> tuple[int, int]:

@@ -143,6 +143,15 @@ def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], descri
     """
 
 
+def sizes_of(
+    transform: Any, numbers: Tensor, canvas: tuple[int, int], least: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the sizes that the parameters of a transform imply; a graph cannot read these."""
+    if is_compiling():
+        return tuple(sizes(numbers, *canvas, least, transform._description).shape[: len(least)])
+    return transform._sampled_sizes(numbers.tolist(), *canvas)  # type: ignore[no-any-return]
+
+
 def _indices_fake(new_size: Callable[..., int], flags: Tensor) -> Tensor:
     return torch.empty((new_size(min=0),), dtype=torch.int64, device=flags.device)
 
@@ -298,7 +307,7 @@ def as_planar(image: Tensor) -> Tensor:
     """Return the image in the planar memory format: itself if it is planar."""
     if image.is_contiguous():
         return image
-    is_small = not is_compiling() and image.numel() < SMALL
+    is_small = torch_private.is_eager() and image.numel() < SMALL
     return image.contiguous() if is_small else planar(image)
 
 

@@ -12,7 +12,7 @@ from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from imgops._common import check
-from imgops._common.torch_private import raise_error
+from imgops._common.torch_private import is_eager, raise_error
 from imgops._operator.declare import operator
 
 
@@ -127,7 +127,7 @@ def expanded_size(
     if isinstance(center, Tensor):
         center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
-    is_known = not is_compiling() or all(
+    is_known = is_eager() or all(
         not isinstance(value, Tensor) and has_static_value(value) for value in numbers
     )
     if is_known:
@@ -164,9 +164,9 @@ def perspective(
         if numbers.shape[-1:] != (8,):
             must = "perspective: coefficients must be 8 numbers, or those of each sample"
             raise_error(ValueError, f"{must}, got shape {check.written(numbers.shape)}")
-        if is_compiling() or isinstance(coefficients, Tensor) or numbers.requires_grad:
-            return _forward(numbers.unbind(-1))
-        return _forward(list(coefficients))  # faster with Python's numbers
+        if is_eager() and not (isinstance(coefficients, Tensor) or numbers.requires_grad):
+            return _forward(list(coefficients))  # faster with Python's numbers
+        return _forward(numbers.unbind(-1))
     if startpoints is None or endpoints is None:
         must = "perspective: startpoints and endpoints must be given, or coefficients"
         raise_error(ValueError, f"{must}, got None")
