@@ -210,12 +210,7 @@ class ToImage(OperatorTransform, v2.ToImage):
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        return image.as_subclass(tv_tensors.Image) if is_compiling() else tv_tensors.Image(image)
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if is_compiling() and isinstance(inpt, Tensor):
-            return subclass.plain(inpt).as_subclass(tv_tensors.Image)
-        return super().transform(inpt, params)
+        return tv_tensors.Image(image)
 
 
 class ToPureTensor(OperatorTransform, v2.ToPureTensor):
