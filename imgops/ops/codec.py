@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
-from imgops._common import check, torch_private, values
+from imgops._common import check, values
 from imgops._common.config import DecodeImage, EncodeImage
 from imgops._operator.call import placeholder_size
 from imgops._operator.declare import operator
@@ -166,10 +167,15 @@ def encode_image(
     if device is None:
         return _encode_image(image, quality, format)
     place, made = torch.device(device), None
-    if format == "jpeg" and place.type == "cuda" and torch_private.is_eager():
+    if format == "jpeg" and _may_use_nvjpeg(place):
         fake.encode_image(placeholder_size, image, quality, format)
         made = nvjpeg.encode(image, quality)
     return (_encode_image(image, quality, format) if made is None else made).to(place)
+
+
+def _may_use_nvjpeg(device: torch.device) -> bool:
+    """Return whether nvJPEG may make a result on a device; a graph leaves files to the operators."""
+    return device.type == "cuda" and not is_compiling()
 
 
 def decode_image(
@@ -282,7 +288,7 @@ def decode_image(
     if device is None:
         return _decode_image(file, *how)
     place, made = torch.device(device), None
-    if place.type == "cuda" and torch_private.is_eager() and file.device.type == "cpu":
+    if _may_use_nvjpeg(place) and file.device.type == "cpu":
         fake.decode_image(placeholder_size, file, *how)
         made = None if apply_exif_orientation else nvjpeg.decode(file, mode, max_pixels, place)
         if made is not None and memory_format is torch.channels_last:

@@ -9,6 +9,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from transformers.image_processing_backends import TorchvisionBackend
 from transformers.image_processing_base import BatchFeature
 from transformers.image_transforms import (
@@ -22,7 +23,6 @@ from transformers.image_utils import (
 )
 
 import imgops
-from imgops._common.torch_private import is_eager
 from imgops.integrations.transformers import _pixels as pixels
 from imgops.transforms._core.origin import is_code_of
 
@@ -85,7 +85,9 @@ class ExactBackend(TorchvisionBackend):
 
     def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> BatchFeature:
         found = super().preprocess(images, *args, **kwargs)
-        return pixels.with_memory_of_its_own(found, images) if is_eager() else found
+        if is_compiling():  # a graph has no memory that tensors could share
+            return found
+        return pixels.with_memory_of_its_own(found, images)
 
     def process_image(
         self,

@@ -31,13 +31,11 @@ def affine(
     """
     values: tuple[Any, ...] = (angle, *translate, scale, *shear)
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
-    in_graph = is_compiling()  # in a graph the numbers may be symbolic, and no guard may depend on them
     if any(isinstance(v, Tensor) for v in (*values, *middle)):
-        x, y = map(_double, middle) if in_graph else middle
-        return _stack_rows(_affine_rows(torch, map(_double, values), x, y))
-    if in_graph:
-        return _affine_of_numbers(check.graph_tensor((*values, *middle)))
-    return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
+        return _stack_rows(_affine_rows(torch, map(_double, values), *map(_double, middle)))
+    if is_eager():
+        return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
+    return _affine_of_numbers(check.numbers_tensor((*values, *middle)))
 
 
 def _double(value: float | Tensor) -> Tensor:
@@ -127,7 +125,7 @@ def expanded_size(
     if isinstance(center, Tensor):
         center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
-    is_known = is_eager() or all(
+    is_known = not is_compiling() or all(
         not isinstance(value, Tensor) and has_static_value(value) for value in numbers
     )
     if is_known:
