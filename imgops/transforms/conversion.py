@@ -162,7 +162,7 @@ class Normalize(OperatorTransform, v2.Normalize):
         With ``divides``, levels are divided by 255 instead of multiplied by 1 / 255. Return None if there is
         no such table, so that torchvision raises its own error.
         """
-        if is_compiling():
+        if is_compiling():  # a graph would take another table as a constant
             table = self._levels_of_quotients if divides else self._levels
             if table is None or table.shape[0] != channels:
                 return None

@@ -580,6 +580,7 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        # The methods of a user's subclass run in Python; a graph refuses them when it samples.
         if not self._description and not self.per_sample and not is_compiling():
             return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
         before = sampler.count

@@ -284,7 +284,7 @@ def _named(cls: type) -> type:
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """Return ``out`` as an instance of the class of ``like``, which may be a user's subclass."""
-    if not is_compiling():
+    if not is_compiling():  # dynamo does not trace torchvision's wrap
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return subclass.rewrap(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
     if not isinstance(like, tv_tensors.TVTensor):

@@ -125,6 +125,7 @@ def expanded_size(
     if isinstance(center, Tensor):
         center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
+    # The numbers of a graph may be symbolic, and no guard may depend on them.
     is_known = not is_compiling() or all(
         not isinstance(value, Tensor) and has_static_value(value) for value in numbers
     )
