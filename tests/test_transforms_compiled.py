@@ -95,6 +95,11 @@ def test_tv_tensors_in_a_graph(cases: list[Case]) -> None:
                 assert found[name][kind].canvas_size == wanted[name][kind].canvas_size, (name, seed)
 
 
+def test_a_plane_becomes_an_image_with_a_channel() -> None:
+    graph = torch.compile(ours.ToImage(), backend="eager", fullgraph=True)
+    assert graph(torch.zeros(4, 5)).shape == ours.ToImage()(torch.zeros(4, 5)).shape == (1, 4, 5)
+
+
 @CLASSES
 def test_a_pipeline_of_tv_tensors_is_one_graph() -> None:
     given = sample(picture())

@@ -38,8 +38,7 @@ def fail_shape(op: str, must: str, value: Tensor) -> NoReturn:
 
 def refuse_in_graph(error: type[Exception], op: str, must: str, got: object) -> None:
     """Raise ``error`` if a compiler traces the call."""
-    if is_compiling():
-        fail(error, op, must, got)
+    torch_private.raise_in_graph(error, f"{op}: {must}, got {got}")
 
 
 def violates(*conditions: Any) -> bool:
@@ -106,8 +105,8 @@ def shown(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Convert a NumPy number to a Python number, except in a graph, where dynamo shows it as an array."""
-    if type(value) is int or type(value) is float or is_compiling():
+    """Convert a NumPy number to a Python number; dynamo shows one as an array, which stays."""
+    if type(value) is int or type(value) is float:
         return value
     return value.item() if isinstance(value, np.generic) else value
 
@@ -320,47 +319,50 @@ def _has_tensors(value: Any) -> bool:
 
 def numbers_tensor(value: Any) -> Tensor:
     """Return numbers as a float64 tensor; a traced graph keeps them symbolic."""
-    if is_compiling():
-        return graph_tensor(value)
-    return constant(torch.tensor(value, dtype=torch.float64, device="cpu"))
+    return _tensor_of(value, torch.float64)
+
+
+def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
+    """Return integers as an int64 tensor, in a traced graph too."""
+    fit_64_bits(op, name, values)
+    return _tensor_of(values, torch.int64)
+
+
+def _tensor_of(value: Any, dtype: torch.dtype) -> Tensor:
+    if is_compiling():  # torch.tensor would turn the numbers into constants of the graph
+        return graph_tensor(value, dtype)
+    return constant(torch.tensor(value, dtype=dtype, device="cpu"))
 
 
 def constant(numbers: Tensor) -> Tensor:
     """Mark a tensor of Python numbers, which like these may become a constant of a captured CUDA graph."""
-    if not is_compiling():
+    if not is_compiling():  # a compiler would make the marked tensor an output of its graph
         numbers.is_imgops_constant = True  # type: ignore[attr-defined]
     return numbers
 
 
 def is_constant(value: Tensor) -> bool:
     """Return whether a tensor was marked by ``constant``."""
-    return not is_compiling() and getattr(value, "is_imgops_constant", False)
+    return getattr(value, "is_imgops_constant", False)
 
 
-def graph_tensor(value: Any) -> Tensor:
+def graph_tensor(value: Any, dtype: torch.dtype = torch.float64) -> Tensor:
     """Return numbers and tensors as one tensor, with a gradient, and in a graph that dynamo traces.
 
     ``torch.tensor`` makes dynamo recompile for every new float, and drops gradients; a product with a tensor
     keeps a number symbolic, and does not fix it while ``torch.export`` traces without dynamo.
     """
     if isinstance(value, Tensor):
-        return value.to(torch.float64)
+        return value.to(dtype)
     if isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
-        one: Any = torch.ones((), dtype=torch.float64, device="cpu")
-        return one * torch.sym_float(value)  # an integer of more than 64 bits cannot be multiplied
+        one: Any = torch.ones((), dtype=dtype, device="cpu")
+        # An integer of more than 64 bits cannot be multiplied.
+        return one * (torch.sym_float(value) if dtype.is_floating_point else value)
     if isinstance(value, (tuple, list)):
-        return torch.stack([graph_tensor(v) for v in value])
+        return torch.stack([graph_tensor(v, dtype) for v in value])
     if isinstance(value, str):  # PyTorch 2.11 raises another error for a string in a graph
         raise TypeError
-    return torch.tensor(value, dtype=torch.float64, device="cpu")
-
-
-def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
-    """Return integers as an int64 tensor, in a traced graph too."""
-    fit_64_bits(op, name, values)
-    if is_compiling():
-        return torch.stack([torch.ones((), dtype=torch.int64, device="cpu") * v for v in values])
-    return constant(torch.tensor(values, dtype=torch.int64, device="cpu"))
+    return torch.tensor(value, dtype=dtype, device="cpu")
 
 
 def cores(op: str, core: tuple[Any, ...]) -> None:
@@ -568,6 +570,11 @@ def integers(op: str, name: str, value: object, names: Sequence[str]) -> tuple[i
     if len(values) != len(names):
         fail(ValueError, op, must, len(values))
     return tuple([integer(op, must, v) for v in values])
+
+
+def is_any(conditions: Tensor) -> bool:
+    """Return whether any of several conditions on data holds; a graph, which has no data, assumes none."""
+    return not is_compiling() and bool(conditions.any())
 
 
 def is_64_bit(value: Any) -> bool:

@@ -15,7 +15,7 @@ try:
 except ImportError:  # built without a C compiler, or for Windows
     _memory = None
 
-#: The smallest output in bytes that takes memory of the pool: the C library reuses the memory of smaller ones.
+#: The smallest output in bytes that takes memory of the pool; smaller ones are cheap to allocate.
 LEAST = 1 << 20
 
 if _memory is not None and "IMGOPS_MEMORY_POOL" in os.environ:

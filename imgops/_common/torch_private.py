@@ -56,10 +56,9 @@ def can_bypass_dispatcher() -> bool:
     dispatcher, which costs several times as much as the kernel of a small image.
     """
     return (
-        not _is_compiling()
+        is_eager()
         and not _dispatch_modes()
         and not _function_modes()
-        and _functorch_level() is None
         and forward_ad._current_level < 0
         and _tracing_state() is None
         and not profiler._is_profiler_enabled
@@ -85,9 +84,14 @@ def raise_error(kind: type[Exception], text: str) -> NoReturn:
     For any other exception dynamo reports a missing handler, recommends filing a bug, and appends the text.
     Dynamo passes its own exceptions through, so the exception raised under dynamo belongs to both classes.
     """
+    raise_in_graph(kind, text)
+    raise kind(text)
+
+
+def raise_in_graph(kind: type[Exception], text: str) -> None:
+    """Raise an error, as ``raise_error`` does, if a compiler traces the call."""
     if _is_compiling():
         _refuse(kind.__name__, text)
-    raise kind(text)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -158,23 +162,18 @@ def is_readable(x: Tensor) -> bool:
     No compiler, mode or transform may see the read.
     """
     return (
-        not _is_compiling()
+        is_eager()
         and type(x) in (Tensor, torch.nn.Parameter)
         and x.is_cpu
         and not _dispatch_modes()
-        and _functorch_level() is None
         and _tracing_state() is None
     )
 
 
-def in_vmap() -> bool:
-    """Return whether a transform of torch.func is active, in a graph too."""
-    return _is_function_traced() if _is_compiling() else _functorch_level() is not None
-
-
 # Dynamo enters the transforms of torch.func that it traces, but a traced question would not see them.
 @constant_in_graphs
-def _is_function_traced() -> bool:
+def in_vmap() -> bool:
+    """Return whether a transform of torch.func is active, in a graph too."""
     return _functorch_level() is not None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -67,8 +68,8 @@ class EncodedImage:
     ((3, 40, 60), torch.Size([3, 16, 16]))
     """
 
-    #: The path of the file, for error messages. A graph does not read it, or each path would recompile it.
-    _path: str | None = None
+    #: The path of the file, if it was passed as a path, for error messages.
+    _paths: list[str | None] | None = None
 
     def __init__(
         self,
@@ -80,14 +81,14 @@ class EncodedImage:
     ) -> None:
         must = "data must be wrapped outside of a compiled graph"
         check.refuse_in_graph(TypeError, "EncodedImage", must, "a call inside of it")
-        self.data, self._path = codec.file_of(data).cpu(), codec.path_of(data)
+        self.data, self._paths = codec.file_of(data).cpu(), [codec.path_of(data)]
         self.mode = codec.mode_of(mode)
         self.apply_exif_orientation = check.switch(
             "EncodedImage", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
         fake.decode_image(placeholder_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
-        with cpu.naming([self._path]):
+        with _naming(self):
             self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
 
     @property
@@ -102,23 +103,23 @@ class EncodedImage:
         memory_format: torch.memory_format = torch.contiguous_format,
     ) -> Tensor:
         """Return the decoded image, or a box of it, by :func:`decode_image`."""
-        if is_compiling():
-            return self._decode(box, memory_format)
-        with cpu.naming([self._path]):
-            return self._decode(box, memory_format)
-
-    def _decode(self, box: Sequence[int] | Tensor | None, memory_format: torch.memory_format) -> Tensor:
-        return codec.decode_image(
-            self.data,
-            self.mode,
-            box=box,
-            apply_exif_orientation=self.apply_exif_orientation,
-            max_pixels=self.max_pixels,
-            memory_format=memory_format,
-        )
+        with _naming(self):
+            return codec.decode_image(
+                self.data,
+                self.mode,
+                box=box,
+                apply_exif_orientation=self.apply_exif_orientation,
+                max_pixels=self.max_pixels,
+                memory_format=memory_format,
+            )
 
     def __repr__(self) -> str:
         return f"EncodedImage({len(self.data)} bytes, shape={self.shape})"
+
+
+def _naming(files: EncodedImage | EncodedImages) -> AbstractContextManager[None]:
+    """Name the paths of files in errors; a graph does not read paths, or each one would recompile it."""
+    return nullcontext() if is_compiling() else cpu.naming(files._paths)
 
 
 class EncodedImages:
@@ -228,10 +229,8 @@ class EncodedImages:
         """Return the images, or a box ``(left, top, right, bottom)`` of each, as :class:`PackedImages`."""
         where = self._boxes(boxes)
         how = self.data, self.offsets, where, self.max_pixels, self.mode, self.apply_exif_orientation
-        if self.skipped is None and is_compiling():
-            data = codec.decode_packed(*how)
-        elif self.skipped is None:
-            with cpu.naming(self._paths):
+        if self.skipped is None:
+            with _naming(self):
                 data = codec.decode_packed(*how)
         else:
             must = "skipped must be None in a compiled graph, which cannot report a file"
@@ -260,10 +259,10 @@ class EncodedImages:
         if boxes.dtype != torch.int64 or boxes.shape != (count, 4):
             must = f"boxes must be int64 of shape ({count}, 4)"
             check.fail(ValueError, "EncodedImages.decode", must, f"{boxes.dtype} of {tuple(boxes.shape)}")
-        if is_compiling():  # the operator checks the numbers
-            return boxes
         left, top, right, bottom = boxes.unbind(1)
         bad = (left < 0) | (top < 0) | (left >= right) | (top >= bottom) | (right > width) | (bottom > height)
+        if not check.is_any(bad):  # the operator checks the boxes of a graph
+            return boxes
         for i in bad.nonzero()[:, 0].tolist():
             path = cpu.named(self._paths[i] if self._paths else None, "box")
             must = f"boxes[{i}]{path} must be pixels of its image of {int(height[i])} x {int(width[i])}"

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torch.utils.data import default_collate
 
 from imgops._common import check, layout, packing, torch_private
@@ -305,10 +304,7 @@ class PackedImages:
             check.refuse_in_graph(ValueError, "PackedImages.padded", must, None)
             size = self.sizes.amax(0).tolist()
         height, width = check.positive_size("PackedImages.padded", size)
-        if (
-            not is_compiling()
-            and (self.sizes > torch.tensor([height, width], dtype=torch.int64, device="cpu")).any()
-        ):
+        if check.is_any((self.sizes[:, 0] > height) | (self.sizes[:, 1] > width)):
             most = self.sizes.amax(0).tolist()
             must = f"size must be at least that of each image, {check.written(most)}"
             check.fail(ValueError, "PackedImages.padded", must, (height, width))

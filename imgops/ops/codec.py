@@ -167,10 +167,15 @@ def encode_image(
     if device is None:
         return _encode_image(image, quality, format)
     place, made = torch.device(device), None
-    if format == "jpeg" and place.type == "cuda" and not is_compiling():
+    if format == "jpeg" and _may_use_nvjpeg(place):
         fake.encode_image(placeholder_size, image, quality, format)
         made = nvjpeg.encode(image, quality)
     return (_encode_image(image, quality, format) if made is None else made).to(place)
+
+
+def _may_use_nvjpeg(device: torch.device) -> bool:
+    """Return whether nvJPEG may make a result on a device; a graph leaves files to the operators."""
+    return device.type == "cuda" and not is_compiling()
 
 
 def decode_image(
@@ -256,10 +261,11 @@ def decode_image(
     tensor([[[1, 2, 3],
              [5, 6, 7]]], dtype=torch.uint8)
     """
-    if isinstance(data, (str, os.PathLike)) and not is_compiling():
+    file = file_of(data)
+    if isinstance(data, (str, os.PathLike)):
         with cpu.naming([os.fspath(data)]):
             return decode_image(
-                file_of(data),
+                file,
                 mode,
                 box=box,
                 apply_exif_orientation=apply_exif_orientation,
@@ -267,7 +273,6 @@ def decode_image(
                 memory_format=memory_format,
                 device=device,
             )
-    file = file_of(data)
     if isinstance(mode, DecodeImage):
         config = mode
         mode, box, max_pixels, device = config.mode, config.box, config.max_pixels, config.device
@@ -283,7 +288,7 @@ def decode_image(
     if device is None:
         return _decode_image(file, *how)
     place, made = torch.device(device), None
-    if place.type == "cuda" and not is_compiling() and file.device.type == "cpu":
+    if _may_use_nvjpeg(place) and file.device.type == "cpu":
         fake.decode_image(placeholder_size, file, *how)
         made = None if apply_exif_orientation else nvjpeg.decode(file, mode, max_pixels, place)
         if made is not None and memory_format is torch.channels_last:
@@ -297,10 +302,10 @@ def _decode_box(file: Tensor, box: Any, how: tuple[int, str, bool, bool]) -> Ten
     corners = check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
     fake.box_of_integers(corners)
     image = _decode_region(file, check.integers_tensor("decode_image", "box", corners), *how)
-    if is_compiling():  # the operator reads the box from a tensor, so that its size looks unknown
-        left, top, right, bottom = corners
-        torch._check(image.shape[-2] == bottom - top)
-        torch._check(image.shape[-1] == right - left)
+    # In a graph the size looks unknown, because the operator reads the box from a tensor.
+    left, top, right, bottom = corners
+    torch._check(image.shape[-2] == bottom - top)
+    torch._check(image.shape[-1] == right - left)
     return image
 
 

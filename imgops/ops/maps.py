@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from imgops._common import check, torch_private, values
 from imgops.decomposition.blur import NO_BLUR
@@ -317,7 +316,7 @@ def grid_distortion_map(
 
 def _stretch_axis(steps: Tensor, extent: int, count: int, normalize: bool) -> Tensor:
     """Return the source coordinates along an axis, evenly spaced in each cell, including both ends."""
-    known = type(extent) is int and type(steps) is Tensor and not is_compiling()
+    known = type(extent) is int and type(steps) is Tensor and torch_private.is_eager()
     which, share, weights = (_kept_cells if known else _cells)(extent, count, str(steps.device))
     if normalize:
         steps = steps * weights

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 
-from imgops._common import check, values
+from imgops._common import check, torch_private, values
 from imgops._common.config import Resize
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
@@ -340,8 +339,8 @@ def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor
     for value in box:
         if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
             check.fail(TypeError, op, must, type(value).__name__)
-    # In a graph, and for packed images, the kernel checks that the box lies in its image.
-    if isinstance(image, Tensor) and not is_compiling():
+    # In a graph, under torch.func, and for packed images, the kernel checks that the box lies in its image.
+    if isinstance(image, Tensor) and torch_private.is_eager():
         check.image(op, "image", image)
         values.region(op, box, *image.shape[-2:])
     return check.numbers_tensor(box)

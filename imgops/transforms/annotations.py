@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
+from imgops._common.torch_private import raise_error, raise_in_graph, tree_flatten, tree_unflatten
 from imgops._operator import subclass
-from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core import annotation_kinds, operators, torchvision_private
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.inputs import decode_all, refuse_nested
 from imgops.transforms.functional import _dispatch
@@ -33,9 +32,9 @@ class _OfAnnotations(OperatorTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         refuse_nested(self, inpt)
-        if not is_compiling():
-            return super().transform(inpt, params)  # type: ignore[misc]
-        return self._set_metadata(self._annotations(inpt))
+        if annotation_kinds.need_operator(inpt):
+            return self._set_metadata(self._annotations(inpt))
+        return super().transform(inpt, params)  # type: ignore[misc]
 
     def _set_metadata(self, out: Any) -> Any:
         return out
@@ -123,10 +122,9 @@ class _Sanitize(OperatorTransform):
         first = found[0] if found else None
         values = None if first is None else subclass.plain(first)
         if values is None or not _fit(labels, values.shape[0]):
-            if not is_compiling():
-                return super().forward(*inputs)  # type: ignore[misc]  # torchvision raises its own error
             must = f"inputs must have {self._subject}, and as many labels, which are tensors or None"
-            raise_error(ValueError, f"{type(self).__name__}: {must}")
+            raise_in_graph(ValueError, f"{type(self).__name__}: {must}")
+            return super().forward(*inputs)  # type: ignore[misc]  # torchvision raises its own error
         places = operators.indices_of_true(self._valid(first, values))
         return tree_unflatten([self._select_valid(x, labels or (), places, values) for x in flat], structure)
 

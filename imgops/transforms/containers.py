@@ -16,14 +16,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
 from imgops._common import check
-from imgops._common.torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
+from imgops._common.torch_private import (
+    is_eager,
+    raise_error,
+    raise_in_graph,
+    tree_flatten,
+    tree_unflatten,
+)
 from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, operators, pil_images, programs, seeding
 from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
@@ -367,8 +372,10 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
 
 def _select_object(gate: Tensor, opened: Any, closed: Any, refusal: str) -> Any:
     """Select values that are not tensors, such as labels in a list with one label for each sample."""
-    if gate.ndim or is_compiling():
-        raise_error(ValueError, f"{refusal}: another {type(closed).__name__}, which is not a Tensor")
+    text = f"{refusal}: another {type(closed).__name__}, which is not a Tensor"
+    raise_in_graph(ValueError, text)
+    if gate.ndim:
+        raise ValueError(text)
     return opened if gate else closed
 
 

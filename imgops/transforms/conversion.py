@@ -164,7 +164,7 @@ class Normalize(OperatorTransform, v2.Normalize):
         With ``divides``, levels are divided by 255 instead of multiplied by 1 / 255. Return None if there is
         no such table, so that torchvision raises its own error.
         """
-        if is_compiling():
+        if is_compiling():  # a graph would take another table as a constant
             table = self._levels_of_quotients if divides else self._levels
             if table is None or table.shape[0] != channels:
                 return None
@@ -212,12 +212,7 @@ class ToImage(OperatorTransform, v2.ToImage):
     """
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
-        return image.as_subclass(tv_tensors.Image) if is_compiling() else tv_tensors.Image(image)
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if is_compiling() and isinstance(inpt, Tensor):
-            return subclass.plain(inpt).as_subclass(tv_tensors.Image)
-        return super().transform(inpt, params)
+        return tv_tensors.Image(image)
 
 
 class ToPureTensor(OperatorTransform, v2.ToPureTensor):
@@ -311,9 +306,8 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
     """
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if is_compiling():
-            must = "the transform must come after the compiled function, because a graph has no PIL images"
-            raise_error(NotImplementedError, f"ToPILImage: {must}, got a call inside of it")
+        must = "the transform must come after the compiled function, because a graph has no PIL images"
+        check.refuse_in_graph(NotImplementedError, "ToPILImage", must, "a call inside of it")
         return super().transform(inpt, params)
 
 

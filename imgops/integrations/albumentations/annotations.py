@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops._common.torch_private import tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.integrations.albumentations.rules import OUTSIDE
-from imgops.transforms._core import operators
+from imgops.transforms._core import annotation_kinds, operators
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.parameters import Shape
 from imgops.transforms._core.probabilistic import _with_corners
@@ -63,7 +62,8 @@ class _Filter(RandomTransform, v2.Transform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, tv_tensors.BoundingBoxes) and self.boxes:
-            out = self._annotations(inpt) if is_compiling() else self._by_torchvision(inpt, params)
+            in_operator = annotation_kinds.need_operator(inpt)
+            out = self._annotations(inpt) if in_operator else self._by_torchvision(inpt, params)
             out.clamping_mode = None  # the visible share of a box is found before it is clipped
             return out
         if isinstance(inpt, tv_tensors.KeyPoints) and self.points:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 
+from imgops._common import check
 from imgops._common.torch_private import tree_flatten
 from imgops._operator import subclass
 from imgops.integrations.albumentations.annotations import ROWS
@@ -287,9 +287,9 @@ class _Pipeline(containers.Compose):
             if inputs:
                 must = "from_albumentations: inputs must be keywords or one structure of tensors"
                 raise TypeError(f"{must}, got both")
-            if is_compiling():
-                must = "from_albumentations: inputs must be one structure of tensors in a graph"
-                raise TypeError(f"{must}, got the keywords {', '.join(data)}")
+            must = "inputs must be one structure of tensors in a graph"
+            got = f"the keywords {', '.join(data)}"
+            check.refuse_in_graph(TypeError, "from_albumentations", must, got)
             return self._call.run(self, data)
         flat = inputs if len(inputs) == 1 and type(inputs[0]) is Tensor else tree_flatten(inputs)[0]
         if any(isinstance(x, np.ndarray) for x in flat):

@@ -11,10 +11,10 @@ import PIL.Image
 import PIL.ImageFilter
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 
 import imgops
+from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops.integrations._counterparts import RandomCounterpart
 from imgops.integrations._reader import MAKERS, Reader, Unmapped, UsersCode, add_makers
@@ -356,10 +356,12 @@ class RandomErasing(RandomCounterpart):
         return numbers
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        is_drawn_ahead = params.is_per_sample or is_compiling()  # before the dtype of the image is known
-        if self.mode in ("rand", "pixel") and image.dtype != torch.float32 and is_drawn_ahead:
-            must = "RandomErasing: image must be torch.float32 in a graph and with per_sample=True"
-            raise_error(TypeError, f"{must}, because timm draws in the dtype of the image, got {image.dtype}")
+        if self.mode in ("rand", "pixel") and image.dtype != torch.float32:
+            must = "image must be torch.float32 in a graph and with per_sample=True"
+            must += ", because timm draws in the dtype of the image"  # which is not known ahead
+            check.refuse_in_graph(TypeError, "RandomErasing", must, image.dtype)
+            if params.is_per_sample:
+                check.fail(TypeError, "RandomErasing", must, image.dtype)
         channels, height, width = image.shape[-3:]
         numbers = params.tensor().to(image.device)
         if numbers.ndim == 1 and image.ndim == 4:

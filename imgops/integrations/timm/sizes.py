@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -21,7 +20,7 @@ from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Unmapped
 from imgops.integrations.torchvision.transforms import resampling
-from imgops.transforms._core import operators, pil_images, seeding
+from imgops.transforms._core import annotation_kinds, operators, pil_images, seeding
 from imgops.transforms._core.base import FixedTransform
 from imgops.transforms._core.inputs import ANNOTATIONS, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
@@ -45,9 +44,7 @@ def as_tuple(value: Any) -> Any:
 
 def _of_size(height: int, width: int) -> Tensor:
     """Return a tensor from which timm's functions read a size, in a graph too."""
-    if is_compiling():
-        return torch.empty(1, height, width, device="meta", dtype=torch.float32)
-    return meta_image(1, 1, height, width)
+    return torch.empty(1, height, width, device="meta", dtype=torch.float32)
 
 
 def _keep_ratio(t: Any, height: int, width: int) -> Sequence[int]:
@@ -177,7 +174,7 @@ class _Fixed(_Named, FixedTransform, Counterpart):
     """A transform to a size that follows from the size of the image."""
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        if isinstance(inpt, ANNOTATIONS) and is_compiling():
+        if annotation_kinds.need_operator(inpt):
             return self._annotations(inpt)
         return self._by_torchvision(inpt, params)
 

@@ -85,7 +85,9 @@ class ExactBackend(TorchvisionBackend):
 
     def preprocess(self, images: Any, *args: Any, **kwargs: Any) -> BatchFeature:
         found = super().preprocess(images, *args, **kwargs)
-        return found if is_compiling() else pixels.with_memory_of_its_own(found, images)
+        if is_compiling():  # a graph has no memory that tensors could share
+            return found
+        return pixels.with_memory_of_its_own(found, images)
 
     def process_image(
         self,

@@ -14,6 +14,7 @@ from torchvision.transforms import InterpolationMode
 from transformers.image_utils import pil_torch_interpolation_mapping
 
 import imgops
+from imgops._common.torch_private import is_eager
 
 
 def _mode(resample: Any) -> InterpolationMode:
@@ -125,7 +126,7 @@ def as_levels(image: Tensor) -> tuple[Tensor, bool]:
 
 def are_done_one_by_one(images: Any) -> bool:
     """Return whether transformers handles several images one by one, without gradients or a graph."""
-    if is_compiling() or not isinstance(images, list) or len(images) < 2:
+    if not (is_eager() and isinstance(images, list) and len(images) > 1):
         return False
     return all(x.device.type == "cpu" and not x.requires_grad for x in images)
 

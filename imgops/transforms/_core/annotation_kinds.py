@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision import tv_tensors
 
 from imgops._common import check
@@ -17,6 +18,14 @@ def kind_of(inpt: Any) -> str:
     if isinstance(inpt, tv_tensors.Mask):
         return "mask"
     return "keypoints" if isinstance(inpt, tv_tensors.KeyPoints) else "image"
+
+
+def need_operator(inpt: Any) -> bool:
+    """Return whether an input is boxes or keypoints in a graph.
+
+    Dynamo cannot trace torchvision's code for them, so an operator runs it.
+    """
+    return isinstance(inpt, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)) and is_compiling()
 
 
 def tv_tensor(plain: Tensor, kind: str, canvas: tuple[int, int]) -> Any:

@@ -230,7 +230,7 @@ class OperatorTransform(torchvision_private.Hooks):
         if isinstance(inpt, ANNOTATIONS):
             if self._moves:
                 refuse_nested(self, inpt)
-            if is_compiling():
+            if annotation_kinds.need_operator(inpt):
                 return self._annotations(inpt) if self._moves else inpt
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
@@ -581,6 +581,7 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        # The methods of a user's subclass run in Python; a graph refuses them when it samples.
         if not self._description and not self.per_sample and not is_compiling():
             return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
         before = sampler.count
@@ -763,11 +764,8 @@ class RandomSizeTransform(RandomTransform):
         if params.sizes is None:
             if params.is_known:
                 params.sizes = self._sampled_sizes(params.numbers, *params.canvas)
-            elif is_compiling():
-                how = (*params.canvas, self._least, self._description)
-                params.sizes = tuple(operators.sizes(params.numbers, *how).shape[: len(self._least)])
             else:
-                params.sizes = self._sampled_sizes(params.numbers.tolist(), *params.canvas)
+                params.sizes = operators.sizes_of(self, params.numbers, params.canvas, self._least)
         return params.sizes
 
     def _canvas(self, params: Params) -> tuple[int, int]:

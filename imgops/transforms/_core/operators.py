@@ -124,6 +124,15 @@ def sizes(numbers: Tensor, height: int, width: int, least: Sequence[int], descri
     """
 
 
+def sizes_of(
+    transform: Any, numbers: Tensor, canvas: tuple[int, int], least: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the sizes that the parameters of a transform imply; a graph cannot read these."""
+    if is_compiling():
+        return tuple(sizes(numbers, *canvas, least, transform._description).shape[: len(least)])
+    return transform._sampled_sizes(numbers.tolist(), *canvas)  # type: ignore[no-any-return]
+
+
 @operator(
     "imgops_transforms::indices_of_true",
     kernel=lambda flags: flags.nonzero()[:, 0],
@@ -251,7 +260,7 @@ def as_planar(image: Tensor) -> Tensor:
     """Return the image in the planar memory format: itself if it is planar."""
     if image.is_contiguous():
         return image
-    is_small = not is_compiling() and image.numel() < SMALL
+    is_small = torch_private.is_eager() and image.numel() < SMALL
     return image.contiguous() if is_small else planar(image)
 
 

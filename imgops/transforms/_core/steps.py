@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision.transforms import InterpolationMode
 
 import imgops
@@ -348,6 +348,8 @@ class Erase(Step):
 
     def _has_box_alone(self, image: Tensor) -> bool:
         """Return whether the random pixels are those of the box alone, as eager mode draws them."""
-        if self.value is not None or self.numbers.ndim > 1 or is_compiling():
+        if self.value is not None or self.numbers.ndim > 1:
             return False
-        return self.numbers.shape[0] != 4 + image.shape[-3] * image.shape[-2] * image.shape[-1]
+        # A graph has those of all pixels, whose number it may not know.
+        channels, height, width = image.shape[-3:]
+        return guard_or_false(self.numbers.shape[0] != 4 + channels * height * width)

@@ -47,6 +47,7 @@ def interpolation_mode(interpolation: Any) -> InterpolationMode:
 def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) -> list[int]:
     if max_size is None and isinstance(size, (list, tuple)) and len(size) == 2:
         return list(size)
+    # Which side of an image is shorter may be unknown in a graph.
     if is_compiling() and not (isinstance(size, (list, tuple)) and len(size) != 1):
         # Without a branch: a compiler may not know which side is shorter.
         size = size[0] if isinstance(size, (list, tuple)) else size

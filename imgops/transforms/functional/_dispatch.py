@@ -17,7 +17,7 @@ from torchvision.transforms.v2 import functional as reference
 from imgops._common import check
 from imgops._common.torch_private import constant_in_graphs, raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import annotation_kinds, torchvision_private
 from imgops.transforms._core.arguments import integer, integers
 from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _color, _geometry
@@ -116,9 +116,9 @@ def _images(name: str) -> Function:
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
-        if plain.ndim < 3 and needs_channels and is_compiling():  # dynamo shows no IndexError as ours
-            must = f"{name}: image must be (..., C, H, W)"
-            raise_error(ValueError, f"{must}, got shape {check.written(plain.shape)}")
+        if plain.ndim < 3 and needs_channels:  # eager mode raises torchvision's error, which dynamo hides
+            got = f"shape {check.written(plain.shape)}"
+            check.refuse_in_graph(ValueError, name, "image must be (..., C, H, W)", got)
         kernel = work if is_ours else torchvision_private.kernel_of(theirs, Tensor)
         try:
             out = kernel(plain, *args, **keywords)
@@ -237,11 +237,12 @@ def _annotations(name: str, kind: str) -> Function:
         args, keywords = _own_forms(args, keywords, True)
         given = signature.bind(inpt, *args, **keywords).arguments
         given.pop("image")
+        in_operator = name in _MAPS and annotation_kinds.need_operator(inpt)
         if given.get("expand"):  # torchvision's canvas differs from the image's
-            angle = given["angle"] if is_compiling() else _number_of(given["angle"])
+            angle = given["angle"] if in_operator else _number_of(given["angle"])
             out, canvas = _geometry.expand_annotations(inpt, angle, given.get("center"))
             return wrap_like(out, inpt, canvas)
-        if name in _MAPS and is_compiling():
+        if in_operator:
             return wrap_like(_geometry.map_annotations(name, inpt, **given), inpt)
         given = {a: _plain_numbers(name, a, value) for a, value in given.items() if a in known}
         out = theirs(subclass.plain(inpt), **given, **{field: getattr(inpt, field) for field in metadata})
@@ -283,7 +284,7 @@ def _named(cls: type) -> type:
 
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """Return ``out`` as an instance of the class of ``like``, which may be a user's subclass."""
-    if not is_compiling():
+    if not is_compiling():  # dynamo does not trace torchvision's wrap
         annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
         return subclass.rewrap(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
     if not isinstance(like, tv_tensors.TVTensor):

@@ -12,14 +12,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
-from imgops._common.torch_private import raise_error
+from imgops._common.torch_private import is_eager, raise_error
 from imgops._operator import subclass
 from imgops.decomposition._saturate import saturate
 from imgops.transforms._core import annotation_kinds, operators, torchvision_private
@@ -108,7 +107,7 @@ def resize(
 def _is_size(image: Tensor, size: Sequence[int]) -> bool:
     """Return whether an image has a size; torchvision then returns the image itself."""
     sides: list[Any] = [*image.shape[-2:], *size]
-    if is_compiling() and not all(map(has_static_value, sides)):
+    if not is_eager() and not all(map(has_static_value, sides)):
         return False  # a graph of any size
     return sides[:2] == sides[2:]
 
@@ -120,9 +119,9 @@ def _size_after_resize(height: int, width: int, size: Any, max_size: Any) -> lis
     if max_size is not None:
         max_size = integer("resize", "max_size", max_size)
     is_pair = size is not None and len(size) == 2
-    if is_compiling() and (max_size is None if size is None else is_pair and max_size is not None):
-        must = "resize: max_size must be an integer if size is None, and None if size is a height and a width"
-        raise_error(ValueError, f"{must}, got {check.number(max_size)}")
+    if max_size is None if size is None else is_pair and max_size is not None:  # else torchvision's error
+        must = "max_size must be an integer if size is None, and None if size is a height and a width"
+        check.refuse_in_graph(ValueError, "resize", must, check.number(max_size))
     return torchvision_private.size_after_resize((height, width), size, max_size)
 
 
@@ -256,7 +255,7 @@ def center_offset(size: int, wanted: int) -> int:
     """
     more: Any
     less: Any
-    if type(size) is type(wanted) is int and not is_compiling():
+    if type(size) is type(wanted) is int:
         more, less = max(size - wanted, 0), max(wanted - size, 0)
         return more // 2 + more % 4 // 3 - less // 2
     more = torch.sym_max(size - wanted, 0)
@@ -409,7 +408,7 @@ def pad(
     sides: Any = (integers("pad", "padding", padding, (1, 2, 4)) * 4)[:4]
     left, top, right, bottom = sides
     color = color_of(fill)
-    if padding_mode == "constant" and not is_compiling() and type(color) in (int, float) and color == 0:
+    if padding_mode == "constant" and is_eager() and type(color) in (int, float) and color == 0:
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
     if all(guard_or_false(side >= 0) for side in sides):  # a compiler may not know the sides
         return imgops.pad(image, sides, padding_mode, color)
@@ -613,17 +612,32 @@ def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) 
     height, width = inpt.canvas_size
     size = tuple(_matrices.expanded_size(angle, center, height, width))
     how = (-angle, ((size[1] - width) / 2, (size[0] - height) / 2), 1.0, (0.0, 0.0), center)
+    turn = partial(_map_by_affine, "rotate") if annotation_kinds.need_operator(inpt) else _map_by_torchvision
     values = subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.KeyPoints):
-        return _map_by_affine("rotate", values, inpt.canvas_size, "keypoints", *how), size
+        return turn(values, inpt.canvas_size, "keypoints", *how), size
     # Clamp boxes to the new canvas, not to the old one, as corners and before they are rounded.
     has_angle = tv_tensors.is_rotated_bounding_format(inpt.format)
     corners = tv_tensors.BoundingBoxFormat.XYXYXYXY if has_angle else tv_tensors.BoundingBoxFormat.XYXY
     boxes = values if values.is_floating_point() else values.float()
     boxes = v2.functional.convert_bounding_box_format(boxes, inpt.format, corners)
-    boxes = _map_by_affine("rotate", boxes, inpt.canvas_size, f"{corners.value},None", *how)
+    boxes = turn(boxes, inpt.canvas_size, f"{corners.value},None", *how)
     boxes = v2.functional.clamp_bounding_boxes(boxes, corners, size, inpt.clamping_mode)
     return v2.functional.convert_bounding_box_format(boxes, corners, inpt.format).to(values.dtype), size
+
+
+def _map_by_torchvision(
+    values: Tensor,
+    canvas: tuple[int, int],
+    kind: str,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Sequence[float],
+    center: Sequence[float] | None,
+) -> Tensor:
+    inpt = annotation_kinds.tv_tensor(values, kind, canvas)
+    return subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
 
 
 def _map_by_affine(
@@ -637,9 +651,6 @@ def _map_by_affine(
     shear: Sequence[float] | float,
     center: Sequence[float] | None = None,
 ) -> Tensor:
-    if not is_compiling():
-        inpt = annotation_kinds.tv_tensor(values, kind, canvas)
-        return subclass.plain(v2.functional.affine(inpt, angle, translate, scale, shear, center=center))
     _require_affine(angle, translate, scale, shear, center)
     numbers = [angle, *translate, scale, *torchvision_private.two_shears(shear), *(center or ())]
     for value in numbers:

@@ -12,7 +12,7 @@ from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from imgops._common import check
-from imgops._common.torch_private import raise_error
+from imgops._common.torch_private import is_eager, raise_error
 from imgops._operator.declare import operator
 
 
@@ -31,13 +31,11 @@ def affine(
     """
     values: tuple[Any, ...] = (angle, *translate, scale, *shear)
     middle = ((width - 1) / 2, (height - 1) / 2) if center is None else (center[0] - 0.5, center[1] - 0.5)
-    in_graph = is_compiling()  # in a graph the numbers may be symbolic, and no guard may depend on them
     if any(isinstance(v, Tensor) for v in (*values, *middle)):
-        x, y = map(_double, middle) if in_graph else middle
-        return _stack_rows(_affine_rows(torch, map(_double, values), x, y))
-    if in_graph:
-        return _affine_of_numbers(check.graph_tensor((*values, *middle)))
-    return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
+        return _stack_rows(_affine_rows(torch, map(_double, values), *map(_double, middle)))
+    if is_eager():
+        return torch.tensor(_affine_rows(math, values, *middle), dtype=torch.float64, device="cpu")
+    return _affine_of_numbers(check.numbers_tensor((*values, *middle)))
 
 
 def _double(value: float | Tensor) -> Tensor:
@@ -123,6 +121,7 @@ def expanded_size(
     if isinstance(center, Tensor):
         center = center.unbind()  # type: ignore[assignment]
     numbers = (angle, *(center or ()))
+    # The numbers of a graph may be symbolic, and no guard may depend on them.
     is_known = not is_compiling() or all(
         not isinstance(value, Tensor) and has_static_value(value) for value in numbers
     )
@@ -155,9 +154,9 @@ def perspective(
         if numbers.shape[-1:] != (8,):
             must = "perspective: coefficients must be 8 numbers, or those of each sample"
             raise_error(ValueError, f"{must}, got shape {check.written(numbers.shape)}")
-        if is_compiling() or isinstance(coefficients, Tensor) or numbers.requires_grad:
-            return _forward(numbers.unbind(-1))
-        return _forward(list(coefficients))  # faster with Python's numbers
+        if is_eager() and not (isinstance(coefficients, Tensor) or numbers.requires_grad):
+            return _forward(list(coefficients))  # faster with Python's numbers
+        return _forward(numbers.unbind(-1))
     if startpoints is None or endpoints is None:
         must = "perspective: startpoints and endpoints must be given, or coefficients"
         raise_error(ValueError, f"{must}, got None")

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import EncodedImage
+from imgops._common import check
 from imgops._operator import subclass
 from imgops.transforms._core import pil_images, rotated_boxes, steps
 from imgops.transforms._core.base import (
@@ -66,7 +66,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _middles(self, images: Any) -> Tensor:
         """Return the middle of images of different sizes, which must all be as large as the crop."""
         size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
-        if not is_compiling() and (images.sizes < size).any():
+        if check.is_any(images.sizes < size):
             least = tuple(images.sizes.amin(0).tolist())
             must = "CenterCrop: images of different sizes must be at least as large as the crop"
             raise ValueError(f"{must} {tuple(self.size)}, got sides from {least} on")

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
@@ -140,7 +139,7 @@ class _Distortion(ProbabilisticTransform):
         return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map at the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        if is_compiling():
+        if not sampler.draws_in_python:  # perhaps a graph, in which an operator makes the maps
             return super()._run(inputs, sampler)
         _maps.calls += 1
         try:

@@ -7,14 +7,13 @@ from typing import Any
 
 import PIL.Image
 import torch
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
 from imgops._operator import subclass
-from imgops.transforms._core import pil_images, torchvision_private
+from imgops.transforms._core import annotation_kinds, pil_images, torchvision_private
 from imgops.transforms._core.arguments import (
     fill_values,
     interpolation_of,
@@ -111,9 +110,9 @@ class _FitTransform(OperatorTransform, v2.Transform):
         return _dispatch.wrap_like(out, inpt)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        if annotation_kinds.need_operator(inpt):
+            return self._annotations(inpt)
         if isinstance(inpt, ANNOTATIONS):
-            if is_compiling():
-                return self._annotations(inpt)
             return self._fit(inpt, *inpt.canvas_size)
         require_planes(self, inpt)
         if isinstance(inpt, torch.Tensor):  # dynamo cannot read the shape of a tv_tensor

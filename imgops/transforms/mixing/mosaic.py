@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
@@ -16,6 +15,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import (
     can_bypass_dispatcher,
+    is_eager,
     is_plain,
     raise_error,
     tree_flatten,
@@ -325,10 +325,7 @@ class Mosaic(_Join):
         return int(y * self.size[0]), int(x * self.size[1])
 
     def _middle(self, params: Params) -> tuple[int, int]:
-        if is_compiling():
-            shape = operators.sizes(params.numbers, *params.canvas, (0, 0), self._description).shape
-            return shape[0], shape[1]
-        y, x = self._sampled_sizes(params.tensor().tolist(), *params.canvas)
+        y, x = operators.sizes_of(self, params.tensor(), params.canvas, (0, 0))
         return y, x
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
@@ -482,7 +479,7 @@ class Mosaic(_Join):
 
 def _vector(values: Sequence[Any], like: Tensor) -> Tensor:
     """Return numbers as a tensor, including numbers that a compiler does not know."""
-    if not is_compiling():
+    if is_eager():
         return like.new_tensor(values)
     how: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
     return torch.stack([torch.full((), value, **how) for value in values])
