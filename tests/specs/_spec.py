@@ -197,6 +197,8 @@ class OpSpec:
     #: The gradient of a function that is not an operator, if it differs from that of the operators it is made of.
     gradient: str = ""
     photo: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Any]] | None = None
+    #: The call of the picture, with a uint8 photograph (3, H, W), if that of ``photo`` changes too little.
+    picture: Callable[[Tensor], Tensor] | None = None
 
     benchmarks: tuple[Benchmark, ...] = ()
 
@@ -224,6 +226,14 @@ class OpSpec:
     @property
     def is_public(self) -> bool:
         return self.name in imgops.__all__
+
+    @property
+    def pictured(self) -> Callable[[Tensor], Tensor]:
+        """The call of the picture on the pages."""
+        if self.picture is None:
+            assert self.photo is not None, f"{self.name}: a photo must show it"
+            return self.photo[0]
+        return self.picture
 
     @property
     def straight_through(self) -> bool:

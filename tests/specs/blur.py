@@ -95,6 +95,7 @@ BOX_BLUR = OpSpec(
     formula=r"y_{i,j} = \tfrac{1}{wh} \sum_{u,v} x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
     border=_BORDER,
     photo=(lambda x: imgops.box_blur(x, 9), lambda x: chw(cv2.blur(photo_frame(x), (9, 9)))),
+    picture=lambda x: imgops.box_blur(x, 17),
     benchmarks=(
         Benchmark(
             "box blur",
@@ -224,6 +225,7 @@ BILATERAL_FILTER = OpSpec(
         lambda x: imgops.bilateral_filter(x, 9, 60, 3),
         lambda x: chw(cv2.bilateralFilter(photo_frame(x), 9, 60, 3)),
     ),
+    picture=lambda x: imgops.bilateral_filter(x, 11, 90.0, 6.0),
     benchmarks=(
         Benchmark(
             "bilateral",
@@ -324,6 +326,7 @@ MOTION_BLUR = OpSpec(
         lambda x: imgops.motion_blur(x, 15, 30.0),
         lambda x: torch.from_numpy(np.ascontiguousarray(motion_reference(x.numpy(), 15, 30.0, 0.0, "edge"))),
     ),
+    picture=lambda x: imgops.motion_blur(x, 31, 25.0),
     benchmarks=(
         Benchmark(
             "motion blur",
@@ -429,6 +432,7 @@ GAUSSIAN_BLUR = OpSpec(
         lambda x: imgops.gaussian_blur(x, 9, 1.5),
         lambda x: chw(cv2.GaussianBlur(photo_frame(x), (9, 9), 1.5)),
     ),
+    picture=lambda x: imgops.gaussian_blur(x, 25, 6.0),
     benchmarks=(Benchmark("blur", "cv2.GaussianBlur, 9 x 9", _blur_calls),),
 )
 
@@ -496,6 +500,7 @@ MEDIAN_BLUR = OpSpec(
         lambda x: imgops.median_blur(x, 5),
         lambda x: chw(cv2.medianBlur(photo_frame(x), 5)),
     ),
+    picture=lambda x: imgops.median_blur(x, 13),
     benchmarks=(Benchmark("median", "cv2.medianBlur, 5 x 5", _median_calls),),
 )
 

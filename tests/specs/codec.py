@@ -121,6 +121,7 @@ ENCODE_IMAGE = OpSpec(
     formula=r"\text{bytes} = \operatorname{PIL.save}(x)",
     border="no pixel looks at another",
     photo=(lambda x: encode_image(x, "jpeg", 90), lambda x: _tensor(_jpeg(x))),
+    picture=lambda x: imgops.decode_image(imgops.encode_image(x, "webp", 1)),
 )
 
 DECODE_IMAGE = OpSpec(
@@ -168,6 +169,7 @@ DECODE_IMAGE = OpSpec(
         lambda x: decode_image(_tensor(_jpeg(x))),
         lambda x: chw(Image.open(io.BytesIO(_jpeg(x)))),
     ),
+    picture=lambda x: imgops.decode_image(imgops.encode_image(x, "jpeg", 4)),
 )
 
 DECODE_REGION = OpSpec(
@@ -397,6 +399,7 @@ JPEG = _through_a_file(
     ),
     border="blocks of 8 or 16 pixels at a side; those at the edge are filled up by libjpeg",
     transforms=("JPEG",),
+    picture=lambda x: imgops.jpeg(x, 8),
 )
 WEBP = _through_a_file(
     "webp",
@@ -414,6 +417,7 @@ WEBP = _through_a_file(
         ),
     ),
     border="blocks of 4 to 16 pixels at a side; those at the edge are filled up by libwebp",
+    picture=lambda x: imgops.webp(x, 4),
 )
 
 SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_REGION, DECODE_PACKED, JPEG, WEBP)

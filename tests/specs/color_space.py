@@ -252,6 +252,7 @@ CVT_COLOR = OpSpec(
         lambda x: imgops.cvt_color(x, "rgb2lab"),
         lambda x: chw(cv2.cvtColor(photo_frame(x), cv2.COLOR_RGB2Lab)),
     ),
+    picture=lambda x: imgops.cvt_color(x, "rgb2hsv"),
     benchmarks=tuple(
         Benchmark(
             code,

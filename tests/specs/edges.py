@@ -152,6 +152,7 @@ SOBEL = OpSpec(
         lambda x: imgops.sobel(x, 1, 0),
         lambda x: chw(cv2.Sobel(photo_frame(x), cv2.CV_16S, 1, 0)),
     ),
+    picture=lambda x: imgops.sobel(x, 0, 1),
     benchmarks=(
         Benchmark(
             "sobel",
@@ -198,6 +199,7 @@ SCHARR = OpSpec(
         lambda x: imgops.scharr(x, 0, 1),
         lambda x: chw(cv2.Scharr(photo_frame(x), cv2.CV_16S, 0, 1)),
     ),
+    picture=lambda x: imgops.scharr(x, 1, 0),
     benchmarks=(
         Benchmark(
             "scharr",
@@ -246,6 +248,7 @@ LAPLACIAN = OpSpec(
         lambda x: imgops.laplacian(x, 3),
         lambda x: chw(cv2.Laplacian(photo_frame(x), cv2.CV_16S, ksize=3)),
     ),
+    picture=lambda x: imgops.laplacian(x, 3),
     benchmarks=(
         Benchmark(
             "laplacian",
@@ -351,6 +354,7 @@ CANNY = OpSpec(
         lambda x: imgops.canny(x, 60, 120),
         lambda x: chw(cv2.Canny(photo_frame(x), 60, 120)),
     ),
+    picture=lambda x: imgops.canny(x, 60, 140),
     benchmarks=(
         Benchmark(
             "canny",

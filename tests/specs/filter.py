@@ -90,6 +90,7 @@ FILTER2D = OpSpec(
         lambda x: imgops.filter2d(x, torch.from_numpy(_PHOTO_KERNEL)),
         lambda x: chw(cv2.filter2D(photo_frame(x), -1, _PHOTO_KERNEL)),
     ),
+    picture=lambda x: imgops.filter2d(x, torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])),
     benchmarks=(Benchmark("filter2d", "cv2.filter2D, 5 x 5", _filter2d_calls),),
 )
 
@@ -170,6 +171,7 @@ ADJUST_SHARPNESS = OpSpec(
         lambda x: imgops.adjust_sharpness(x, 1.4),
         lambda x: chw(ImageEnhance.Sharpness(photo_pil(x)).enhance(1.4)),
     ),
+    picture=lambda x: imgops.adjust_sharpness(x, 8.0),
     benchmarks=(Benchmark("sharpness", "PIL.ImageEnhance.Sharpness (uint8)", _sharpness_calls),),
 )
 
@@ -252,6 +254,7 @@ UNSHARP_MASK = OpSpec(
         lambda x: imgops.unsharp_mask(x, 3.0, 120, 2),
         lambda x: chw(photo_pil(x).filter(ImageFilter.UnsharpMask(3, 120, 2))),
     ),
+    picture=lambda x: imgops.unsharp_mask(x, 4.0, 400.0),
     benchmarks=(
         Benchmark("unsharp", "PIL.ImageFilter.UnsharpMask (uint8)", lambda case: _unsharp_calls(case)),
     ),

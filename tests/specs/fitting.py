@@ -10,6 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from PIL import ImageOps
+from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
@@ -91,6 +92,7 @@ DOWNSCALE = OpSpec(
         lambda x: imgops.downscale(x, 0.25),
         lambda x: chw(by_frame(photo_frame(x), 0.25)),
     ),
+    picture=lambda x: imgops.downscale(x, 0.08, up="nearest"),
     benchmarks=(
         Benchmark(
             "downscale",
@@ -127,7 +129,13 @@ def _calls(name: str) -> Callable[[Any], bench.Calls]:
     return calls
 
 
-def _spec(name: str, samples: tuple[Sample, ...], formula: str, *errors: ErrorInput) -> OpSpec:
+def _spec(
+    name: str,
+    samples: tuple[Sample, ...],
+    formula: str,
+    *errors: ErrorInput,
+    picture: Callable[[Tensor], Tensor],
+) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
         name,
@@ -163,6 +171,7 @@ def _spec(name: str, samples: tuple[Sample, ...], formula: str, *errors: ErrorIn
             lambda x: call(x, (90, 160)),
             lambda x: chw(getattr(ImageOps, name)(photo_pil(x), (160, 90))),
         ),
+        picture=picture,
         benchmarks=(Benchmark(name, f"PIL.ImageOps.{name}", _calls(name)),),
     )
 
@@ -175,6 +184,7 @@ CONTAIN = _spec(
         Sample("same", lambda m: (m.image(3, 6, 8), (3, 4), "box")),
     ),
     r"\text{size} = s\,(H, W),\quad s = \min(h/H,\, w/W)",
+    picture=lambda x: imgops.contain(x, (x.shape[-2] // 2, x.shape[-2] // 2)),
 )
 COVER = _spec(
     "cover",
@@ -183,6 +193,7 @@ COVER = _spec(
         Sample("tall", lambda m: (m.image(1, 14, 9), (6, 20), "bilinear")),
     ),
     r"\text{size} = s\,(H, W),\quad s = \max(h/H,\, w/W)",
+    picture=lambda x: imgops.cover(x, (x.shape[-2] * 2 // 3, x.shape[-2] * 2 // 3)),
 )
 FIT = _spec(
     "fit",
@@ -200,6 +211,7 @@ FIT = _spec(
         "fit: centering must be 2 numbers in [0, 1], got (0.5, 2)",
         lambda x: imgops.fit(x, (2, 2), centering=(0.5, 2)),
     ),
+    picture=lambda x: imgops.fit(x, (x.shape[-2], x.shape[-2] // 2)),
 )
 
 SPECS = (DOWNSCALE, CONTAIN, COVER, FIT)

@@ -229,6 +229,7 @@ WARP_AFFINE = OpSpec(
         "TrivialAugmentWide",
     ),
     photo=_photo_warp(warp_affine, cv2.warpAffine, _PHOTO_TURN),
+    picture=lambda x: imgops.warp_affine(x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]])),
     benchmarks=tuple(
         Benchmark(f"affine {name}", "cv2.warpAffine", _affine_calls(name)) for name in ("nearest", "bilinear")
     ),
@@ -268,6 +269,9 @@ WARP_PERSPECTIVE = OpSpec(
     formula=r"y(p) = \sum_q k\big(\pi(M^{-1} [p, 1]) - q\big)\, x_q,\quad \pi(u, v, w) = (u/w, v/w)",
     transforms=("RandomPerspective", "perspective"),
     photo=_photo_warp(warp_perspective, cv2.warpPerspective, _PHOTO_TILT),
+    picture=lambda x: imgops.warp_perspective(
+        x, torch.tensor([[0.9, 0.3, -10], [-0.1, 1.1, 20], [-0.0004, 0.0012, 1]])
+    ),
     benchmarks=(Benchmark("perspective", "cv2.warpPerspective", _perspective_calls),),
     **_SHARED,
 )
@@ -376,6 +380,12 @@ _MAP = torch.stack([plain.rand(4, 4, low=-1.7, high=6.2), plain.rand(4, 4, low=-
 _SMALL = plain.rand(3, 4, 4)
 
 
+def _under_water(x: Tensor) -> Tensor:
+    """Return a map of waves."""
+    v, u = torch.meshgrid(torch.arange(x.shape[-2]), torch.arange(x.shape[-1]), indexing="ij")
+    return torch.stack([u + 9 * (v / 11).sin(), v + 6 * (u / 17).sin()])
+
+
 REMAP = OpSpec(
     "remap",
     samples=(
@@ -419,6 +429,7 @@ REMAP = OpSpec(
         lambda x: remap(x, torch.from_numpy(np.stack(_photo_map())), "bilinear"),
         lambda x: chw(cv2.remap(photo_frame(x), *_photo_map(), cv2.INTER_LINEAR)),
     ),
+    picture=lambda x: imgops.remap(x, _under_water(x)),
     benchmarks=(Benchmark("remap", "cv2.remap", _remap_calls),),
     **_SHARED,
 )

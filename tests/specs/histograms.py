@@ -148,6 +148,7 @@ CLAHE = OpSpec(
         lambda x: imgops.clahe(x, 3.0),
         lambda x: chw(clahe_of_color(photo_frame(x), 3.0)),
     ),
+    picture=lambda x: imgops.clahe(x, 8.0),
     benchmarks=(
         Benchmark(
             "clahe",
@@ -254,6 +255,7 @@ MATCH_HISTOGRAMS = OpSpec(
         lambda x: imgops.match_histograms(x, x.flip(-3)),
         lambda x: torch.from_numpy(match_reference(x.numpy(), x.flip(-3).numpy())),
     ),
+    picture=lambda x: imgops.match_histograms(x, (x.flip(0).float() ** 2 / 255).byte()),
     benchmarks=(Benchmark("match", "skimage.exposure.match_histograms", _match_calls),),
 )
 
@@ -299,6 +301,7 @@ AUTOCONTRAST = spec_of_imageops(
     formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
     transforms=("RandomAutocontrast",),
     photo=(imgops.autocontrast, lambda x: chw(ImageOps.autocontrast(photo_pil(x)))),
+    picture=lambda x: imgops.autocontrast(x // 2 + 64),
     benchmarks=(
         Benchmark("autocontrast", "PIL.ImageOps.autocontrast (uint8)", benchmark_calls("autocontrast")),
     ),

@@ -115,6 +115,7 @@ ADJUST_GAMMA = OpSpec(
     formula=r"y = \operatorname{clip}(g\, x^\gamma, 0, 1)",
     border=NO_BORDER,
     photo=(lambda x: imgops.adjust_gamma(x, 2.2), lambda x: tv.adjust_gamma(photo_pil(x), 2.2)),
+    picture=lambda x: imgops.adjust_gamma(x, 2.5),
     benchmarks=(Benchmark("gamma", "cv2.LUT (uint8)", _gamma_calls),),
 )
 
@@ -154,6 +155,7 @@ POSTERIZE = spec_of_imageops(
     formula=r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}",
     transforms=("RandomPosterize",),
     photo=(lambda x: imgops.posterize(x, 3), lambda x: chw(ImageOps.posterize(photo_pil(x), 3))),
+    picture=lambda x: imgops.posterize(x, 2),
     benchmarks=(
         Benchmark(
             "posterize", "PIL.ImageOps.posterize (uint8)", benchmark_calls("posterize", 4, kornia="posterize")
@@ -186,6 +188,7 @@ SOLARIZE = spec_of_imageops(
     formula=r"y = x \text{ below the threshold},\ 1 - x \text{ from it on}",
     transforms=("RandomSolarize",),
     photo=(lambda x: imgops.solarize(x, 128), lambda x: chw(ImageOps.solarize(photo_pil(x), 128))),
+    picture=lambda x: imgops.solarize(x, 110),
     benchmarks=(
         Benchmark(
             "solarize",
@@ -285,6 +288,7 @@ LUT = OpSpec(
         lambda x: imgops.lut(x, torch.from_numpy(_PHOTO_TABLE)),
         lambda x: chw(cv2.LUT(photo_frame(x), _PHOTO_TABLE)),
     ),
+    picture=lambda x: imgops.lut(x, (torch.arange(256) * 5 % 256).byte()),
 )
 
 SPECS = (ADJUST_GAMMA, POSTERIZE, SOLARIZE, INVERT, LUT)
