@@ -7,11 +7,11 @@ from benchmark_plots import newest
 from migration import table as migration_table
 from parsed import ROOT, Parsed, box, double, table
 from pictures import CHOSEN, full_name, moves
-from show import _transforms
 
 from benchmarks import contributed
 from imgops import transforms
 from tests.added_cases import JOINING, ROWS
+from tests.specs import SPECS
 
 
 def pair(before: str, after: str) -> list[str]:
@@ -71,7 +71,7 @@ def _per_sample(name: str) -> str:
 
 
 def added_facts(name: str) -> list[str]:
-    made_of = _transforms.MADE_OF.get(name, ())
+    made_of = [n for n, spec in SPECS.items() if name in spec.transforms]
     reference, difference = _difference(name)
     facts = [
         ("The same as", f"{reference}: {difference} on uint8, for the same parameters"),

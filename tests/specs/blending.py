@@ -178,6 +178,7 @@ ADD_WEIGHTED = OpSpec(
     section="Blending",
     formula=r"y = \alpha x_1 + \beta x_2 + \gamma",
     border="none",
+    transforms=("HistogramMatching",),
     photo=(
         lambda x: imgops.add_weighted(x, 0.7, x.flip(-1), 0.4, -10.0),
         lambda x: torch.from_numpy(

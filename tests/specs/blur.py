@@ -94,6 +94,7 @@ BOX_BLUR = OpSpec(
     section="Blur",
     formula=r"y_{i,j} = \tfrac{1}{wh} \sum_{u,v} x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
     border=_BORDER,
+    transforms=("RandomBoxBlur",),
     photo=(lambda x: imgops.box_blur(x, 9), lambda x: chw(cv2.blur(photo_frame(x), (9, 9)))),
     picture=lambda x: imgops.box_blur(x, 17),
     benchmarks=(
@@ -221,6 +222,7 @@ BILATERAL_FILTER = OpSpec(
         r"w_{pq} = e^{-|p-q|^2/2\sigma_s^2}\, e^{-\|x_p-x_q\|_1^2/2\sigma_c^2}"
     ),
     border=_BORDER,
+    transforms=("RandomBilateral",),
     photo=(
         lambda x: imgops.bilateral_filter(x, 9, 60, 3),
         lambda x: chw(cv2.bilateralFilter(photo_frame(x), 9, 60, 3)),
@@ -427,7 +429,7 @@ GAUSSIAN_BLUR = OpSpec(
     section="Blur",
     formula=r"y = g_{\sigma_y} *_y (g_{\sigma_x} *_x x),\quad g_\sigma(t) \propto e^{-t^2/2\sigma^2}",
     border="reflect without the border pixel (BORDER_REFLECT_101)",
-    transforms=("GaussianBlur",),
+    transforms=("GaussianBlur", "CopyPaste", "RandomFog"),
     photo=(
         lambda x: imgops.gaussian_blur(x, 9, 1.5),
         lambda x: chw(cv2.GaussianBlur(photo_frame(x), (9, 9), 1.5)),
@@ -496,6 +498,7 @@ MEDIAN_BLUR = OpSpec(
     section="Blur",
     formula=r"y_{i,j} = \operatorname{median}\{x_{i+u,\,j+v} : |u|, |v| \le \lfloor k/2 \rfloor\}",
     border="edge (BORDER_REPLICATE)",
+    transforms=("RandomMedianBlur",),
     photo=(
         lambda x: imgops.median_blur(x, 5),
         lambda x: chw(cv2.medianBlur(photo_frame(x), 5)),

@@ -398,7 +398,7 @@ JPEG = _through_a_file(
         ),
     ),
     border="blocks of 8 or 16 pixels at a side; those at the edge are filled up by libjpeg",
-    transforms=("JPEG",),
+    transforms=("JPEG", "Corruption", "RandomCompression"),
     picture=lambda x: imgops.jpeg(x, 8),
 )
 WEBP = _through_a_file(
@@ -417,6 +417,7 @@ WEBP = _through_a_file(
         ),
     ),
     border="blocks of 4 to 16 pixels at a side; those at the edge are filled up by libwebp",
+    transforms=("RandomCompression",),
     picture=lambda x: imgops.webp(x, 4),
 )
 

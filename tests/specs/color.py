@@ -121,6 +121,7 @@ ADJUST_BRIGHTNESS = _adjust(
     lambda x, f: plain.blend(0, x, f),
     _BLEND + r",\quad b = 0",
     "adjust_brightness",
+    transforms=("PixMix",),
     picture=lambda x: imgops.adjust_brightness(x, 1.7),
     samples=factors(*FACTORS),
     errors=(
@@ -149,6 +150,7 @@ ADJUST_CONTRAST = _adjust(
     lambda x, f: plain.blend(plain.luma(x).mean((-3, -2, -1), keepdim=True), x, f),
     _BLEND + r",\quad b = \operatorname{mean} L(x)",
     "adjust_contrast",
+    transforms=("PixMix",),
     picture=lambda x: imgops.adjust_contrast(x, 2.2),
     samples=(*factors(*FACTORS), GRAY),
     errors=(
@@ -169,7 +171,7 @@ ADJUST_SATURATION = _adjust(
     "adjust_saturation",
     picture=lambda x: imgops.adjust_saturation(x, 3.0),
     samples=(*factors(*FACTORS), GRAY),
-    transforms=("RandomGrayscale",),
+    transforms=("RandomGrayscale", "PixMix"),
 )
 
 

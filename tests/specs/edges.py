@@ -350,6 +350,7 @@ CANNY = OpSpec(
     section="Edges",
     formula=r"y = 255\ \text{on the ridges of}\ |\nabla x|\ \text{that lead to}\ t_{high}",
     border="edge (BORDER_REPLICATE)",
+    transforms=("Corruption",),
     photo=(
         lambda x: imgops.canny(x, 60, 120),
         lambda x: chw(cv2.Canny(photo_frame(x), 60, 120)),

@@ -86,6 +86,7 @@ FILTER2D = OpSpec(
     section="Filters",
     formula=r"y_{i,j} = \sum_{u,v} k_{u,v}\, x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
     border="``padding_mode``: constant, edge, reflect, symmetric or wrap",
+    transforms=("Corruption", "RandomEmboss", "RandomMotionBlur", "RandomSharpen"),
     photo=(
         lambda x: imgops.filter2d(x, torch.from_numpy(_PHOTO_KERNEL)),
         lambda x: chw(cv2.filter2D(photo_frame(x), -1, _PHOTO_KERNEL)),
@@ -166,7 +167,7 @@ ADJUST_SHARPNESS = OpSpec(
         r"\begin{bmatrix}1&1&1\\1&5&1\\1&1&1\end{bmatrix} * x"
     ),
     border="the outermost pixels are not smoothed, as in PIL",
-    transforms=("RandomAdjustSharpness",),
+    transforms=("RandomAdjustSharpness", "PixMix"),
     photo=(
         lambda x: imgops.adjust_sharpness(x, 1.4),
         lambda x: chw(ImageEnhance.Sharpness(photo_pil(x)).enhance(1.4)),
@@ -250,6 +251,7 @@ UNSHARP_MASK = OpSpec(
     section="Filters",
     formula=r"y = x + \tfrac{p}{100}\,(x - g_r * x)\ \text{where}\ |x - g_r * x| > t",
     border="edge, as in PIL",
+    transforms=("RandomUnsharpMask",),
     photo=(
         lambda x: imgops.unsharp_mask(x, 3.0, 120, 2),
         lambda x: chw(photo_pil(x).filter(ImageFilter.UnsharpMask(3, 120, 2))),

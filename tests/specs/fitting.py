@@ -88,6 +88,7 @@ DOWNSCALE = OpSpec(
     section="Resizing",
     formula=r"y = R_{H \times W}(R_{fH \times fW}(x))",
     border="edge, as in cv2.resize",
+    transforms=("RandomDownscale",),
     photo=(
         lambda x: imgops.downscale(x, 0.25),
         lambda x: chw(by_frame(photo_frame(x), 0.25)),

@@ -114,6 +114,7 @@ ADJUST_GAMMA = OpSpec(
     section="Levels",
     formula=r"y = \operatorname{clip}(g\, x^\gamma, 0, 1)",
     border=NO_BORDER,
+    transforms=("RandomGamma",),
     photo=(lambda x: imgops.adjust_gamma(x, 2.2), lambda x: tv.adjust_gamma(photo_pil(x), 2.2)),
     picture=lambda x: imgops.adjust_gamma(x, 2.5),
     benchmarks=(Benchmark("gamma", "cv2.LUT (uint8)", _gamma_calls),),
@@ -153,7 +154,7 @@ POSTERIZE = spec_of_imageops(
     neutral=8,
     plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),
     formula=r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}",
-    transforms=("RandomPosterize",),
+    transforms=("RandomPosterize", "PixMix"),
     photo=(lambda x: imgops.posterize(x, 3), lambda x: chw(ImageOps.posterize(photo_pil(x), 3))),
     picture=lambda x: imgops.posterize(x, 2),
     benchmarks=(
@@ -186,7 +187,7 @@ SOLARIZE = spec_of_imageops(
     neutral=256,
     plain=Plain(lambda x: imgops.solarize(x, 0.5), lambda x: torch.where(x >= 0.5, 1 - x, x), (_UNIT,)),
     formula=r"y = x \text{ below the threshold},\ 1 - x \text{ from it on}",
-    transforms=("RandomSolarize",),
+    transforms=("RandomSolarize", "PixMix"),
     photo=(lambda x: imgops.solarize(x, 128), lambda x: chw(ImageOps.solarize(photo_pil(x), 128))),
     picture=lambda x: imgops.solarize(x, 110),
     benchmarks=(
@@ -284,6 +285,14 @@ LUT = OpSpec(
     section="Levels",
     formula=r"y_{c,p} = T_c[x_{c,p}]",
     border=NO_BORDER,
+    transforms=(
+        "RandomBrightnessContrast",
+        "RandomHSV",
+        "RandomMultiplicativeNoise",
+        "RandomRGBShift",
+        "RandomTemperature",
+        "RandomToneCurve",
+    ),
     photo=(
         lambda x: imgops.lut(x, torch.from_numpy(_PHOTO_TABLE)),
         lambda x: chw(cv2.LUT(photo_frame(x), _PHOTO_TABLE)),

@@ -73,6 +73,7 @@ def _spec(
     difference: str = "1e-4 pixels",
     raw: tuple[str, Callable[[int], Any]] | None = None,
     picture: Callable[[Tensor], Tensor],
+    transforms: tuple[str, ...] = (),
 ) -> OpSpec:
     benchmarks = (Benchmark(name, raw[0], _calls(make, raw[1])),) if raw else ()
     return OpSpec(
@@ -87,6 +88,7 @@ def _spec(
         border="that of remap",
         photo=(_by_remap(make), _by_opencv(make)),
         picture=_by_remap(picture),
+        transforms=transforms,
         benchmarks=benchmarks,
     )
 
@@ -144,6 +146,7 @@ ELASTIC_MAP = _spec(
         lambda x: imgops.elastic_map(x[:, :2], 1, float("nan"), 5),
     ),
     difference="1e-4 pixels",
+    transforms=("RandomElastic",),
     picture=lambda x: _elastic(x, 220.0, 7.0, seed=1),
 )
 GRID_DISTORTION_MAP = _spec(
@@ -169,6 +172,7 @@ GRID_DISTORTION_MAP = _spec(
         "grid_distortion_map: normalize must be a bool, got 'False'",
         lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (4, 3), normalize="False"),  # type: ignore[arg-type]
     ),
+    transforms=("RandomGridDistortion",),
     picture=lambda x: imgops.grid_distortion_map(
         [0.5, 1.6, 0.5, 1.6, 0.8, 1], [1.6, 0.5, 1.4, 0.5, 1], _size(x)
     ),
@@ -190,6 +194,7 @@ OPTICAL_DISTORTION_MAP = _spec(
         lambda x: imgops.optical_distortion_map([0.1] * 4, (4, 3)),
     ),
     raw=("cv2.initUndistortRectifyMap", _camera),
+    transforms=("RandomOpticalDistortion",),
     picture=lambda x: imgops.optical_distortion_map(0.9, _size(x)),
 )
 THIN_PLATE_SPLINE_MAP = _spec(
@@ -203,6 +208,7 @@ THIN_PLATE_SPLINE_MAP = _spec(
         "thin_plate_spline_map: points must be (..., n, 2) with n of at least 3, got shape (2, 2)",
         lambda x: imgops.thin_plate_spline_map(ones(2, 2), ones(2, 2), (4, 3)),
     ),
+    transforms=("RandomThinPlateSpline",),
     picture=_moved_middle,
 )
 POLAR_MAP = _spec(

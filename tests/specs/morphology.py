@@ -219,6 +219,7 @@ MORPHOLOGY = OpSpec(
     section="Morphology",
     formula=r"\text{open} = \delta(\varepsilon(x)),\quad \text{close} = \varepsilon(\delta(x))",
     border="as for erode",
+    transforms=("RandomMorphology",),
     photo=(
         lambda x: imgops.morphology(x, "open", 7),
         lambda x: chw(cv2.morphologyEx(photo_frame(x), cv2.MORPH_OPEN, np.ones((7, 7), np.uint8))),

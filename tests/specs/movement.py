@@ -280,6 +280,7 @@ PASTE = OpSpec(
     section="Movement",
     formula=rf"y_p = {_PASTED},\quad m = 1 \text{{ without a mask}}",
     border="what lies outside of the image is clipped",
+    transforms=("CopyPaste",),
     photo=(lambda x: paste(x, x[:, :90, :120], (-20, 250)), lambda x: chw(_pasted_photo(x))),
     picture=lambda x: imgops.paste(x, x[:, ::2, ::2].contiguous(), (x.shape[-1] // 3, x.shape[-2] // 3)),
     benchmarks=(
@@ -537,7 +538,7 @@ PAD = OpSpec(
     section="Movement",
     formula=r"y_{c,i,j} = x_{c,\,b(i-\mathrm{top}),\,b(j-\mathrm{left})}",
     border="``mode`` is the function b: constant, edge, reflect, symmetric or wrap",
-    transforms=("Pad", "RandomCrop", "RandomZoomOut"),
+    transforms=("Pad", "RandomCrop", "RandomZoomOut", "LetterBox", "PadIfNeeded"),
     photo=(
         lambda x: pad(x, (5, 9, 30, 2), "reflect"),
         lambda x: chw(cv2.copyMakeBorder(photo_frame(x), 9, 2, 5, 30, cv2.BORDER_REFLECT_101)),

@@ -92,6 +92,7 @@ PASTE_ = OpSpec(
     section="Into existing memory",
     formula=rf"x_p \leftarrow {_PASTED}",
     border="what lies outside of the image is clipped",
+    transforms=("Mosaic",),
     photo=(lambda x: paste_(x.clone(), x[:, :90, :120], (-20, 250)), lambda x: chw(_pasted_photo(x))),
     picture=lambda x: paste_(x.clone(), x[:, ::3, ::3].contiguous(), (20, 20)),
 )

@@ -178,6 +178,7 @@ SALT_AND_PEPPER = _spec(
         (_UNIT,),
     ),
     formula=r"y = 0\ \text{where}\ n < a(1-s),\quad 1\ \text{where}\ n \ge 1 - a s,\quad x\ \text{elsewhere}",
+    transforms=("RandomSaltAndPepper",),
     picture=lambda x: imgops.salt_and_pepper(x, _normal(1, x).erf() / 2 + 0.5, 0.15),
     benchmarks=(
         Benchmark(
@@ -217,6 +218,7 @@ SHOT_NOISE = _spec(
         (_UNIT, _NORMAL, number(0.02)),
     ),
     formula=r"y = x + \sqrt{a\,x}\; n",
+    transforms=("RandomShotNoise",),
     picture=lambda x: imgops.shot_noise(x, _normal(3, x), 0.08),
     benchmarks=(
         Benchmark(
@@ -324,6 +326,7 @@ ISO_NOISE = _spec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",
     formula=r"h' = h + c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",
+    transforms=("RandomISONoise",),
     picture=lambda x: imgops.iso_noise(x, _normal(2, x) * 0.5, 18.0, 0.9),
     benchmarks=(Benchmark("iso noise", "cv2.cvtColor to HLS and back, and NumPy", _iso_calls),),
 )

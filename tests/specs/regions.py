@@ -92,6 +92,7 @@ DISTANCE_TRANSFORM = OpSpec(
     section="Regions",
     formula=r"y_p = \min \{ d(p, q) : x_q = 0 \}",
     border="none: what is outside is not 0",
+    transforms=("Corruption",),
     photo=(
         lambda x: imgops.distance_transform(imgops.threshold(x[:1], 100)),
         lambda x: chw(cv2.distanceTransform(np.uint8(x[0].numpy() > 100), cv2.DIST_L2, 5)),

@@ -267,7 +267,19 @@ RESIZE = OpSpec(
         r"\ u_i = (i+\tfrac12)\,\tfrac{H}{h},\ s = \max(\tfrac{H}{h}, 1)"
     ),
     border="the filter is cut off and its weights sum to 1 again (PIL); the border pixel repeats (OpenCV)",
-    transforms=("Resize", "RandomResize", "RandomShortestSize", "ScaleJitter"),
+    transforms=(
+        "Resize",
+        "RandomResize",
+        "RandomShortestSize",
+        "ScaleJitter",
+        "LongestMaxSize",
+        "SmallestMaxSize",
+        "Corruption",
+        "CopyPaste",
+        "LetterBox",
+        "Mosaic",
+        "PixMix",
+    ),
     photo=(
         lambda x: resize(x, (224, 180), "bicubic"),
         lambda x: chw(photo_pil(x).resize((180, 224), Image.Resampling.BICUBIC)),
