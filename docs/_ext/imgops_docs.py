@@ -22,9 +22,11 @@ from more_docs import (
     AddedTable,
     Contributed,
     MigrationTable,
+    OwnWords,
     PicturePair,
     Pictures,
     Results,
+    UnitFloats,
     added_facts,
     pair,
 )
@@ -330,6 +332,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("operator-table", OperatorTable)
     app.add_directive("transform-table", TransformTable)
     app.add_directive("added-table", AddedTable)
+    app.add_directive("unit-floats", UnitFloats)
+    app.add_directive("own-words", OwnWords)
     app.add_directive("migration", MigrationTable)
     app.add_directive("pictures", Pictures)
     app.add_directive("picture-pair", PicturePair)

@@ -6,6 +6,7 @@ that needs a missing field names it.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -193,6 +194,8 @@ class OpSpec:
     section: str = ""
     formula: str = ""
     border: str = ""
+    #: The parameters whose names docs/vocabulary.rst does not have, in double backticks, and where they come from.
+    words: str = ""
     transforms: tuple[str, ...] = ()
     #: The gradient of a function that is not an operator, if it differs from that of the operators it is made of.
     gradient: str = ""
@@ -234,6 +237,15 @@ class OpSpec:
             assert self.photo is not None, f"{self.name}: a photo must show it"
             return self.photo[0]
         return self.picture
+
+    def own_words(self) -> tuple[list[str], list[str]]:
+        """Return its name and those of the transforms that share its own words, and the words."""
+        from imgops import transforms
+
+        words = re.findall(r"``(\w+)``", self.words)
+        added = [name for name in self.transforms if name in transforms.ADDED]
+        parameters = {name: inspect.signature(getattr(transforms, name)).parameters for name in added}
+        return [self.name, *(name for name in added if set(words) & set(parameters[name]))], words
 
     @property
     def straight_through(self) -> bool:

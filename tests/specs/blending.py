@@ -176,6 +176,7 @@ ADD_WEIGHTED = OpSpec(
     difference="0; float64 1e-12",
     decomposed_difference="1 level; floats 1e-5",
     section="Blending",
+    words="``beta``, ``gamma`` (OpenCV)",
     formula=r"y = \alpha x_1 + \beta x_2 + \gamma",
     border="none",
     transforms=("HistogramMatching",),

@@ -322,6 +322,7 @@ MOTION_BLUR = OpSpec(
     reference_name="`cv2.filter2D`",
     difference="1 level; floats 2e-5",
     section="Blur",
+    words="``balance``: a ramp of weights along the line (albumentations)",
     formula=r"y = k_{\theta,d} * x,\quad k\ \text{a line through the middle, turned by}\ \theta",
     border=_BORDER,
     photo=(

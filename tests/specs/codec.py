@@ -163,6 +163,7 @@ DECODE_IMAGE = OpSpec(
     reference_name="`PIL.Image.open`",
     dtype_names="uint8",
     section="Files",
+    words="``data``, ``apply_exif_orientation``, ``max_pixels``",
     formula=r"x = \operatorname{PIL.open}(\text{bytes})",
     border="no pixel looks at another",
     photo=(

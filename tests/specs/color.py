@@ -444,6 +444,7 @@ COLOR_SEQUENCE = OpSpec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Color",
+    words="``order``, ``parameters``, ``names``",
     formula=r"y = (f_{o_K} \circ \dots \circ f_{o_1})(x)",
     border="as the steps: only sharpness looks at neighbors",
     transforms=(

@@ -146,6 +146,7 @@ SOBEL = OpSpec(
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; floats 1e-5",
     section="Edges",
+    words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = S_{d_y} *_y (S_{d_x} *_x x)",
     border=_BORDER,
     photo=(
@@ -193,6 +194,7 @@ SCHARR = OpSpec(
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; floats 1e-5",
     section="Edges",
+    words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = \begin{bmatrix}-3&0&3\\-10&0&10\\-3&0&3\end{bmatrix} * x\ \text{along x}",
     border=_BORDER,
     photo=(
@@ -348,6 +350,7 @@ CANNY = OpSpec(
     dtype_names="uint8",
     decomposed_difference="0",
     section="Edges",
+    words="``low``, ``high``, ``l2_gradient`` (OpenCV)",
     formula=r"y = 255\ \text{on the ridges of}\ |\nabla x|\ \text{that lead to}\ t_{high}",
     border="edge (BORDER_REPLICATE)",
     transforms=("Corruption",),

@@ -249,6 +249,7 @@ UNSHARP_MASK = OpSpec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Filters",
+    words="``percent`` (PIL)",
     formula=r"y = x + \tfrac{p}{100}\,(x - g_r * x)\ \text{where}\ |x - g_r * x| > t",
     border="edge, as in PIL",
     transforms=("RandomUnsharpMask",),

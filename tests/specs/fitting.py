@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from PIL import ImageOps
-from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
@@ -86,6 +85,7 @@ DOWNSCALE = OpSpec(
     reference_name="`cv2.resize`, twice",
     decomposed_difference="2 levels; floats 1e-5",
     section="Resizing",
+    words="``down``, ``up``: the interpolation of each step",
     formula=r"y = R_{H \times W}(R_{fH \times fW}(x))",
     border="edge, as in cv2.resize",
     transforms=("RandomDownscale",),
@@ -135,7 +135,7 @@ def _spec(
     samples: tuple[Sample, ...],
     formula: str,
     *errors: ErrorInput,
-    picture: Callable[[Tensor], Tensor],
+    **facts: Any,
 ) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
@@ -172,8 +172,8 @@ def _spec(
             lambda x: call(x, (90, 160)),
             lambda x: chw(getattr(ImageOps, name)(photo_pil(x), (160, 90))),
         ),
-        picture=picture,
         benchmarks=(Benchmark(name, f"PIL.ImageOps.{name}", _calls(name)),),
+        **facts,
     )
 
 
@@ -212,6 +212,7 @@ FIT = _spec(
         "fit: centering must be 2 numbers in [0, 1], got (0.5, 2)",
         lambda x: imgops.fit(x, (2, 2), centering=(0.5, 2)),
     ),
+    words="``bleed``, ``centering`` (PIL)",
     picture=lambda x: imgops.fit(x, (x.shape[-2], x.shape[-2] // 2)),
 )
 

@@ -332,6 +332,7 @@ ROTATE90 = OpSpec(
             TypeError, "rotate90: turns must be an integer, got float 1.5", lambda x: imgops.rotate90(x, 1.5)
         ),
     ),
+    words="``turns``",
     formula=r"y_{c,i,j} = x_{c,j,W-1-i}\ \text{(once, counterclockwise)}",
     transforms=("RandomRotate90", "RandomTranspose"),
     photo=(imgops.rotate90, lambda x: chw(photo_pil(x).transpose(Image.Transpose.ROTATE_90))),

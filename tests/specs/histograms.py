@@ -142,6 +142,7 @@ CLAHE = OpSpec(
     dtype_names="uint8, uint16, floats",
     decomposed_difference="0",
     section="Histograms",
+    words="``clip_limit``, ``tiles`` (OpenCV)",
     formula=r"y_p = \sum_t w_{pt}\, T_t[x_p],\quad T_t\ \text{the clipped cumulative histogram of tile}\ t",
     border="reflect without the border pixel, where a side is no multiple of its tiles",
     transforms=("RandomCLAHE",),

@@ -112,6 +112,7 @@ ADJUST_GAMMA = OpSpec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Levels",
+    words="``gamma``, ``gain`` (torchvision)",
     formula=r"y = \operatorname{clip}(g\, x^\gamma, 0, 1)",
     border=NO_BORDER,
     transforms=("RandomGamma",),
@@ -153,6 +154,7 @@ POSTERIZE = spec_of_imageops(
     reference=posterize_reference,
     neutral=8,
     plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),
+    words="``bits`` (PIL)",
     formula=r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}",
     transforms=("RandomPosterize", "PixMix"),
     photo=(lambda x: imgops.posterize(x, 3), lambda x: chw(ImageOps.posterize(photo_pil(x), 3))),
@@ -283,6 +285,7 @@ LUT = OpSpec(
     dtype_names="uint8; table any",
     decomposed_difference="0",
     section="Levels",
+    words="``table``",
     formula=r"y_{c,p} = T_c[x_{c,p}]",
     border=NO_BORDER,
     transforms=(

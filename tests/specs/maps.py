@@ -73,7 +73,7 @@ def _spec(
     difference: str = "1e-4 pixels",
     raw: tuple[str, Callable[[int], Any]] | None = None,
     picture: Callable[[Tensor], Tensor],
-    transforms: tuple[str, ...] = (),
+    **facts: Any,
 ) -> OpSpec:
     benchmarks = (Benchmark(name, raw[0], _calls(make, raw[1])),) if raw else ()
     return OpSpec(
@@ -88,8 +88,8 @@ def _spec(
         border="that of remap",
         photo=(_by_remap(make), _by_opencv(make)),
         picture=_by_remap(picture),
-        transforms=transforms,
         benchmarks=benchmarks,
+        **facts,
     )
 
 
@@ -112,6 +112,7 @@ FLOW_MAP = _spec(
     ),
     ErrorInput(ValueError, "flow_map: flow must have 2 channels (x, y), got 3", lambda x: imgops.flow_map(x)),
     difference="0",
+    words="``flow``",
     picture=lambda x: imgops.flow_map(torch.full((2, *_size(x)), 45.0)),
 )
 ELASTIC_MAP = _spec(
@@ -172,6 +173,7 @@ GRID_DISTORTION_MAP = _spec(
         "grid_distortion_map: normalize must be a bool, got 'False'",
         lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (4, 3), normalize="False"),  # type: ignore[arg-type]
     ),
+    words="``steps_x``, ``steps_y``, ``normalize``, ``distort`` (albumentations)",
     transforms=("RandomGridDistortion",),
     picture=lambda x: imgops.grid_distortion_map(
         [0.5, 1.6, 0.5, 1.6, 0.8, 1], [1.6, 0.5, 1.4, 0.5, 1], _size(x)
@@ -194,6 +196,7 @@ OPTICAL_DISTORTION_MAP = _spec(
         lambda x: imgops.optical_distortion_map([0.1] * 4, (4, 3)),
     ),
     raw=("cv2.initUndistortRectifyMap", _camera),
+    words="``coefficients``, ``distort``",
     transforms=("RandomOpticalDistortion",),
     picture=lambda x: imgops.optical_distortion_map(0.9, _size(x)),
 )
@@ -208,6 +211,7 @@ THIN_PLATE_SPLINE_MAP = _spec(
         "thin_plate_spline_map: points must be (..., n, 2) with n of at least 3, got shape (2, 2)",
         lambda x: imgops.thin_plate_spline_map(ones(2, 2), ones(2, 2), (4, 3)),
     ),
+    words="``points``, ``targets``",
     transforms=("RandomThinPlateSpline",),
     picture=_moved_middle,
 )
@@ -232,6 +236,7 @@ POLAR_MAP = _spec(
         "polar_map: size must span fewer than 2**31 pixels, got 1099511627776 x 3",
         lambda x: imgops.polar_map((1.0, 2.0), 4.0, (2**40, 3)),
     ),
+    words="``center``, ``log``, ``inverse``",
     picture=lambda x: imgops.polar_map((x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2], _size(x)),
 )
 

@@ -217,6 +217,7 @@ ACCUMULATE = OpSpec(
     reference_name="`cv2.accumulate`, `accumulateProduct`",
     dtype_names="float32, float64",
     section="Into existing memory",
+    words="``total``, ``count``, ``weight``",
     formula=(
         r"t_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p\, s_p,\qquad "
         r"n_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p"

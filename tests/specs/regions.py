@@ -90,6 +90,7 @@ DISTANCE_TRANSFORM = OpSpec(
     dtype_names="uint8, bool → float32",
     decomposed_difference="1e-5",
     section="Regions",
+    words="``distance`` (OpenCV)",
     formula=r"y_p = \min \{ d(p, q) : x_q = 0 \}",
     border="none: what is outside is not 0",
     transforms=("Corruption",),
@@ -186,6 +187,7 @@ CONNECTED_COMPONENTS = OpSpec(
     dtype_names="uint8, bool → int32",
     section="Regions",
     gradient="none: labels have no derivative",
+    words="``connectivity``, ``statistics`` (OpenCV)",
     formula=r"y_p = y_q\ \text{for neighbors}\ p, q\ \text{with}\ x_p, x_q \ne 0",
     border="none: what is outside is 0",
     photo=(

@@ -211,6 +211,7 @@ ADAPTIVE_THRESHOLD = OpSpec(
     dtype_names="uint8",
     decomposed_difference="mean 0; gaussian 1 % of the pixels",
     section="Thresholds",
+    words="``c`` (OpenCV)",
     formula=r"y = m\,[x > \bar{x} - c],\quad \bar{x} = g * x",
     border="edge (BORDER_REPLICATE)",
     photo=(
