@@ -231,7 +231,6 @@ DECODE_REGION = OpSpec(
     dtypes=(torch.uint8,),
     reference_name="`PIL.Image.open`, `PIL.Image.crop`",
     dtype_names="uint8",
-    section="Files",
     formula=r"x = \operatorname{PIL.open}(\text{bytes})_{box}",
     border="no pixel looks at another",
 )
@@ -295,7 +294,6 @@ DECODE_PACKED = OpSpec(
     dtypes=(torch.uint8,),
     reference_name="`PIL.Image.open`, `PIL.Image.crop`",
     dtype_names="uint8",
-    section="Files",
     formula=r"x_i = \operatorname{PIL.open}(\text{bytes}_i)_{box_i}",
     border="no pixel looks at another",
 )
