@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,11 +42,21 @@ MORE = [
         )
     ),
 ]
-#: The samples of operators that take packed images, and those of kernels for CUDA that do.
+#: The samples of operators that take packed images.
 PACKED = [
     s for s in SAMPLES if OPERATORS[s.op].operator.packed and not s.edge and set(DTYPES) & set(s.dtypes)
 ]
-OF_KERNELS = [s for s in PACKED if getattr(OPERATORS[s.op].operator.cuda, "takes_packed", False)] + MORE
+#: What a kernel for CUDA never gets: area, which is computed image by image, and results without pixels.
+LEFT = re.compile("area|^empty")
+#: The samples of kernels for CUDA that take packed images.
+OF_KERNELS = [
+    *(
+        s
+        for s in PACKED
+        if getattr(OPERATORS[s.op].operator.cuda, "takes_packed", False) and not LEFT.search(s.id)
+    ),
+    *MORE,
+]
 
 
 def row_of(sample: Sample) -> Operator:
