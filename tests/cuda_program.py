@@ -19,9 +19,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from imgops._operator.record import Contract
+from imgops._operator.record import Contract, operators
 from imgops.kernels import cuda
-from tests.packed_calls import ONLY_UINT8, calls, packed_arguments
+from tests.packed_calls import DTYPES, OF_KERNELS, packed_arguments
 from tests.specs import SAMPLES
 from tests.specs._maker import Maker
 
@@ -89,10 +89,11 @@ for sample in SAMPLES:
             out = [call.operator.fake(*args)] if call.operator.contract is Contract.FUNCTIONAL else []
             call.operator.cuda(*out, *args)
 
-for name, given in calls():
-    for interleaved, dtype in ((False, torch.uint8), (True, torch.float32)):
-        if name not in ONLY_UINT8 or dtype == torch.uint8:
-            operator, _, args = packed_arguments(name, given, interleaved, dtype)
+for sample in OF_KERNELS:
+    for dtype in DTYPES:
+        if dtype in sample.dtypes:
+            _, _, args = packed_arguments(sample, dtype, interleaved=dtype != torch.uint8)
+            operator = operators("imgops_packed")[sample.op]
             operator.cuda(operator.fake(*args), *args)
 
 print(f"{len(compiled)} kernels")

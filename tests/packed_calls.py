@@ -1,20 +1,66 @@
-"""Calls of the functions whose CUDA kernels take packed images: what a test runs and a program compiles."""
+"""The samples of operators with packed images in the place of their image: what tests run and a program compiles."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 import imgops
 from imgops._operator.record import Operator, operators
+from imgops.batches.operators import FLIP
+from tests.specs import OPERATORS, SAMPLES, Sample
+from tests.specs._maker import Maker
 
+Sizes = Sequence[tuple[int, int]]
 SIZES = [(31, 44), (7, 9), (60, 5), (1, 1)]
 #: For Triton's interpreter, which takes seconds for a few thousand pixels.
 SMALL = [(13, 18), (7, 9), (20, 5), (1, 1)]
+#: Images that contain the box of each sample.
+WIDE = [(13, 18), (7, 9), (20, 10), (7, 40)]
 COUNT = len(SIZES)
-#: The operators that take no floats.
-ONLY_UINT8 = ("hit_or_miss", "lut")
+DTYPES = torch.uint8, torch.float32
+ORDER, AMOUNTS = torch.tensor([2, 0, 1]), torch.linspace(0.3, 1.7, COUNT * 3).reshape(COUNT, 3)
+#: What the specs' samples lack: kernels that packed images alone have, or use in another way.
+MORE = [
+    *(
+        Sample(f"{dims}", lambda m, d=dims: (m.image(3, 2, 2), [*d]), dtypes=DTYPES, op="flip")
+        for dims in ((-1,), (-2,), (-1, -2))
+    ),
+    *(
+        Sample(
+            id,
+            lambda m, o=order, n=names: (m.image(3, 2, 2), o, AMOUNTS, n),
+            dtypes=DTYPES,
+            op="color_sequence",
+        )
+        for id, order, names in (
+            ("sharpness", ORDER, ["equalize", "sharpness", "autocontrast"]),
+            ("nothing", ORDER[:0], ["hue", "brightness", "contrast"]),
+        )
+    ),
+]
+#: The samples of operators that take packed images.
+PACKED = [
+    s for s in SAMPLES if OPERATORS[s.op].operator.packed and not s.edge and set(DTYPES) & set(s.dtypes)
+]
+#: What a kernel for CUDA never gets: area, which is computed image by image, and results without pixels.
+LEFT = re.compile("area|^empty")
+#: The samples of kernels for CUDA that take packed images.
+OF_KERNELS = [
+    *(
+        s
+        for s in PACKED
+        if getattr(OPERATORS[s.op].operator.cuda, "takes_packed", False) and not LEFT.search(s.id)
+    ),
+    *MORE,
+]
+
+
+def row_of(sample: Sample) -> Operator:
+    return FLIP if sample.op == FLIP.name else operators()[sample.op]
 
 
 def noise(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -22,74 +68,34 @@ def noise(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def calls(sizes: list[tuple[int, int]] = SIZES) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return operators and their arguments after the image, with parameters for each image and for all."""
-    own = torch.linspace(0.3, 1.7, COUNT, dtype=torch.float64)
-    (h0, w0), (h1, w1), (h2, w2), _ = sizes
-    boxes = torch.tensor([[3, 1, w0 - 4, h0], [0, 0, w1, h1], [1, h2 // 2, w2 - 2, h2 - 1], [0, 0, 1, 1]])
-    regions = boxes - torch.tensor([0.0, 0.0, 0.5, 0.25], dtype=torch.float64)
-    affine = torch.tensor([[0.9, -0.2, 3.0], [0.15, 1.1, -2.0]], dtype=torch.float64).repeat(COUNT, 1, 1)
-    affine[:, 0, 2] += torch.arange(COUNT)
-    tilt = torch.tensor([[1e-3, -2e-3, 1.0]], dtype=torch.float64).repeat(COUNT, 1, 1)
-    levels = torch.arange(255, -1, -1, dtype=torch.uint8).expand(1, 256)
-    weights = torch.linspace(-0.5, 0.7, COUNT * 8).reshape(COUNT, 2, 4)
-    amounts = torch.stack([own, own + 0.1, own + 0.2], -1)
-    order, fill = torch.tensor([2, 0, 1]), torch.tensor(7.0)
-    filters = "nearest", "bilinear", "bicubic", "lanczos"
-    resizes = [(name, antialias) for name in filters for antialias in (True, False)]
-    borders = ("constant", fill), ("reflect", None), ("wrap", None)
-    return [
-        *(("resize", (None, 11, 17, *how)) for how in resizes),
-        ("resize", (regions, 11, 17, "bilinear", True)),
-        ("resize", (regions[2:3].clamp(max=1), 5, 4, "bicubic", True)),
-        *(("resized_crop", (boxes, 11, 17, *how)) for how in resizes),
-        ("crop", (-2, 1, 20, 22)),
-        *(("warp_affine", (affine, f, 20, 30, name, b)) for name in filters[:3] for b, f in borders),
-        ("warp_perspective", (torch.cat([affine, tilt], 1), None, 20, 30, "bilinear", "constant")),
-        *((f"adjust_{name}", (own,)) for name in ("brightness", "contrast", "saturation", "sharpness")),
-        ("adjust_hue", (own - 1,)),
-        ("adjust_gamma", (own, own)),
-        ("posterize", (torch.tensor(3),)),
-        ("solarize", (own * 0.5,)),
-        ("autocontrast", ()),
-        ("equalize", ()),
-        ("lut", (levels,)),
-        ("lut", (noise(COUNT, 3, 256, seed=9),)),
-        ("grayscale", (1,)),
-        ("grayscale", (3,)),
-        ("color_matrix", (weights[0, :, :3],)),
-        ("color_matrix", (weights,)),
-        ("color_sequence", (order, amounts, "brightness,contrast,saturation")),
-        ("color_sequence", (order, amounts, "equalize,sharpness,autocontrast")),
-        ("color_sequence", (order[:0], amounts, "hue,brightness,contrast")),
-        ("gaussian_blur", (torch.stack([own, own + 1], -1), 7, 9)),
-        ("filter2d", (weights[0, :, :3], "reflect")),
-        ("box_blur", (5, 4, "wrap")),
-        ("sobel", (1, 0, 5, "constant")),
-        ("scharr", (0, 1, "reflect")),
-        ("laplacian", (1, "edge")),
-        ("erode", (torch.ones(3, 3), "constant")),
-        ("dilate", (torch.ones(COUNT, 3, 2), "edge")),
-        ("hit_or_miss", (torch.tensor([[0, 1, 0], [1, -1, 1], [0, 1, 0]]), "constant")),
-        *(("flip", (list(dims),)) for dims in ((-1,), (-2,), (-1, -2))),
-    ]
-
-
 def packed_arguments(
-    name: str,
-    given: tuple[Any, ...],
-    interleaved: bool,
-    dtype: torch.dtype,
-    sizes: list[tuple[int, int]] = SIZES,
-) -> tuple[Operator, imgops.PackedImages, tuple[Any, ...]]:
-    """Return the operator of packed images, the images, and the arguments of a call."""
-    images = [noise(3, *size, seed=i) for i, size in enumerate(sizes)]
+    sample: Sample, dtype: torch.dtype, interleaved: bool, sizes: Sizes = SIZES
+) -> tuple[imgops.PackedImages, list[Any], tuple[Any, ...]]:
+    """Return images, the operator's arguments after the image, and the arguments of the operator of packed images.
+
+    Samples that have a parameter for each image of a batch have one for each of the packed images.
+    """
+    row, maker = row_of(sample), Maker(dtype, batch=(COUNT,))
+    image, *given = sample.arguments(maker) if row is FLIP else sample.checked(maker).op_args
+    assert row.packed is not None
+    sizes = WIDE if row.packed.has_box and given[0] is not None else sizes
+    images = [noise(image.shape[-3], *size, seed=i) for i, size in enumerate(sizes)]
     packed = imgops.PackedImages.of(images, interleaved)
     if dtype != torch.uint8:
         packed = packed.like((packed.data / 255).to(dtype))
-    elif name == "solarize":
-        given = (given[0] * 255,)
-    operator = operators("imgops_packed")[name]
-    tensors = operator.tensors - 3
-    where = packed.data, packed.sizes, packed.offsets
-    return operator, packed, (*where, *given[:tensors], 3, *given[tensors:], interleaved)
+    where, tensors = (packed.data, packed.sizes, packed.offsets), row.tensors - 1
+    return packed, given, (*where, *given[:tensors], image.shape[-3], *given[tensors:], interleaved)
+
+
+def one_by_one(sample: Sample, packed: imgops.PackedImages, given: list[Any]) -> list[tuple[Any, ...]]:
+    """Return the arguments of the operator for each of the packed images."""
+    row = row_of(sample)
+    cores = row.vmap.core[1 : row.tensors]  # type: ignore[union-attr]
+    return [
+        (
+            image,
+            *(x if x is None or x.ndim <= core else x[i] for x, core in zip(given, cores, strict=False)),
+            *given[len(cores) :],
+        )
+        for i, image in enumerate(packed.unpack())
+    ]

@@ -12,12 +12,22 @@ from checks import bits_equal
 
 import imgops
 from imgops._operator.record import operators
-from imgops.decomposition.packed import of_image
+from imgops.batches.operators import FLIP
 from imgops.kernels import cuda
-from tests.packed_calls import COUNT, ONLY_UINT8, SIZES, SMALL, calls, packed_arguments
+from tests.packed_calls import (
+    COUNT,
+    DTYPES,
+    MORE,
+    OF_KERNELS,
+    SIZES,
+    SMALL,
+    one_by_one,
+    packed_arguments,
+    row_of,
+)
+from tests.specs import Sample
 from tests.tiers import nightly_unless
 
-CALLS = calls()
 pytestmark = pytest.mark.skipif(
     not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
 )
@@ -40,80 +50,67 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def _one_by_one(name: str, images: list[torch.Tensor], given: tuple[Any, ...], tensors: int) -> Any:
-    """Call the operator's kernel for CUDA for each image."""
-    if name == "flip":
-        return [image.flip(*given) for image in images]
-    row, made = operators("imgops")[name], []
-    for i, image in enumerate(images):
-        args = image, *of_image(row, list(given[:tensors]), i), *given[tensors:]
-        out = row.fake(*args)
-        row.cuda(out, *args)
-        made.append(out)
-    return made
-
-
-def _is_quick(case: tuple[int, torch.dtype, bool]) -> bool:
-    """Return whether ``make test`` runs a case: one of a call's four, in turn, and one large table of weights."""
-    call, dtype, interleaved = case
-    is_large = CALLS[call][0] == "resized_crop" and CALLS[call][1][-2:] == ("lanczos", False)
-    turn = call % 2 if CALLS[call][0] in ONLY_UINT8 else call % 4
-    return not is_large and turn == 2 * (dtype != torch.uint8) + interleaved
-
-
 CASES = [
-    (i, dtype, interleaved)
-    for i, (name, _) in enumerate(CALLS)
-    for dtype in (torch.uint8, torch.float32)
+    (sample, dtype, interleaved)
+    for sample in OF_KERNELS
+    for dtype in DTYPES
     for interleaved in (False, True)
-    if name not in ONLY_UINT8 or dtype == torch.uint8
+    if dtype in sample.dtypes
 ]
+#: The samples that ``make test`` runs: those with parameters for each image, and the first of an operator.
+QUICK = [s for i, s in enumerate(OF_KERNELS) if "each" in s.id or s in MORE or s.op != OF_KERNELS[i - 1].op]
+
+
+def _is_quick(case: tuple[Sample, torch.dtype, bool]) -> bool:
+    """Return whether ``make test`` runs a case: one of a sample's four, in turn."""
+    sample, dtype, interleaved = case
+    if sample not in QUICK:
+        return False
+    turn = QUICK.index(sample) % (4 if len(set(DTYPES) & set(sample.dtypes)) == 2 else 2)
+    return turn == 2 * (dtype != torch.uint8) + interleaved
 
 
 @pytest.mark.parametrize(
-    ("call", "dtype", "interleaved"),
+    ("sample", "dtype", "interleaved"),
     nightly_unless(_is_quick, CASES),
-    ids=[
-        "-".join(map(str, (n, *(x for x in g if isinstance(x, str)), dtype, interleaved)))
-        for i, dtype, interleaved in CASES
-        for n, g in [CALLS[i]]
-    ],
+    ids=["-".join(map(str, case)) for case in CASES],
 )
 def test_all_images_are_one_launch_and_have_their_own_bits(
-    call: int, dtype: torch.dtype, interleaved: bool, launched: list[str], whole: bool
+    sample: Sample, dtype: torch.dtype, interleaved: bool, launched: list[str], whole: bool
 ) -> None:
-    sizes = SIZES if whole else SMALL
-    name, given = calls(sizes)[call]
-    operator, packed, args = packed_arguments(name, given, interleaved, dtype, sizes)
+    packed, given, args = packed_arguments(sample, dtype, interleaved, SIZES if whole else SMALL)
+    operator, row = operators("imgops_packed")[sample.op], row_of(sample)
     found = torch.full_like(operator.fake(*args), 77)
     # Tables that are kept make no launches.
     import_module(f"{cuda.__name__}._resampling_tables")._kept.clear()
     operator.cuda(found, *args)
     together = len(launched)
-    if dtype == torch.uint8 and name in ("resize", "resized_crop") and given[-1]:
+    if dtype == torch.uint8 and sample.op in ("resize", "resized_crop") and given[-1]:
         assert bits_equal(found, operator.overload(*args))  # the CPU's levels, which are PIL's
-    own = given if name != "solarize" or dtype != torch.uint8 else (given[0] * 255,)
-    wanted = _one_by_one(name, packed.unpack(), own, operator.tensors - 3)
-    each = (len(launched) - together) // COUNT if name != "flip" else 1
-    assert together == each
-    if found.ndim == 4:
-        assert bits_equal(found, torch.stack(wanted))
+    wanted = []
+    for own in one_by_one(sample, packed, given):
+        wanted.append(row.overload(*own) if row is FLIP else row.fake(*own))
+        if row is not FLIP:
+            row.cuda(wanted[-1], *own)
+    assert together == ((len(launched) - together) // COUNT if row is not FLIP else 1)
+    flat = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in wanted]
+    made = torch.stack(wanted) if found.ndim == 4 else torch.cat(flat)
+    if dtype != torch.uint8 and "contrast" in f"{sample.op} {given}":  # a sum of floats depends on its blocks
+        torch.testing.assert_close(found, made, rtol=0, atol=1e-6)
     else:
-        flat = [(x.permute(1, 2, 0) if interleaved else x).reshape(-1) for x in wanted]
-        assert bits_equal(found, torch.cat(flat))
+        assert bits_equal(found, made)
 
 
 def test_every_operator_of_the_list_is_called() -> None:
-    assert {name for name, _ in CALLS} == {
-        "flip",
-        *(n for n, o in operators().items() if getattr(o.cuda, "takes_packed", False)),
-    }
+    takes = {n for n, o in operators().items() if getattr(o.cuda, "takes_packed", False)}
+    assert {s.op for s in OF_KERNELS} == {FLIP.name, *takes}
 
 
 def test_values_are_checked_before_a_launch(launched: list[str]) -> None:
     """Each box must lie inside of its own image."""
-    boxes = torch.tensor([[0, 0, 9, 8]]).expand(COUNT, 4)
-    operator, _, args = packed_arguments("resized_crop", (boxes, 4, 4, "bilinear", True), False, torch.uint8)
+    sample = next(s for s in OF_KERNELS if s.op == "resized_crop")
+    operator, (*_, args) = operators("imgops_packed")[sample.op], packed_arguments(sample, torch.uint8, False)
+    args = *args[:3], torch.tensor([[0, 0, 9, 8]]).expand(COUNT, 4), *args[4:]
     found = torch.zeros_like(operator.fake(*args))
     with pytest.raises(ValueError, match="resized_crop: box must satisfy"):
         operator.cuda(found, *args)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,12 @@ import imgops
 from imgops import PackedImages
 from imgops import transforms as v2
 from imgops._operator.record import operators
+from imgops.batches import operators as operators_of_packed
 from imgops.kernels.cpu import _threads, native
-from tests.specs import SPECS
+from tests.packed_calls import DTYPES, PACKED, one_by_one, packed_arguments
+from tests.specs import SPECS, Sample
 from tests.specs._draw import Draw
+from tests.specs._maker import Maker
 
 SIZES = ((20, 31), (7, 5), (64, 3), (16, 16), (33, 40))
 
@@ -37,92 +43,58 @@ def images(dtype: torch.dtype = torch.uint8, channels: int = 3, interleaved: boo
     return made
 
 
-#: Parameters of each image, and the call with those of one.
+#: Parameters of each image.
 N = len(SIZES)
-BOXES = torch.tensor([[1, 2, 30, 18], [0, 0, 5, 7], [1, 9, 3, 50], [0, 0, 16, 16], [5, 5, 21, 20]])
 TURNS = torch.eye(2, 3).expand(N, 2, 3) + torch.linspace(-0.2, 0.2, N * 6).reshape(N, 2, 3)
-PLANES = torch.eye(3).expand(N, 3, 3) + torch.linspace(-0.003, 0.003, N * 9).reshape(N, 3, 3)
 SHARES = torch.linspace(0.4, 1.7, N)
-ORDER = torch.stack([torch.randperm(4, generator=torch.Generator().manual_seed(i)) for i in range(N)])
-TABLES = torch.stack([torch.arange(256).flip(0).roll(i) for i in range(N)]).to(torch.uint8)[:, None]
-Call = Callable[[Any, Callable[[Tensor], Tensor]], Any]
-CALLS: dict[str, Call] = {
-    "resize": lambda x, own: imgops.resize(x, (18, 22)),
-    "resize bicubic": lambda x, own: imgops.resize(x, (9, 40), "bicubic"),
-    "resize opencv": lambda x, own: imgops.resize(x, (18, 22), antialias=False),
-    "resize nearest": lambda x, own: imgops.resize(x, (18, 22), "nearest"),
-    "resized_crop": lambda x, own: imgops.resized_crop(x, own(BOXES), (14, 15)),
-    "resized_crop lanczos": lambda x, own: imgops.resized_crop(x, own(BOXES), (14, 15), "lanczos"),
-    "crop": lambda x, own: imgops.crop(x, (-3, 2, 9, 12)),
-    "warp_affine": lambda x, own: imgops.warp_affine(x, own(TURNS), (13, 17)),
-    "warp_affine nearest": lambda x, own: imgops.warp_affine(x, own(TURNS), (13, 17), "nearest", fill=3),
-    "warp_perspective": lambda x, own: imgops.warp_perspective(x, own(PLANES), (13, 17)),
-    "fit": lambda x, own: imgops.fit(x, (11, 12), centering=(0.2, 0.9)),
-    "flip": lambda x, own: imgops.flip(x, "both"),
-    "invert": lambda x, own: imgops.invert(x),
-    "adjust_brightness": lambda x, own: imgops.adjust_brightness(x, own(SHARES)),
-    "adjust_contrast": lambda x, own: imgops.adjust_contrast(x, own(SHARES)),
-    "adjust_saturation": lambda x, own: imgops.adjust_saturation(x, own(SHARES)),
-    "adjust_hue": lambda x, own: imgops.adjust_hue(x, own(SHARES / 4)),
-    "adjust_sharpness": lambda x, own: imgops.adjust_sharpness(x, own(SHARES)),
-    "adjust_gamma": lambda x, own: imgops.adjust_gamma(x, own(SHARES)),
-    "posterize": lambda x, own: imgops.posterize(x, 3),
-    "solarize": lambda x, own: imgops.solarize(x, own(SHARES * 0.5)),
-    "autocontrast": lambda x, own: imgops.autocontrast(x),
-    "equalize": lambda x, own: imgops.equalize(x),
-    "grayscale": lambda x, own: imgops.grayscale(x),
-    "grayscale of 3": lambda x, own: imgops.grayscale(x, 3),
-    "color_matrix": lambda x, own: imgops.color_matrix(x, torch.eye(3) * 0.9),
-    "color_matrix to 1": lambda x, own: imgops.color_matrix(x, torch.full((1, 3), 0.3)),
-    "color_sequence": lambda x, own: imgops.color_sequence(
-        x, own(ORDER), own(SHARES[:, None].expand(N, 4) / 4), ["brightness", "contrast", "saturation", "hue"]
-    ),
-    "cvt_color": lambda x, own: imgops.cvt_color(x, "rgb2lab"),
-    "cvt_color to gray": lambda x, own: imgops.cvt_color(x, "rgb2gray"),
-    "threshold": lambda x, own: imgops.threshold(x, own(SHARES * 0.5)),
-    "gaussian_blur": lambda x, own: imgops.gaussian_blur(x, 5, own(SHARES[:, None].expand(N, 2))),
-    "box_blur": lambda x, own: imgops.box_blur(x, 3),
-    "median_blur": lambda x, own: imgops.median_blur(x, 3),
-    "filter2d": lambda x, own: imgops.filter2d(x, torch.full((3, 3), 0.11)),
-    "erode": lambda x, own: imgops.erode(x, 3),
-    "sobel": lambda x, own: imgops.sobel(x, 1, 0),
-    "unsharp_mask": lambda x, own: imgops.unsharp_mask(x),
-}
-LEVELS: dict[str, Call] = {
-    "lut": lambda x, own: imgops.lut(x, own(TABLES)),
-    "lut to floats": lambda x, own: imgops.lut(x, torch.linspace(0, 1, 256)),
-    "clahe": lambda x, own: imgops.clahe(x),
-    "jpeg": lambda x, own: imgops.jpeg(x, 60),
-}
 
 
-def alone(call: Call, batch: list[Tensor]) -> list[Tensor]:
-    return [call(x, lambda values, i=i: values[i]) for i, x in enumerate(batch)]  # type: ignore[misc]
+def _argument(function: Callable[..., Any], name: str, *args: Any, **keywords: Any) -> Any:
+    """Return an argument of a call, and True if the function has no such parameter."""
+    bound = inspect.signature(function).bind(*args, **keywords)
+    bound.apply_defaults()
+    return bound.arguments.get(name, True)
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("name", [*CALLS, *LEVELS])
-def test_each_image_gets_its_own_bits(
-    name: str, dtype: torch.dtype, interleaved: bool, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name in LEVELS and dtype != torch.uint8:
-        pytest.skip("an operator of levels")
+@pytest.mark.parametrize("sample", PACKED, ids=str)
+def test_each_image_gets_its_own_bits(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_threads, "SHARED", 1)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    call, batch = (CALLS | LEVELS)[name], images(dtype, interleaved=interleaved)
-    found = call(PackedImages.of(batch), lambda values: values)
-    wanted = alone(call, batch)
-    torch.set_num_threads(before)
-    if isinstance(found, Tensor):
-        assert bits_equal(found, torch.stack(wanted))
-        return
-    assert isinstance(found, PackedImages)
-    assert found.interleaved == interleaved
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
+    before, row = torch.get_num_threads(), operators()[sample.op]
+    for dtype, interleaved in product([d for d in DTYPES if d in sample.dtypes], (False, True)):
+        packed, given, _ = packed_arguments(sample, dtype, interleaved)
+        function, (_, *args), keywords = sample.call(Maker(dtype, batch=(len(packed),)))
+        call = partial(operators_of_packed.call, row, (packed, *given))
+        # Without a size a warp keeps that of its image, and packed images have several.
+        if SPECS[sample.op].is_public and _argument(function, "size", packed, *args, **keywords) is not None:
+            call = partial(function, packed, *args, **keywords)
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found = call()
+            wanted = [row.overload(*own) for own in one_by_one(sample, packed, given)]
+            torch.set_num_threads(before)
+            if isinstance(found, Tensor):
+                assert bits_equal(found, torch.stack(wanted))
+                continue
+            assert isinstance(found, PackedImages)
+            assert found.interleaved == interleaved
+            for one, other in zip(found, wanted, strict=True):
+                assert bits_equal(one, other)
+
+
+#: Functions made of these operators.
+MADE_OF: dict[str, Callable[[Any], Any]] = {
+    "fit": lambda x: imgops.fit(x, (11, 12), centering=(0.2, 0.9)),
+    "flip": lambda x: imgops.flip(x, "both"),
+    "invert": imgops.invert,
+}
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", MADE_OF)
+def test_functions_made_of_operators(name: str, dtype: torch.dtype, interleaved: bool) -> None:
+    batch = images(dtype, interleaved=interleaved)
+    for one, other in zip(MADE_OF[name](PackedImages.of(batch)), map(MADE_OF[name], batch), strict=True):
         assert bits_equal(one, other)
 
 
@@ -135,19 +107,7 @@ def test_pixels_are_pils() -> None:
 
 
 def test_every_operator_that_takes_them_is_tested() -> None:
-    tested = {name.split()[0] for name in (*CALLS, *LEVELS)}
-    untested = {name for name, operator in operators().items() if operator.packed} - tested
-    assert untested == {
-        *(
-            "adaptive_threshold",
-            "bilateral_filter",
-            "canny",
-            "component_labels",
-            "dilate",
-            "distance_transform",
-        ),
-        *("downscale", "hit_or_miss", "laplacian", "scharr", "webp"),
-    }  # they run by the same code as those above
+    assert {s.op for s in PACKED} == {name for name, operator in operators().items() if operator.packed}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -176,25 +136,23 @@ def test_random_boxes(threads: int) -> None:
 
 # -- gradients ------------------------------------------------------------------------------------
 
-SMOOTH = ("resize", "resized_crop", "crop", "warp_affine", "warp_perspective", "fit", "flip", "invert")
-SMOOTH += ("adjust_saturation", "adjust_brightness", "grayscale", "gaussian_blur", "color_matrix")
+SMOOTH = ("resize", "resized_crop", "crop", "warp_affine", "warp_perspective", "adjust_saturation")
+SMOOTH += ("adjust_brightness", "grayscale", "gaussian_blur", "color_matrix")
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("name", [*SMOOTH, *MADE_OF])
 def test_gradients_go_to_the_buffer(name: str) -> None:
-    batch = [x[:, :7, :5].clone() if x.shape[1] > 7 else x for x in images(torch.float64)]
-    boxes = torch.tensor([[0, 1, 4, 6], [0, 0, 5, 7], [1, 2, 3, 6], [0, 0, 5, 7], [1, 1, 3, 4]])
+    function = MADE_OF.get(name)
+    if function is None:
+        calls = [s.call(Maker(torch.float64, batch=(N,))) for s in PACKED if s.op == name]
+        public, (_, *args), keywords = next(call for call in calls if all(x is not None for x in call[1]))
+        function = lambda x: public(x, *args, **keywords)
 
     def call(*each: Tensor) -> Tensor:
-        packed = PackedImages.of(each)
-        if name == "resized_crop":
-            return imgops.resized_crop(packed, boxes, (3, 4))
-        out = CALLS[name](packed, lambda values: values)
+        out = function(PackedImages.of(each))
         return out if isinstance(out, Tensor) else out.data
 
-    for x in batch:
-        x.requires_grad_()
-    some = batch[:]
+    some = [torch.rand(3, 7 + i % 2, 9 + i // 2, dtype=torch.float64, requires_grad=True) for i in range(N)]
     assert torch.autograd.gradcheck(call, some, fast_mode=True)
     assert torch.autograd.gradgradcheck(call, some, fast_mode=True)
 

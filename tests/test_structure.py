@@ -8,6 +8,8 @@ import inspect
 import re
 import subprocess
 import sys
+import tokenize
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import MethodType
@@ -17,9 +19,10 @@ import torch
 
 import imgops
 from imgops._operator import declare
-from imgops._operator.record import Contract, Gradient, operators
+from imgops._operator.record import Contract, Gradient, Operator, operators
 from imgops.autograd.derived import DerivedGradient
 from imgops.kernels import devices
+from tests.specs import SPECS
 
 ROOT = Path(imgops.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -216,6 +219,65 @@ def test_functions_are_short(path: Path) -> None:
             assert not body or body[-1].end_lineno - body[0].lineno < 70, (path, node.name)
 
 
+#: What programs write: ``python -m tests.specs``, ``tests.public_api`` and ``tests.same``.
+_WRITTEN = {"docs/tables.md", "docs/api.rst", "tests/public_api.json", "tests/same.json"}
+_READ = ("imgops/**/*.py", "tests/**/*.py", "tests/**/*.json", "docs/_ext/**/*.py", "docs/*.py", "docs/*.rst")
+_READ += ("docs/*.md", "docs/migration/*.txt", "benchmarks/*.py", "*.md")
+#: Operators that have something in common. A file that names all of a group is a list that a new one must join.
+GROUPS: dict[str, Callable[[Operator], object]] = {
+    "operators": lambda operator: True,
+    "public": lambda operator: operator.name in imgops.__all__,
+    "not public": lambda operator: operator.name not in imgops.__all__,
+    "with a kernel for CUDA": lambda operator: operator.cuda,
+    "with a kernel that takes packed images": lambda operator: getattr(operator.cuda, "takes_packed", False),
+    "that take packed images": lambda operator: operator.packed,
+    "through the host": lambda operator: not devices.stays_on_device(operator),
+    "without a gradient": lambda operator: operator.no_gradient,
+    "without a decomposition": lambda operator: operator.decomposition is None,
+    "without vmap": lambda operator: operator.vmap is None,
+    "with an adjoint": lambda operator: operator.adjoint,
+    "that read values": lambda operator: operator.values,
+}
+
+
+def words_of(path: Path) -> set[str]:
+    """Return the words of a page, and those of a module outside of its comments and docstrings."""
+    if path.suffix != ".py":
+        return set(re.findall(r"\w+", path.read_text()))
+    found: set[str] = set()
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.NAME or (token.type == tokenize.STRING and '"""' not in token.string):
+                found |= set(re.findall(r"\w+", token.string))
+    return found
+
+
+#: The parts of the package that define operators; those above them call operators.
+_OF_FACETS = ("rules", "decomposition", "fake", "kernels", "autograd", "_operator", "ops", "batches")
+
+
+def test_an_operator_is_named_in_few_files() -> None:
+    """At most 7 have an entry for it: its family's with a function of its name, its spec's, and lists of operators."""
+    top = Path(__file__).parents[1]
+    paths = {str(p.relative_to(top)): p for pattern in _READ for p in top.glob(pattern)}
+    words = {name: words_of(path) for name, path in paths.items() if name not in _WRITTEN}
+    groups = {kind: {n for n, o in operators().items() if has(o)} for kind, has in GROUPS.items()}
+    assert min(map(len, groups.values())) >= 5, "a file may name a few operators by chance"
+    lists = [(name, kind) for name in words for kind, group in groups.items() if group <= words[name]]
+    assert not lists, f"derive these lists from declarations or specs: {lists}"
+    defined = {
+        path: {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+        for name, path in MODULES.items()
+        if part_of(name) in _OF_FACETS
+    }
+    for name, operator in operators().items():
+        family = operator.fake.__module__.rsplit(".", 1)[1]
+        own = {name, f"_{name}", f"{name}_backward", f"{name}_setup_context", f"{name}_jvp"}
+        files = [path for path, functions in defined.items() if path.stem == family and own & functions]
+        files.append(top / "tests" / "specs" / f"{family}.py")
+        assert 4 <= len(files) <= 7, (name, files)
+
+
 def names(function: object, skip: int = 0) -> list[str]:
     return list(inspect.signature(function).parameters)[skip:]  # type: ignore[arg-type]
 
@@ -281,16 +343,9 @@ def test_dispatch_table(name: str) -> None:
 
 
 def test_what_goes_through_the_host() -> None:
-    """Only codecs of files and statistics do, which have no kernel on a device, and only they prevent CUDA graphs."""
+    """The operators that do say why, and only they prevent CUDA graphs."""
     through_host = {name for name, operator in operators().items() if not devices.stays_on_device(operator)}
-    assert through_host == {
-        "encode_image",
-        "decode_image",
-        "webp",
-        "component_statistics",
-        "decode_region",
-        "decode_packed",
-    }
+    assert through_host == {name for name, operator in operators().items() if operator.host}
     unsafe = torch.Tag.cudagraph_unsafe
     assert through_host == {n for n in operators() if unsafe in getattr(torch.ops.imgops, n).default.tags}
     import imgops.transforms as _  # noqa: F401
@@ -307,14 +362,6 @@ def test_what_goes_through_the_host() -> None:
     assert read == {name for name, operator in of_transforms.items() if not devices.stays_on_device(operator)}
 
 
-def test_what_has_no_gradient_says_why() -> None:
-    """They also refuse gradients: a test in test_user_operator.py shows it for images that could have one."""
-    refusing = {name for name, operator in operators().items() if operator.no_gradient}
-    assert refusing == {
-        *("canny", "adaptive_threshold", "hit_or_miss", "distance_transform", "component_labels")
-    }
-
-
 def test_a_name_is_registered_once() -> None:
     def _crop(image: torch.Tensor) -> torch.Tensor: ...
 
@@ -326,10 +373,7 @@ def test_a_name_is_registered_once() -> None:
 
 def test_public_names() -> None:
     assert imgops.__all__ == sorted(imgops.__all__)
-    inner = {"pad_adjoint", "resize_adjoint", "resized_crop_adjoint", "remap_adjoint", "remap_grad_map"}
-    inner |= {"hit_or_miss", "pyr_down_adjoint", "pyr_up_adjoint", "component_labels", "component_statistics"}
-    inner |= {"decode_region", "decode_packed"}
-    assert set(operators()) - set(imgops.__all__) == inner
+    assert {name for name in operators() if SPECS[name].section} == set(operators()) & set(imgops.__all__)
     for name in imgops.__all__:
         assert getattr(imgops, name).__doc__, name
 

@@ -12,6 +12,7 @@ import torch
 
 import imgops
 from imgops import transforms
+from tests.specs import SPECS
 
 PAGE = Path(__file__).parent.parent / "docs" / "vocabulary.rst"
 
@@ -32,20 +33,20 @@ def signatures() -> Iterator[tuple[str, inspect.Parameter]]:
 PARAMETERS = list(signatures())
 
 
-def section(title: str) -> str:
-    """Return the text below a title of the page."""
-    return re.split(rf"(?m)^{title}\n-+$", PAGE.read_text())[1].split("\n---", 1)[0]
-
-
 def rows(title: str) -> list[list[list[str]]]:
-    """Return the words in double backticks of each cell of a table, row by row."""
-    cells = [re.split(r"\n     - ", row) for row in section(title).split("\n   * - ")[2:]]
+    """Return the words in double backticks of each cell of the table below a title, row by row."""
+    section = re.split(rf"(?m)^{title}\n-+$", PAGE.read_text())[1].split("\n---", 1)[0]
+    cells = [re.split(r"\n     - ", row) for row in section.split("\n   * - ")[2:]]
     return [[re.findall(r"``(\w+)``", cell) for cell in row] for row in cells]
+
+
+#: The words of one function: those of the page, and of the specs.
+OWN = [*rows("Words of one function"), *(spec.own_words() for spec in SPECS.values() if spec.words)]
 
 
 def test_every_word_is_on_the_page() -> None:
     general = {word for row in rows("Words") for word in row[0]}
-    own = {(name, word) for names, words in rows("Words of one function") for name in names for word in words}
+    own = {(name, word) for names, words in OWN for name in names for word in words}
     missing = [(n, p.name) for n, p in PARAMETERS if p.name not in general and (n, p.name) not in own]
     assert not missing
 
@@ -54,7 +55,7 @@ def test_the_page_has_no_other_words() -> None:
     used = {p.name for _, p in PARAMETERS}
     general = [word for row in rows("Words") for word in row[0]]
     assert len(general) == len(set(general)) and set(general) <= used
-    for names, words in rows("Words of one function"):
+    for names, words in OWN:
         of_these = {p.name for n, p in PARAMETERS if n in names}
         assert set(words) <= of_these, names
         assert set(names) <= {n for n, _ in PARAMETERS}, names
@@ -120,13 +121,6 @@ def test_one_default_for_each_word() -> None:
                 assert default == ("constant" if moves else "reflect"), where
     assert found["interpolation"] == {"bilinear"} and found["fill"] == {0} and found["antialias"] == {True}
     assert found["per_sample"] == {False} and found["generator"] == {None} and found["p"] == {0.5}
-
-
-def test_ranges_of_floats_are_those_of_the_docstrings() -> None:
-    named = set(re.findall(r"~imgops\.(\w+)`", section("Orders and units")))
-    for name in imgops.__all__:
-        said = entry(getattr(imgops, name), "image")
-        assert ("floating point in [0, 1]" in " ".join(said.split())) == (name in named), name
 
 
 def test_other_libraries_names_of_padding_modes() -> None:

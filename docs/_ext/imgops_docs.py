@@ -22,15 +22,16 @@ from more_docs import (
     AddedTable,
     Contributed,
     MigrationTable,
+    OwnWords,
     PicturePair,
     Pictures,
     Results,
+    UnitFloats,
     added_facts,
     pair,
 )
 from parsed import DOCS, ROOT, Parsed, box, double, table
 from pictures import draw_all, full_name, moves
-from show import _transforms
 from sphinx.application import Sphinx
 
 from imgops import extend, transforms
@@ -70,9 +71,8 @@ FAMILIES["Files"] += [
 #: The operators that each transform and functional calls. Their pages have its formula, border rule and gradient.
 MADE_OF = {
     name: [n for n, s in SPECS.items() if name in s.transforms or name == n]
-    for name in {*transforms.OURS, *functional.OURS, *dir(functional)}
+    for name in {*transforms.OURS, *transforms.ADDED, *functional.OURS, *dir(functional)}
 }
-MADE_OF |= {name: list(_transforms.MADE_OF.get(name, ())) for name in transforms.ADDED}
 #: Transforms that only apply other transforms, use torchvision's own arithmetic, or only index tensors.
 NOT_MADE = {
     *("Compose", "RandomApply", "RandomChoice", "RandomOrder", "GaussianNoise", "RandomChannelPermutation"),
@@ -81,7 +81,7 @@ NOT_MADE = {
     *("ConvertImageDtype", "Normalize", "ToDtype", "Identity", "Lambda"),
     *("PILToTensor", "ToImage", "ToPILImage", "ToPureTensor", "ToTensor"),
     *("to_dtype", "normalize", "permute_channels", "uniform_temporal_subsample"),
-    *(name for name in transforms.ADDED if name not in _transforms.MADE_OF),  # PyTorch's own operators
+    *(name for name in transforms.ADDED if not MADE_OF[name]),  # PyTorch's own operators
 }
 MODULES = ("config", "vmap", "sharding", "autocast", "packed", "testing")
 
@@ -332,6 +332,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("operator-table", OperatorTable)
     app.add_directive("transform-table", TransformTable)
     app.add_directive("added-table", AddedTable)
+    app.add_directive("unit-floats", UnitFloats)
+    app.add_directive("own-words", OwnWords)
     app.add_directive("migration", MigrationTable)
     app.add_directive("pictures", Pictures)
     app.add_directive("picture-pair", PicturePair)

@@ -7,11 +7,12 @@ from benchmark_plots import newest
 from migration import table as migration_table
 from parsed import ROOT, Parsed, box, double, table
 from pictures import CHOSEN, full_name, moves
-from show import _transforms
 
+import imgops
 from benchmarks import contributed
 from imgops import transforms
 from tests.added_cases import JOINING, ROWS
+from tests.specs import SPECS
 
 
 def pair(before: str, after: str) -> list[str]:
@@ -71,7 +72,7 @@ def _per_sample(name: str) -> str:
 
 
 def added_facts(name: str) -> list[str]:
-    made_of = _transforms.MADE_OF.get(name, ())
+    made_of = [n for n, spec in SPECS.items() if name in spec.transforms]
     reference, difference = _difference(name)
     facts = [
         ("The same as", f"{reference}: {difference} on uint8, for the same parameters"),
@@ -82,6 +83,27 @@ def added_facts(name: str) -> list[str]:
     if made_of:
         facts.append(("Made of", ", ".join(f":func:`imgops.{n}`" for n in made_of)))
     return box(facts)
+
+
+class UnitFloats(Parsed):
+    """List the functions whose docstrings say that they take floats from 0 to 1."""
+
+    def lines(self) -> list[str]:
+        said = {name: " ".join((getattr(imgops, name).__doc__ or "").split()) for name in imgops.__all__}
+        found = [name for name, text in said.items() if "floating point in [0, 1]" in text]
+        return [", ".join(f":func:`~imgops.{name}`" for name in found) + ".", ""]
+
+
+class OwnWords(Parsed):
+    """Show the words of each function that no other has, and the transforms that share them."""
+
+    def lines(self) -> list[str]:
+        rows = [
+            [", ".join(f"``{n}``" for n in spec.own_words()[0]), spec.words]
+            for spec in SPECS.values()
+            if spec.words
+        ]
+        return table([["Function", "Words"], *sorted(rows)], "30 70")
 
 
 class AddedTable(Parsed):

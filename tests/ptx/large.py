@@ -28,13 +28,12 @@ from torch import Tensor
 import imgops.transforms  # noqa: F401  (registers its operators)
 from imgops._operator import record
 from imgops._operator.record import Contract, Operator, operators
-from imgops.batches.operators import FLIP
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels.cuda._packed import Packed
-from tests.packed_calls import ONLY_UINT8, calls, packed_arguments
+from tests.packed_calls import OF_KERNELS, packed_arguments, row_of
 from tests.ptx import machine
 from tests.ptx.machine import on_ptx
-from tests.specs import OPERATORS, SPECS
+from tests.specs import OPERATORS, SPECS, Sample
 from tests.specs._maker import Maker
 from tests.specs._spec import EXACT
 
@@ -109,37 +108,36 @@ def of_view(operator: Operator, args: list[Any], axis: int, dtype: torch.dtype) 
 
 
 def packed(dtype: torch.dtype) -> Iterator[Case]:
-    """Yield the first call of each operator of packed images."""
+    """Yield the first sample of each operator of packed images."""
     seen: set[str] = set()
-    for name, given in calls():
-        if name not in seen and (name not in ONLY_UINT8 or dtype == torch.uint8):
-            seen.add(name)
-            yield name, lambda n=name, g=given: of_packed(n, g, dtype)  # type: ignore[misc]
+    for sample in OF_KERNELS:
+        if sample.op not in seen and dtype in sample.dtypes:
+            seen.add(sample.op)
+            yield sample.op, lambda s=sample: of_packed(s, dtype)  # type: ignore[misc]
 
 
-def of_packed(name: str, given: tuple[Any, ...], dtype: torch.dtype) -> str:
+def of_packed(sample: Sample, dtype: torch.dtype) -> str:
     """Compare the kernel's result with its own for the same images at the beginning of their buffer."""
-    operator, images, args = packed_arguments(name, given, False, dtype)
-    tensors, out = operator.tensors - 3, operator.fake(*args)
-    shape = len(images.sizes), 3, *images.sizes.amax(0).tolist()
-    row = operators()[name] if name != "flip" else FLIP
+    images, given, args = packed_arguments(sample, dtype, False)
+    row, out = row_of(sample), operators("imgops_packed")[sample.op].fake(*args)
+    shape = len(images.sizes), images.num_channels, *images.sizes.amax(0).tolist()
 
     def placed(values: Tensor, pixels_before: int) -> tuple[Tensor, Packed]:
-        channels = 3 * values.numel() // images.data.numel()
+        channels = images.num_channels * values.numel() // images.data.numel()
         data = torch.empty(channels * pixels_before + values.numel(), dtype=dtype)
         data[channels * pixels_before :] = values
-        offsets = images.offsets + 3 * pixels_before
+        offsets = images.offsets + images.num_channels * pixels_before
         batch = Packed(data, images.sizes, offsets, (shape[0], channels, *shape[2:]), False)
         return data[channels * pixels_before :], batch
 
     found = []
-    for pixels_before in (0, 2**30):
+    for pixels_before in (0, 3 * 2**30 // images.num_channels):
         target: Any = torch.zeros_like(out)
         found.append(target)
         if row.packed.keeps_size:  # type: ignore[union-attr]
             found[-1], target = placed(target, pixels_before)
         _, source = placed(images.data, pixels_before)
-        if row.cuda(target, source, *args[3 : 3 + tensors], *args[4 + tensors : -1]) is NotImplemented:  # type: ignore[misc]
+        if row.cuda(target, source, *given) is NotImplemented:  # type: ignore[misc]
             raise NotImplementedError
     return apart(*found)
 

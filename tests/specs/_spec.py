@@ -6,6 +6,7 @@ that needs a missing field names it.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -193,10 +194,14 @@ class OpSpec:
     section: str = ""
     formula: str = ""
     border: str = ""
+    #: The parameters whose names docs/vocabulary.rst does not have, in double backticks, and where they come from.
+    words: str = ""
     transforms: tuple[str, ...] = ()
     #: The gradient of a function that is not an operator, if it differs from that of the operators it is made of.
     gradient: str = ""
     photo: tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Any]] | None = None
+    #: The call of the picture, with a uint8 photograph (3, H, W), if that of ``photo`` changes too little.
+    picture: Callable[[Tensor], Tensor] | None = None
 
     benchmarks: tuple[Benchmark, ...] = ()
 
@@ -224,6 +229,23 @@ class OpSpec:
     @property
     def is_public(self) -> bool:
         return self.name in imgops.__all__
+
+    @property
+    def pictured(self) -> Callable[[Tensor], Tensor]:
+        """The call of the picture on the pages."""
+        if self.picture is None:
+            assert self.photo is not None, f"{self.name}: a photo must show it"
+            return self.photo[0]
+        return self.picture
+
+    def own_words(self) -> tuple[list[str], list[str]]:
+        """Return its name and those of the transforms that share its own words, and the words."""
+        from imgops import transforms
+
+        words = re.findall(r"``(\w+)``", self.words)
+        added = [name for name in self.transforms if name in transforms.ADDED]
+        parameters = {name: inspect.signature(getattr(transforms, name)).parameters for name in added}
+        return [self.name, *(name for name in added if set(words) & set(parameters[name]))], words
 
     @property
     def straight_through(self) -> bool:

@@ -57,6 +57,11 @@ def _alpha_calls(case: Any) -> bench.Calls:
     )
 
 
+def _ramp_along_x(x: Tensor) -> Tensor:
+    """Return a mask that goes from 0 to 255 along x."""
+    return torch.linspace(0, 255, x.shape[-1]).byte().expand(1, *x.shape[-2:]).contiguous()
+
+
 ALPHA_COMPOSITE = OpSpec(
     "alpha_composite",
     samples=(
@@ -88,6 +93,9 @@ ALPHA_COMPOSITE = OpSpec(
     section="Blending",
     formula=r"\alpha = \alpha_o + \alpha_x (1 - \alpha_o),\quad c = \frac{c_o\alpha_o + c_x\alpha_x(1-\alpha_o)}{\alpha}",
     border="none",
+    picture=lambda x: imgops.alpha_composite(
+        torch.cat([x, torch.full_like(x[:1], 255)]), torch.cat([255 - x, _ramp_along_x(x)])
+    ),
     benchmarks=(Benchmark("alpha", "PIL.Image.alpha_composite (uint8)", _alpha_calls),),
 )
 
@@ -168,14 +176,17 @@ ADD_WEIGHTED = OpSpec(
     difference="0; float64 1e-12",
     decomposed_difference="1 level; floats 1e-5",
     section="Blending",
+    words="``beta``, ``gamma`` (OpenCV)",
     formula=r"y = \alpha x_1 + \beta x_2 + \gamma",
     border="none",
+    transforms=("HistogramMatching",),
     photo=(
         lambda x: imgops.add_weighted(x, 0.7, x.flip(-1), 0.4, -10.0),
         lambda x: torch.from_numpy(
             cv2.addWeighted(photo_frame(x), 0.7, photo_frame(x.flip(-1)), 0.4, -10)
         ).permute(2, 0, 1),
     ),
+    picture=lambda x: imgops.add_weighted(x, 0.6, x.flip(-1), 0.4),
     benchmarks=(Benchmark("add weighted", "cv2.addWeighted", _weighted_calls),),
 )
 
@@ -247,6 +258,7 @@ COMPOSITE = OpSpec(
             )
         ).permute(2, 0, 1),
     ),
+    picture=lambda x: imgops.composite(x, x.flip(-1), _ramp_along_x(x)),
 )
 
 
@@ -306,6 +318,7 @@ BLEND = OpSpec(
         lambda x: imgops.blend(x, imgops.flip(x), 0.3),
         lambda x: chw(Image.blend(photo_pil(x), ImageOps.mirror(photo_pil(x)), 0.3)),
     ),
+    picture=lambda x: imgops.blend(x, x.flip(-2), 0.5),
     benchmarks=(Benchmark("blend", "cv2.addWeighted", _blend_calls),),
 )
 

@@ -94,7 +94,9 @@ BOX_BLUR = OpSpec(
     section="Blur",
     formula=r"y_{i,j} = \tfrac{1}{wh} \sum_{u,v} x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
     border=_BORDER,
+    transforms=("RandomBoxBlur",),
     photo=(lambda x: imgops.box_blur(x, 9), lambda x: chw(cv2.blur(photo_frame(x), (9, 9)))),
+    picture=lambda x: imgops.box_blur(x, 17),
     benchmarks=(
         Benchmark(
             "box blur",
@@ -220,10 +222,12 @@ BILATERAL_FILTER = OpSpec(
         r"w_{pq} = e^{-|p-q|^2/2\sigma_s^2}\, e^{-\|x_p-x_q\|_1^2/2\sigma_c^2}"
     ),
     border=_BORDER,
+    transforms=("RandomBilateral",),
     photo=(
         lambda x: imgops.bilateral_filter(x, 9, 60, 3),
         lambda x: chw(cv2.bilateralFilter(photo_frame(x), 9, 60, 3)),
     ),
+    picture=lambda x: imgops.bilateral_filter(x, 11, 90.0, 6.0),
     benchmarks=(
         Benchmark(
             "bilateral",
@@ -318,12 +322,14 @@ MOTION_BLUR = OpSpec(
     reference_name="`cv2.filter2D`",
     difference="1 level; floats 2e-5",
     section="Blur",
+    words="``balance``: a ramp of weights along the line (albumentations)",
     formula=r"y = k_{\theta,d} * x,\quad k\ \text{a line through the middle, turned by}\ \theta",
     border=_BORDER,
     photo=(
         lambda x: imgops.motion_blur(x, 15, 30.0),
         lambda x: torch.from_numpy(np.ascontiguousarray(motion_reference(x.numpy(), 15, 30.0, 0.0, "edge"))),
     ),
+    picture=lambda x: imgops.motion_blur(x, 31, 25.0),
     benchmarks=(
         Benchmark(
             "motion blur",
@@ -424,11 +430,12 @@ GAUSSIAN_BLUR = OpSpec(
     section="Blur",
     formula=r"y = g_{\sigma_y} *_y (g_{\sigma_x} *_x x),\quad g_\sigma(t) \propto e^{-t^2/2\sigma^2}",
     border="reflect without the border pixel (BORDER_REFLECT_101)",
-    transforms=("GaussianBlur",),
+    transforms=("GaussianBlur", "CopyPaste", "RandomFog"),
     photo=(
         lambda x: imgops.gaussian_blur(x, 9, 1.5),
         lambda x: chw(cv2.GaussianBlur(photo_frame(x), (9, 9), 1.5)),
     ),
+    picture=lambda x: imgops.gaussian_blur(x, 25, 6.0),
     benchmarks=(Benchmark("blur", "cv2.GaussianBlur, 9 x 9", _blur_calls),),
 )
 
@@ -492,10 +499,12 @@ MEDIAN_BLUR = OpSpec(
     section="Blur",
     formula=r"y_{i,j} = \operatorname{median}\{x_{i+u,\,j+v} : |u|, |v| \le \lfloor k/2 \rfloor\}",
     border="edge (BORDER_REPLICATE)",
+    transforms=("RandomMedianBlur",),
     photo=(
         lambda x: imgops.median_blur(x, 5),
         lambda x: chw(cv2.medianBlur(photo_frame(x), 5)),
     ),
+    picture=lambda x: imgops.median_blur(x, 13),
     benchmarks=(Benchmark("median", "cv2.medianBlur, 5 x 5", _median_calls),),
 )
 

@@ -121,6 +121,7 @@ ENCODE_IMAGE = OpSpec(
     formula=r"\text{bytes} = \operatorname{PIL.save}(x)",
     border="no pixel looks at another",
     photo=(lambda x: encode_image(x, "jpeg", 90), lambda x: _tensor(_jpeg(x))),
+    picture=lambda x: imgops.decode_image(imgops.encode_image(x, "webp", 1)),
 )
 
 DECODE_IMAGE = OpSpec(
@@ -162,12 +163,14 @@ DECODE_IMAGE = OpSpec(
     reference_name="`PIL.Image.open`",
     dtype_names="uint8",
     section="Files",
+    words="``data``, ``apply_exif_orientation``, ``max_pixels``",
     formula=r"x = \operatorname{PIL.open}(\text{bytes})",
     border="no pixel looks at another",
     photo=(
         lambda x: decode_image(_tensor(_jpeg(x))),
         lambda x: chw(Image.open(io.BytesIO(_jpeg(x)))),
     ),
+    picture=lambda x: imgops.decode_image(imgops.encode_image(x, "jpeg", 4)),
 )
 
 DECODE_REGION = OpSpec(
@@ -228,7 +231,6 @@ DECODE_REGION = OpSpec(
     dtypes=(torch.uint8,),
     reference_name="`PIL.Image.open`, `PIL.Image.crop`",
     dtype_names="uint8",
-    section="Files",
     formula=r"x = \operatorname{PIL.open}(\text{bytes})_{box}",
     border="no pixel looks at another",
 )
@@ -292,7 +294,6 @@ DECODE_PACKED = OpSpec(
     dtypes=(torch.uint8,),
     reference_name="`PIL.Image.open`, `PIL.Image.crop`",
     dtype_names="uint8",
-    section="Files",
     formula=r"x_i = \operatorname{PIL.open}(\text{bytes}_i)_{box_i}",
     border="no pixel looks at another",
 )
@@ -396,7 +397,8 @@ JPEG = _through_a_file(
         ),
     ),
     border="blocks of 8 or 16 pixels at a side; those at the edge are filled up by libjpeg",
-    transforms=("JPEG",),
+    transforms=("JPEG", "Corruption", "RandomCompression"),
+    picture=lambda x: imgops.jpeg(x, 8),
 )
 WEBP = _through_a_file(
     "webp",
@@ -414,6 +416,8 @@ WEBP = _through_a_file(
         ),
     ),
     border="blocks of 4 to 16 pixels at a side; those at the edge are filled up by libwebp",
+    transforms=("RandomCompression",),
+    picture=lambda x: imgops.webp(x, 4),
 )
 
 SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_REGION, DECODE_PACKED, JPEG, WEBP)

@@ -121,6 +121,8 @@ ADJUST_BRIGHTNESS = _adjust(
     lambda x, f: plain.blend(0, x, f),
     _BLEND + r",\quad b = 0",
     "adjust_brightness",
+    transforms=("PixMix",),
+    picture=lambda x: imgops.adjust_brightness(x, 1.7),
     samples=factors(*FACTORS),
     errors=(
         ErrorInput(
@@ -148,6 +150,8 @@ ADJUST_CONTRAST = _adjust(
     lambda x, f: plain.blend(plain.luma(x).mean((-3, -2, -1), keepdim=True), x, f),
     _BLEND + r",\quad b = \operatorname{mean} L(x)",
     "adjust_contrast",
+    transforms=("PixMix",),
+    picture=lambda x: imgops.adjust_contrast(x, 2.2),
     samples=(*factors(*FACTORS), GRAY),
     errors=(
         ErrorInput(
@@ -165,8 +169,9 @@ ADJUST_SATURATION = _adjust(
     lambda x, f: plain.blend(plain.luma(x), x, f),
     _BLEND + r",\quad b = L(x)",
     "adjust_saturation",
+    picture=lambda x: imgops.adjust_saturation(x, 3.0),
     samples=(*factors(*FACTORS), GRAY),
-    transforms=("RandomGrayscale",),
+    transforms=("RandomGrayscale", "PixMix"),
 )
 
 
@@ -229,6 +234,7 @@ ADJUST_HUE = OpSpec(
     formula=r"(h, s, v) \mapsto \big((h + \varphi) \bmod 1,\ s,\ v\big)",
     border=NO_BORDER,
     photo=(lambda x: imgops.adjust_hue(x, 0.2), lambda x: chw(tv.adjust_hue(photo_pil(x), 0.2))),
+    picture=lambda x: imgops.adjust_hue(x, 0.4),
     benchmarks=(Benchmark("hue", "torchvision's of PIL images (uint8)", _hue_calls),),
 )
 
@@ -338,6 +344,10 @@ COLOR_MATRIX = OpSpec(
         lambda x: imgops.color_matrix(x, torch.from_numpy(_PHOTO_MIX)),
         lambda x: chw(cv2.transform(photo_frame(x), _PHOTO_MIX)),
     ),
+    picture=lambda x: imgops.color_matrix(
+        x,
+        torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]]),
+    ),
     benchmarks=(Benchmark("matrix", "cv2.transform of HWC", _matrix_calls),),
 )
 
@@ -434,6 +444,7 @@ COLOR_SEQUENCE = OpSpec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Color",
+    words="``order``, ``parameters``, ``names``",
     formula=r"y = (f_{o_K} \circ \dots \circ f_{o_1})(x)",
     border="as the steps: only sharpness looks at neighbors",
     transforms=(
@@ -445,6 +456,12 @@ COLOR_SEQUENCE = OpSpec(
             x, torch.tensor([1, 0]), torch.tensor([0.7, 1.3]), ["brightness", "contrast"]
         ),
         lambda x: chw(ImageEnhance.Brightness(ImageEnhance.Contrast(photo_pil(x)).enhance(1.3)).enhance(0.7)),
+    ),
+    picture=lambda x: imgops.color_sequence(
+        x,
+        torch.tensor([1, 0]),
+        torch.tensor([1.6, 2.0]),
+        ["brightness", "saturation"],
     ),
 )
 

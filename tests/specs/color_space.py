@@ -248,10 +248,12 @@ CVT_COLOR = OpSpec(
     section="Color",
     formula=r"y = M x\ \text{(XYZ, YCrCb, YUV)};\quad \text{CIE's (LAB, LUV)};\quad \text{a hexagon (HSV, HLS)}",
     border="none",
+    transforms=("Corruption", "RandomHSV", "RandomSnow"),
     photo=(
         lambda x: imgops.cvt_color(x, "rgb2lab"),
         lambda x: chw(cv2.cvtColor(photo_frame(x), cv2.COLOR_RGB2Lab)),
     ),
+    picture=lambda x: imgops.cvt_color(x, "rgb2hsv"),
     benchmarks=tuple(
         Benchmark(
             code,

@@ -146,12 +146,14 @@ SOBEL = OpSpec(
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; floats 1e-5",
     section="Edges",
+    words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = S_{d_y} *_y (S_{d_x} *_x x)",
     border=_BORDER,
     photo=(
         lambda x: imgops.sobel(x, 1, 0),
         lambda x: chw(cv2.Sobel(photo_frame(x), cv2.CV_16S, 1, 0)),
     ),
+    picture=lambda x: imgops.sobel(x, 0, 1),
     benchmarks=(
         Benchmark(
             "sobel",
@@ -192,12 +194,14 @@ SCHARR = OpSpec(
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; floats 1e-5",
     section="Edges",
+    words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = \begin{bmatrix}-3&0&3\\-10&0&10\\-3&0&3\end{bmatrix} * x\ \text{along x}",
     border=_BORDER,
     photo=(
         lambda x: imgops.scharr(x, 0, 1),
         lambda x: chw(cv2.Scharr(photo_frame(x), cv2.CV_16S, 0, 1)),
     ),
+    picture=lambda x: imgops.scharr(x, 1, 0),
     benchmarks=(
         Benchmark(
             "scharr",
@@ -246,6 +250,7 @@ LAPLACIAN = OpSpec(
         lambda x: imgops.laplacian(x, 3),
         lambda x: chw(cv2.Laplacian(photo_frame(x), cv2.CV_16S, ksize=3)),
     ),
+    picture=lambda x: imgops.laplacian(x, 3),
     benchmarks=(
         Benchmark(
             "laplacian",
@@ -345,12 +350,15 @@ CANNY = OpSpec(
     dtype_names="uint8",
     decomposed_difference="0",
     section="Edges",
+    words="``low``, ``high``, ``l2_gradient`` (OpenCV)",
     formula=r"y = 255\ \text{on the ridges of}\ |\nabla x|\ \text{that lead to}\ t_{high}",
     border="edge (BORDER_REPLICATE)",
+    transforms=("Corruption",),
     photo=(
         lambda x: imgops.canny(x, 60, 120),
         lambda x: chw(cv2.Canny(photo_frame(x), 60, 120)),
     ),
+    picture=lambda x: imgops.canny(x, 60, 140),
     benchmarks=(
         Benchmark(
             "canny",

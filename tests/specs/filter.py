@@ -86,10 +86,12 @@ FILTER2D = OpSpec(
     section="Filters",
     formula=r"y_{i,j} = \sum_{u,v} k_{u,v}\, x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
     border="``padding_mode``: constant, edge, reflect, symmetric or wrap",
+    transforms=("Corruption", "RandomEmboss", "RandomMotionBlur", "RandomSharpen"),
     photo=(
         lambda x: imgops.filter2d(x, torch.from_numpy(_PHOTO_KERNEL)),
         lambda x: chw(cv2.filter2D(photo_frame(x), -1, _PHOTO_KERNEL)),
     ),
+    picture=lambda x: imgops.filter2d(x, torch.tensor([[-2.0, -1, 0], [-1, 1, 1], [0, 1, 2]])),
     benchmarks=(Benchmark("filter2d", "cv2.filter2D, 5 x 5", _filter2d_calls),),
 )
 
@@ -165,11 +167,12 @@ ADJUST_SHARPNESS = OpSpec(
         r"\begin{bmatrix}1&1&1\\1&5&1\\1&1&1\end{bmatrix} * x"
     ),
     border="the outermost pixels are not smoothed, as in PIL",
-    transforms=("RandomAdjustSharpness",),
+    transforms=("RandomAdjustSharpness", "PixMix"),
     photo=(
         lambda x: imgops.adjust_sharpness(x, 1.4),
         lambda x: chw(ImageEnhance.Sharpness(photo_pil(x)).enhance(1.4)),
     ),
+    picture=lambda x: imgops.adjust_sharpness(x, 8.0),
     benchmarks=(Benchmark("sharpness", "PIL.ImageEnhance.Sharpness (uint8)", _sharpness_calls),),
 )
 
@@ -246,12 +249,15 @@ UNSHARP_MASK = OpSpec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Filters",
+    words="``percent`` (PIL)",
     formula=r"y = x + \tfrac{p}{100}\,(x - g_r * x)\ \text{where}\ |x - g_r * x| > t",
     border="edge, as in PIL",
+    transforms=("RandomUnsharpMask",),
     photo=(
         lambda x: imgops.unsharp_mask(x, 3.0, 120, 2),
         lambda x: chw(photo_pil(x).filter(ImageFilter.UnsharpMask(3, 120, 2))),
     ),
+    picture=lambda x: imgops.unsharp_mask(x, 4.0, 400.0),
     benchmarks=(
         Benchmark("unsharp", "PIL.ImageFilter.UnsharpMask (uint8)", lambda case: _unsharp_calls(case)),
     ),

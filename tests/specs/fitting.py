@@ -85,12 +85,15 @@ DOWNSCALE = OpSpec(
     reference_name="`cv2.resize`, twice",
     decomposed_difference="2 levels; floats 1e-5",
     section="Resizing",
+    words="``down``, ``up``: the interpolation of each step",
     formula=r"y = R_{H \times W}(R_{fH \times fW}(x))",
     border="edge, as in cv2.resize",
+    transforms=("RandomDownscale",),
     photo=(
         lambda x: imgops.downscale(x, 0.25),
         lambda x: chw(by_frame(photo_frame(x), 0.25)),
     ),
+    picture=lambda x: imgops.downscale(x, 0.08, up="nearest"),
     benchmarks=(
         Benchmark(
             "downscale",
@@ -127,7 +130,13 @@ def _calls(name: str) -> Callable[[Any], bench.Calls]:
     return calls
 
 
-def _spec(name: str, samples: tuple[Sample, ...], formula: str, *errors: ErrorInput) -> OpSpec:
+def _spec(
+    name: str,
+    samples: tuple[Sample, ...],
+    formula: str,
+    *errors: ErrorInput,
+    **facts: Any,
+) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
         name,
@@ -164,6 +173,7 @@ def _spec(name: str, samples: tuple[Sample, ...], formula: str, *errors: ErrorIn
             lambda x: chw(getattr(ImageOps, name)(photo_pil(x), (160, 90))),
         ),
         benchmarks=(Benchmark(name, f"PIL.ImageOps.{name}", _calls(name)),),
+        **facts,
     )
 
 
@@ -175,6 +185,7 @@ CONTAIN = _spec(
         Sample("same", lambda m: (m.image(3, 6, 8), (3, 4), "box")),
     ),
     r"\text{size} = s\,(H, W),\quad s = \min(h/H,\, w/W)",
+    picture=lambda x: imgops.contain(x, (x.shape[-2] // 2, x.shape[-2] // 2)),
 )
 COVER = _spec(
     "cover",
@@ -183,6 +194,7 @@ COVER = _spec(
         Sample("tall", lambda m: (m.image(1, 14, 9), (6, 20), "bilinear")),
     ),
     r"\text{size} = s\,(H, W),\quad s = \max(h/H,\, w/W)",
+    picture=lambda x: imgops.cover(x, (x.shape[-2] * 2 // 3, x.shape[-2] * 2 // 3)),
 )
 FIT = _spec(
     "fit",
@@ -200,6 +212,8 @@ FIT = _spec(
         "fit: centering must be 2 numbers in [0, 1], got (0.5, 2)",
         lambda x: imgops.fit(x, (2, 2), centering=(0.5, 2)),
     ),
+    words="``bleed``, ``centering`` (PIL)",
+    picture=lambda x: imgops.fit(x, (x.shape[-2], x.shape[-2] // 2)),
 )
 
 SPECS = (DOWNSCALE, CONTAIN, COVER, FIT)

@@ -227,8 +227,10 @@ WARP_AFFINE = OpSpec(
         "AutoAugment",
         "RandAugment",
         "TrivialAugmentWide",
+        "PixMix",
     ),
     photo=_photo_warp(warp_affine, cv2.warpAffine, _PHOTO_TURN),
+    picture=lambda x: imgops.warp_affine(x, torch.tensor([[0.9, -0.4, 50], [0.3, 0.8, -20]])),
     benchmarks=tuple(
         Benchmark(f"affine {name}", "cv2.warpAffine", _affine_calls(name)) for name in ("nearest", "bilinear")
     ),
@@ -268,6 +270,9 @@ WARP_PERSPECTIVE = OpSpec(
     formula=r"y(p) = \sum_q k\big(\pi(M^{-1} [p, 1]) - q\big)\, x_q,\quad \pi(u, v, w) = (u/w, v/w)",
     transforms=("RandomPerspective", "perspective"),
     photo=_photo_warp(warp_perspective, cv2.warpPerspective, _PHOTO_TILT),
+    picture=lambda x: imgops.warp_perspective(
+        x, torch.tensor([[0.9, 0.3, -10], [-0.1, 1.1, 20], [-0.0004, 0.0012, 1]])
+    ),
     benchmarks=(Benchmark("perspective", "cv2.warpPerspective", _perspective_calls),),
     **_SHARED,
 )
@@ -305,7 +310,13 @@ FLIP = OpSpec(
         ),
     ),
     formula=r"y_{c,i,j} = x_{c,i,W-1-j}",
-    transforms=("RandomHorizontalFlip", "RandomVerticalFlip", "horizontal_flip", "vertical_flip"),
+    transforms=(
+        "RandomHorizontalFlip",
+        "RandomVerticalFlip",
+        "horizontal_flip",
+        "vertical_flip",
+        "RandomTranspose",
+    ),
     photo=(imgops.flip, lambda x: chw(cv2.flip(photo_frame(x), 1))),
     benchmarks=(Benchmark("flip", "cv2.flip", _flip_calls),),
     **_MOVES,
@@ -321,7 +332,9 @@ ROTATE90 = OpSpec(
             TypeError, "rotate90: turns must be an integer, got float 1.5", lambda x: imgops.rotate90(x, 1.5)
         ),
     ),
+    words="``turns``",
     formula=r"y_{c,i,j} = x_{c,j,W-1-i}\ \text{(once, counterclockwise)}",
+    transforms=("RandomRotate90", "RandomTranspose"),
     photo=(imgops.rotate90, lambda x: chw(photo_pil(x).transpose(Image.Transpose.ROTATE_90))),
     **_MOVES,
 )
@@ -376,6 +389,12 @@ _MAP = torch.stack([plain.rand(4, 4, low=-1.7, high=6.2), plain.rand(4, 4, low=-
 _SMALL = plain.rand(3, 4, 4)
 
 
+def _under_water(x: Tensor) -> Tensor:
+    """Return a map of waves."""
+    v, u = torch.meshgrid(torch.arange(x.shape[-2]), torch.arange(x.shape[-1]), indexing="ij")
+    return torch.stack([u + 9 * (v / 11).sin(), v + 6 * (u / 17).sin()])
+
+
 REMAP = OpSpec(
     "remap",
     samples=(
@@ -414,11 +433,20 @@ REMAP = OpSpec(
     plain=Plain(remap, plain.remap, (_UNIT, _MAP)),
     reference_name="`cv2.remap`",
     formula=r"y(p) = \sum_q k\big(\mathrm{map}(p) - q\big)\, x_q",
-    transforms=("ElasticTransform", "elastic"),
+    transforms=(
+        "ElasticTransform",
+        "elastic",
+        "Corruption",
+        "RandomElastic",
+        "RandomGridDistortion",
+        "RandomOpticalDistortion",
+        "RandomThinPlateSpline",
+    ),
     photo=(
         lambda x: remap(x, torch.from_numpy(np.stack(_photo_map())), "bilinear"),
         lambda x: chw(cv2.remap(photo_frame(x), *_photo_map(), cv2.INTER_LINEAR)),
     ),
+    picture=lambda x: imgops.remap(x, _under_water(x)),
     benchmarks=(Benchmark("remap", "cv2.remap", _remap_calls),),
     **_SHARED,
 )

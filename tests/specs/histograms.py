@@ -142,12 +142,15 @@ CLAHE = OpSpec(
     dtype_names="uint8, uint16, floats",
     decomposed_difference="0",
     section="Histograms",
+    words="``clip_limit``, ``tiles`` (OpenCV)",
     formula=r"y_p = \sum_t w_{pt}\, T_t[x_p],\quad T_t\ \text{the clipped cumulative histogram of tile}\ t",
     border="reflect without the border pixel, where a side is no multiple of its tiles",
+    transforms=("RandomCLAHE",),
     photo=(
         lambda x: imgops.clahe(x, 3.0),
         lambda x: chw(clahe_of_color(photo_frame(x), 3.0)),
     ),
+    picture=lambda x: imgops.clahe(x, 8.0),
     benchmarks=(
         Benchmark(
             "clahe",
@@ -250,10 +253,12 @@ MATCH_HISTOGRAMS = OpSpec(
     section="Histograms",
     formula=r"y = F_{ref}^{-1}(F_x(x))\ \text{for each channel}",
     border="none",
+    transforms=("HistogramMatching",),
     photo=(
         lambda x: imgops.match_histograms(x, x.flip(-3)),
         lambda x: torch.from_numpy(match_reference(x.numpy(), x.flip(-3).numpy())),
     ),
+    picture=lambda x: imgops.match_histograms(x, (x.flip(0).float() ** 2 / 255).byte()),
     benchmarks=(Benchmark("match", "skimage.exposure.match_histograms", _match_calls),),
 )
 
@@ -297,8 +302,9 @@ AUTOCONTRAST = spec_of_imageops(
     reference=autocontrast_reference,
     plain=Plain(imgops.autocontrast, _stretched, (_UNIT,)),
     formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
-    transforms=("RandomAutocontrast",),
+    transforms=("RandomAutocontrast", "PixMix"),
     photo=(imgops.autocontrast, lambda x: chw(ImageOps.autocontrast(photo_pil(x)))),
+    picture=lambda x: imgops.autocontrast(x // 2 + 64),
     benchmarks=(
         Benchmark("autocontrast", "PIL.ImageOps.autocontrast (uint8)", benchmark_calls("autocontrast")),
     ),
@@ -325,7 +331,7 @@ EQUALIZE = spec_of_imageops(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="0",
     formula=r"y = T[x],\quad T = \text{PIL's whole-number cumulative histogram}",
-    transforms=("RandomEqualize",),
+    transforms=("RandomEqualize", "PixMix"),
     photo=(imgops.equalize, lambda x: chw(ImageOps.equalize(photo_pil(x)))),
     benchmarks=(
         Benchmark(

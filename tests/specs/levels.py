@@ -112,9 +112,12 @@ ADJUST_GAMMA = OpSpec(
     difference="uint8 0; floats 1e-5",
     decomposed_difference="uint8 0; floats 1e-5",
     section="Levels",
+    words="``gamma``, ``gain`` (torchvision)",
     formula=r"y = \operatorname{clip}(g\, x^\gamma, 0, 1)",
     border=NO_BORDER,
+    transforms=("RandomGamma",),
     photo=(lambda x: imgops.adjust_gamma(x, 2.2), lambda x: tv.adjust_gamma(photo_pil(x), 2.2)),
+    picture=lambda x: imgops.adjust_gamma(x, 2.5),
     benchmarks=(Benchmark("gamma", "cv2.LUT (uint8)", _gamma_calls),),
 )
 
@@ -151,9 +154,11 @@ POSTERIZE = spec_of_imageops(
     reference=posterize_reference,
     neutral=8,
     plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),
+    words="``bits`` (PIL)",
     formula=r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}",
-    transforms=("RandomPosterize",),
+    transforms=("RandomPosterize", "PixMix"),
     photo=(lambda x: imgops.posterize(x, 3), lambda x: chw(ImageOps.posterize(photo_pil(x), 3))),
+    picture=lambda x: imgops.posterize(x, 2),
     benchmarks=(
         Benchmark(
             "posterize", "PIL.ImageOps.posterize (uint8)", benchmark_calls("posterize", 4, kornia="posterize")
@@ -184,8 +189,9 @@ SOLARIZE = spec_of_imageops(
     neutral=256,
     plain=Plain(lambda x: imgops.solarize(x, 0.5), lambda x: torch.where(x >= 0.5, 1 - x, x), (_UNIT,)),
     formula=r"y = x \text{ below the threshold},\ 1 - x \text{ from it on}",
-    transforms=("RandomSolarize",),
+    transforms=("RandomSolarize", "PixMix"),
     photo=(lambda x: imgops.solarize(x, 128), lambda x: chw(ImageOps.solarize(photo_pil(x), 128))),
+    picture=lambda x: imgops.solarize(x, 110),
     benchmarks=(
         Benchmark(
             "solarize",
@@ -279,12 +285,22 @@ LUT = OpSpec(
     dtype_names="uint8; table any",
     decomposed_difference="0",
     section="Levels",
+    words="``table``",
     formula=r"y_{c,p} = T_c[x_{c,p}]",
     border=NO_BORDER,
+    transforms=(
+        "RandomBrightnessContrast",
+        "RandomHSV",
+        "RandomMultiplicativeNoise",
+        "RandomRGBShift",
+        "RandomTemperature",
+        "RandomToneCurve",
+    ),
     photo=(
         lambda x: imgops.lut(x, torch.from_numpy(_PHOTO_TABLE)),
         lambda x: chw(cv2.LUT(photo_frame(x), _PHOTO_TABLE)),
     ),
+    picture=lambda x: imgops.lut(x, (torch.arange(256) * 5 % 256).byte()),
 )
 
 SPECS = (ADJUST_GAMMA, POSTERIZE, SOLARIZE, INVERT, LUT)

@@ -42,9 +42,15 @@ def _scale(x: Tensor) -> Tensor:
     return torch.tensor([x.shape[-1], x.shape[-2]], dtype=torch.float32)
 
 
-def _elastic(x: Tensor) -> Tensor:
-    noise = torch.rand(2, *_size(x), generator=torch.Generator().manual_seed(0)) * 2 - 1
-    return imgops.elastic_map(noise, 120.0, 8.0)
+def _elastic(x: Tensor, alpha: float = 120.0, sigma: float = 8.0, seed: int = 0) -> Tensor:
+    noise = torch.rand(2, *_size(x), generator=torch.Generator().manual_seed(seed)) * 2 - 1
+    return imgops.elastic_map(noise, alpha, sigma)
+
+
+def _moved_middle(x: Tensor) -> Tensor:
+    at = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]]) * _scale(x)
+    moved = at + torch.tensor([[0.0, 0]] * 4 + [[0.2, -0.25]]) * x.shape[-1]
+    return imgops.thin_plate_spline_map(at, moved, _size(x))
 
 
 def _calls(make: Callable[[Tensor], Tensor], raw: Callable[[int], Any]) -> Callable[[Any], bench.Calls]:
@@ -66,6 +72,8 @@ def _spec(
     *errors: ErrorInput,
     difference: str = "1e-4 pixels",
     raw: tuple[str, Callable[[int], Any]] | None = None,
+    picture: Callable[[Tensor], Tensor],
+    **facts: Any,
 ) -> OpSpec:
     benchmarks = (Benchmark(name, raw[0], _calls(make, raw[1])),) if raw else ()
     return OpSpec(
@@ -79,7 +87,9 @@ def _spec(
         formula=formula,
         border="that of remap",
         photo=(_by_remap(make), _by_opencv(make)),
+        picture=_by_remap(picture),
         benchmarks=benchmarks,
+        **facts,
     )
 
 
@@ -102,6 +112,8 @@ FLOW_MAP = _spec(
     ),
     ErrorInput(ValueError, "flow_map: flow must have 2 channels (x, y), got 3", lambda x: imgops.flow_map(x)),
     difference="0",
+    words="``flow``",
+    picture=lambda x: imgops.flow_map(torch.full((2, *_size(x)), 45.0)),
 )
 ELASTIC_MAP = _spec(
     "elastic_map",
@@ -135,6 +147,8 @@ ELASTIC_MAP = _spec(
         lambda x: imgops.elastic_map(x[:, :2], 1, float("nan"), 5),
     ),
     difference="1e-4 pixels",
+    transforms=("RandomElastic",),
+    picture=lambda x: _elastic(x, 220.0, 7.0, seed=1),
 )
 GRID_DISTORTION_MAP = _spec(
     "grid_distortion_map",
@@ -159,6 +173,11 @@ GRID_DISTORTION_MAP = _spec(
         "grid_distortion_map: normalize must be a bool, got 'False'",
         lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (4, 3), normalize="False"),  # type: ignore[arg-type]
     ),
+    words="``steps_x``, ``steps_y``, ``normalize``, ``distort`` (albumentations)",
+    transforms=("RandomGridDistortion",),
+    picture=lambda x: imgops.grid_distortion_map(
+        [0.5, 1.6, 0.5, 1.6, 0.8, 1], [1.6, 0.5, 1.4, 0.5, 1], _size(x)
+    ),
 )
 OPTICAL_DISTORTION_MAP = _spec(
     "optical_distortion_map",
@@ -177,6 +196,9 @@ OPTICAL_DISTORTION_MAP = _spec(
         lambda x: imgops.optical_distortion_map([0.1] * 4, (4, 3)),
     ),
     raw=("cv2.initUndistortRectifyMap", _camera),
+    words="``coefficients``, ``distort``",
+    transforms=("RandomOpticalDistortion",),
+    picture=lambda x: imgops.optical_distortion_map(0.9, _size(x)),
 )
 THIN_PLATE_SPLINE_MAP = _spec(
     "thin_plate_spline_map",
@@ -189,6 +211,9 @@ THIN_PLATE_SPLINE_MAP = _spec(
         "thin_plate_spline_map: points must be (..., n, 2) with n of at least 3, got shape (2, 2)",
         lambda x: imgops.thin_plate_spline_map(ones(2, 2), ones(2, 2), (4, 3)),
     ),
+    words="``points``, ``targets``",
+    transforms=("RandomThinPlateSpline",),
+    picture=_moved_middle,
 )
 POLAR_MAP = _spec(
     "polar_map",
@@ -211,6 +236,8 @@ POLAR_MAP = _spec(
         "polar_map: size must span fewer than 2**31 pixels, got 1099511627776 x 3",
         lambda x: imgops.polar_map((1.0, 2.0), 4.0, (2**40, 3)),
     ),
+    words="``center``, ``log``, ``inverse``",
+    picture=lambda x: imgops.polar_map((x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2], _size(x)),
 )
 
 SPECS = (FLOW_MAP, ELASTIC_MAP, GRID_DISTORTION_MAP, OPTICAL_DISTORTION_MAP, THIN_PLATE_SPLINE_MAP, POLAR_MAP)

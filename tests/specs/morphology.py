@@ -131,6 +131,7 @@ def _spec(name: str, raw: Callable[..., Any], letter: str, theirs: Callable[[Ten
             lambda x: call(x, 7),
             lambda x: chw(raw(photo_frame(x), np.ones((7, 7), np.uint8))),
         ),
+        picture=lambda x: call(x, 9),
         benchmarks=(Benchmark(name, f"cv2.{name}, 5 x 5", _calls(name, raw)),),
     )
 
@@ -218,10 +219,12 @@ MORPHOLOGY = OpSpec(
     section="Morphology",
     formula=r"\text{open} = \delta(\varepsilon(x)),\quad \text{close} = \varepsilon(\delta(x))",
     border="as for erode",
+    transforms=("RandomMorphology",),
     photo=(
         lambda x: imgops.morphology(x, "open", 7),
         lambda x: chw(cv2.morphologyEx(photo_frame(x), cv2.MORPH_OPEN, np.ones((7, 7), np.uint8))),
     ),
+    picture=lambda x: imgops.morphology(x, "gradient", 5),
     benchmarks=(
         Benchmark(
             "morphology",

@@ -108,6 +108,9 @@ CROP = OpSpec(
         *("center_crop", "five_crop", "ten_crop"),
     ),
     photo=(lambda x: crop(x, (-9, 20, 300, 500)), lambda x: chw(photo_pil(x).crop((-9, 20, 300, 500)))),
+    picture=lambda x: imgops.crop(
+        x, (x.shape[-1] // 3, x.shape[-2] // 4, x.shape[-1] * 5 // 6, x.shape[-2] * 5 // 6)
+    ),
     benchmarks=(
         Benchmark("crop", "PIL.Image.crop (uint8), NumPy slice (float32)", bench.crop, every_size=True),
     ),
@@ -277,7 +280,9 @@ PASTE = OpSpec(
     section="Movement",
     formula=rf"y_p = {_PASTED},\quad m = 1 \text{{ without a mask}}",
     border="what lies outside of the image is clipped",
+    transforms=("CopyPaste",),
     photo=(lambda x: paste(x, x[:, :90, :120], (-20, 250)), lambda x: chw(_pasted_photo(x))),
+    picture=lambda x: imgops.paste(x, x[:, ::2, ::2].contiguous(), (x.shape[-1] // 3, x.shape[-2] // 3)),
     benchmarks=(
         Benchmark("paste", "PIL.Image.paste (uint8), NumPy slice (float32)", bench.paste, every_size=True),
         Benchmark(
@@ -394,6 +399,9 @@ ERASE = OpSpec(
     border="the box is clipped",
     transforms=("RandomErasing", "CutMix"),
     photo=(lambda x: imgops.erase(x, (30, 40, 200, 220)), lambda x: chw(_erased_photo(x))),
+    picture=lambda x: imgops.erase(
+        x, (x.shape[-1] // 3, x.shape[-2] // 3, x.shape[-1] * 2 // 3, x.shape[-2] * 2 // 3), 0
+    ),
     benchmarks=(Benchmark("erase", "NumPy slice", _erase_calls),),
 )
 
@@ -530,11 +538,12 @@ PAD = OpSpec(
     section="Movement",
     formula=r"y_{c,i,j} = x_{c,\,b(i-\mathrm{top}),\,b(j-\mathrm{left})}",
     border="``mode`` is the function b: constant, edge, reflect, symmetric or wrap",
-    transforms=("Pad", "RandomCrop", "RandomZoomOut"),
+    transforms=("Pad", "RandomCrop", "RandomZoomOut", "LetterBox", "PadIfNeeded"),
     photo=(
         lambda x: pad(x, (5, 9, 30, 2), "reflect"),
         lambda x: chw(cv2.copyMakeBorder(photo_frame(x), 9, 2, 5, 30, cv2.BORDER_REFLECT_101)),
     ),
+    picture=lambda x: imgops.pad(x, 40, padding_mode="reflect"),
     benchmarks=tuple(
         Benchmark(f"pad {mode}", "cv2.copyMakeBorder", bench.pad(mode), every_size=True)
         for mode in ("constant", "reflect")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from imgops import accumulate, paste_, paste_out
 from tests.specs import _plain as plain
@@ -91,7 +92,9 @@ PASTE_ = OpSpec(
     section="Into existing memory",
     formula=rf"x_p \leftarrow {_PASTED}",
     border="what lies outside of the image is clipped",
+    transforms=("Mosaic",),
     photo=(lambda x: paste_(x.clone(), x[:, :90, :120], (-20, 250)), lambda x: chw(_pasted_photo(x))),
+    picture=lambda x: paste_(x.clone(), x[:, ::3, ::3].contiguous(), (20, 20)),
 )
 
 PASTE_OUT = OpSpec(
@@ -155,6 +158,7 @@ PASTE_OUT = OpSpec(
         lambda x: paste_out(x, x[:, :90, :120], (-20, 250), out=torch.empty_like(x)),
         lambda x: chw(_pasted_photo(x)),
     ),
+    picture=lambda x: paste_out(x, 255 - x[:, ::2, ::2], (40, 60), out=torch.empty_like(x)),
 )
 
 
@@ -164,6 +168,14 @@ def _added(id: str, position: tuple[int, int], weighted: bool) -> Sample:
         return m.image(3, 7, 9), m.image(1, 7, 9, 0, 1), m.image(3, 4, 5), position, *weight
 
     return Sample(id, arguments)
+
+
+def _mean_of_tiles(x: Tensor) -> Tensor:
+    """Return the mean of two overlapping parts of a picture."""
+    total, count = torch.zeros(x.shape), torch.zeros(1, *x.shape[-2:])
+    for left, part in ((0, x.float()), (60, x.float()[..., :-60])):
+        accumulate(total, count, part, (left, 0))
+    return total / count
 
 
 ACCUMULATE = OpSpec(
@@ -205,11 +217,13 @@ ACCUMULATE = OpSpec(
     reference_name="`cv2.accumulate`, `accumulateProduct`",
     dtype_names="float32, float64",
     section="Into existing memory",
+    words="``total``, ``count``, ``weight``",
     formula=(
         r"t_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p\, s_p,\qquad "
         r"n_{p+(\mathrm{left},\mathrm{top})} \mathrel{+}= w_p"
     ),
     border="what lies outside of the buffers is clipped",
+    picture=_mean_of_tiles,
 )
 
 SPECS = (PASTE_, PASTE_OUT, ACCUMULATE)

@@ -130,6 +130,11 @@ def _calls(
     return calls
 
 
+def _normal(channels: int, x: Tensor) -> Tensor:
+    """Return normally distributed noise for a picture."""
+    return torch.randn(channels, *x.shape[-2:], generator=torch.Generator().manual_seed(0))
+
+
 def _spec(name: str, samples: tuple[Sample, ...], **facts: Any) -> OpSpec:
     facts = {
         "decomposed": {},
@@ -172,7 +177,10 @@ SALT_AND_PEPPER = _spec(
         lambda x: torch.where(_EVEN < 0.2, 0.0, torch.where(_EVEN >= 0.8, 1.0, x)),
         (_UNIT,),
     ),
+    words="``salt``",
     formula=r"y = 0\ \text{where}\ n < a(1-s),\quad 1\ \text{where}\ n \ge 1 - a s,\quad x\ \text{elsewhere}",
+    transforms=("RandomSaltAndPepper",),
+    picture=lambda x: imgops.salt_and_pepper(x, _normal(1, x).erf() / 2 + 0.5, 0.15),
     benchmarks=(
         Benchmark(
             "salt and pepper",
@@ -211,6 +219,8 @@ SHOT_NOISE = _spec(
         (_UNIT, _NORMAL, number(0.02)),
     ),
     formula=r"y = x + \sqrt{a\,x}\; n",
+    transforms=("RandomShotNoise",),
+    picture=lambda x: imgops.shot_noise(x, _normal(3, x), 0.08),
     benchmarks=(
         Benchmark(
             "shot noise",
@@ -238,6 +248,7 @@ SPECKLE_NOISE = _spec(
         (_UNIT, _NORMAL, number(0.2)),
     ),
     formula=r"y = x\,(1 + a\,n)",
+    picture=lambda x: imgops.speckle_noise(x, _normal(3, x), 0.4),
     benchmarks=(
         Benchmark(
             "multiplicative noise",
@@ -315,7 +326,10 @@ ISO_NOISE = _spec(
     reference_name="`cv2.cvtColor` and NumPy's formula",
     difference="uint8 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",
+    words="``color_shift`` (albumentations)",
     formula=r"h' = h + c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",
+    transforms=("RandomISONoise",),
+    picture=lambda x: imgops.iso_noise(x, _normal(2, x) * 0.5, 18.0, 0.9),
     benchmarks=(Benchmark("iso noise", "cv2.cvtColor to HLS and back, and NumPy", _iso_calls),),
 )
 

@@ -59,7 +59,7 @@ def _larger(x: Tensor) -> Tensor:
 
 
 def _public(
-    name: str, raw: Callable[[Array], Array], theirs: Callable[[Tensor], Tensor], **facts: str
+    name: str, raw: Callable[[Array], Array], theirs: Callable[[Tensor], Tensor], **facts: Any
 ) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
@@ -157,6 +157,7 @@ PYR_DOWN = _public(
     _smaller,
     formula=r"y_{i,j} = (g * x)_{2i,\,2j},\quad g = \tfrac{1}{16}(1, 4, 6, 4, 1)\ \text{along each axis}",
     border="reflect without the border pixel (BORDER_REFLECT_101)",
+    picture=lambda x: imgops.pyr_down(imgops.pyr_down(x)),
 )
 PYR_UP = _public(
     "pyr_up",
@@ -164,6 +165,9 @@ PYR_UP = _public(
     _larger,
     formula=r"y = g * u,\quad u_{2i,\,2j} = 4\, x_{i,j}\ \text{and 0 elsewhere}",
     border="reflect at the top and left, edge at the bottom and right, as in OpenCV",
+    picture=lambda x: imgops.pyr_up(
+        imgops.pyr_up(imgops.pyr_up(imgops.pyr_down(imgops.pyr_down(imgops.pyr_down(x)))))
+    ),
 )
 _ops = torch.ops.imgops
 PYR_DOWN_ADJOINT = _of_adjoint(

@@ -38,6 +38,12 @@ def distance_reference(image: Array, kernel_size: int, distance: str) -> Array:
     return np.stack([cv2.distanceTransform(p, _DISTANCES[distance], kernel_size) for p in planes])
 
 
+def _light_pixels(x: Tensor) -> Tensor:
+    """Return a mask that is 255 where a picture is lighter than its mean, and 0 elsewhere."""
+    gray = x.float().mean(-3, keepdim=True)
+    return ((gray > gray.mean()) * 255).byte()
+
+
 DISTANCE_TRANSFORM = OpSpec(
     "distance_transform",
     samples=(
@@ -84,12 +90,15 @@ DISTANCE_TRANSFORM = OpSpec(
     dtype_names="uint8, bool → float32",
     decomposed_difference="1e-5",
     section="Regions",
+    words="``distance`` (OpenCV)",
     formula=r"y_p = \min \{ d(p, q) : x_q = 0 \}",
     border="none: what is outside is not 0",
+    transforms=("Corruption",),
     photo=(
         lambda x: imgops.distance_transform(imgops.threshold(x[:1], 100)),
         lambda x: chw(cv2.distanceTransform(np.uint8(x[0].numpy() > 100), cv2.DIST_L2, 5)),
     ),
+    picture=lambda x: imgops.distance_transform(_light_pixels(x)),
     benchmarks=(
         Benchmark(
             "distance",
@@ -178,12 +187,14 @@ CONNECTED_COMPONENTS = OpSpec(
     dtype_names="uint8, bool → int32",
     section="Regions",
     gradient="none: labels have no derivative",
+    words="``connectivity``, ``statistics`` (OpenCV)",
     formula=r"y_p = y_q\ \text{for neighbors}\ p, q\ \text{with}\ x_p, x_q \ne 0",
     border="none: what is outside is 0",
     photo=(
         lambda x: imgops.connected_components(imgops.threshold(x[:1], 100))[0],
         lambda x: chw(cv2.connectedComponents(np.uint8(x[0].numpy() > 100))[1]),
     ),
+    picture=lambda x: imgops.connected_components(_light_pixels(x))[0],
     benchmarks=(
         Benchmark(
             "components",

@@ -267,11 +267,24 @@ RESIZE = OpSpec(
         r"\ u_i = (i+\tfrac12)\,\tfrac{H}{h},\ s = \max(\tfrac{H}{h}, 1)"
     ),
     border="the filter is cut off and its weights sum to 1 again (PIL); the border pixel repeats (OpenCV)",
-    transforms=("Resize", "RandomResize", "RandomShortestSize", "ScaleJitter"),
+    transforms=(
+        "Resize",
+        "RandomResize",
+        "RandomShortestSize",
+        "ScaleJitter",
+        "LongestMaxSize",
+        "SmallestMaxSize",
+        "Corruption",
+        "CopyPaste",
+        "LetterBox",
+        "Mosaic",
+        "PixMix",
+    ),
     photo=(
         lambda x: resize(x, (224, 180), "bicubic"),
         lambda x: chw(photo_pil(x).resize((180, 224), Image.Resampling.BICUBIC)),
     ),
+    picture=lambda x: resize(x, (x.shape[-2] // 2, x.shape[-1])),
     benchmarks=(
         *(
             Benchmark(
@@ -404,6 +417,9 @@ RESIZE_OUT = OpSpec(
         lambda x: resize_out(x, (224, 180), "bicubic", out=torch.empty(3, 224, 180, dtype=x.dtype)),
         lambda x: chw(photo_pil(x).resize((180, 224), Image.Resampling.BICUBIC)),
     ),
+    picture=lambda x: resize_out(
+        x, (x.shape[-2], x.shape[-1] // 2), out=x.new_empty(3, x.shape[-2], x.shape[-1] // 2)
+    ),
 )
 
 
@@ -486,6 +502,9 @@ RESIZED_CROP = OpSpec(
     photo=(
         lambda x: resized_crop(x, (30, 40, 400, 380), (224, 224)),
         lambda x: chw(photo_pil(x).crop((30, 40, 400, 380)).resize((224, 224), Image.Resampling.BILINEAR)),
+    ),
+    picture=lambda x: resized_crop(
+        x, (x.shape[-1] // 3, x.shape[-2] // 4, x.shape[-1] * 2 // 3, x.shape[-2] * 3 // 4), (200, 200)
     ),
     benchmarks=(Benchmark("crop-resize", "PIL crop and resize (uint8)", lambda case: _crop_resize(case)),),
 )

@@ -41,6 +41,10 @@ def _levels(m: Maker, channels: int = 3) -> Tensor:
     return replace(m, dtype=torch.uint8).image(channels, 9, 11)
 
 
+def _gray(x: Tensor) -> Tensor:
+    return x.float().mean(-3, keepdim=True).byte()
+
+
 THRESHOLD = OpSpec(
     "threshold",
     samples=(
@@ -117,6 +121,7 @@ THRESHOLD = OpSpec(
         lambda x: imgops.threshold(x, 100, 220),
         lambda x: chw(cv2.threshold(photo_frame(x), 100, 220, cv2.THRESH_BINARY)[1]),
     ),
+    picture=lambda x: imgops.threshold(_gray(x), operation="otsu"),
     benchmarks=(
         Benchmark(
             "threshold",
@@ -206,12 +211,14 @@ ADAPTIVE_THRESHOLD = OpSpec(
     dtype_names="uint8",
     decomposed_difference="mean 0; gaussian 1 % of the pixels",
     section="Thresholds",
+    words="``c`` (OpenCV)",
     formula=r"y = m\,[x > \bar{x} - c],\quad \bar{x} = g * x",
     border="edge (BORDER_REPLICATE)",
     photo=(
         lambda x: imgops.adaptive_threshold(x[:1], kernel_size=21, c=4),
         lambda x: chw(cv2.adaptiveThreshold(x[0].numpy().copy(), 255, 0, 0, 21, 4)),
     ),
+    picture=lambda x: imgops.adaptive_threshold(_gray(x), method="gaussian", kernel_size=15, c=4.0),
     benchmarks=(
         Benchmark(
             "adaptive",

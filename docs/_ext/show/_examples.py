@@ -14,8 +14,8 @@ from torchvision import tv_tensors
 
 from imgops import transforms
 from show import _scene
-from show._operators import PICTURES
 from show._transforms import ARGUMENTS
+from tests.specs import SPECS
 
 Draw = Callable[[dict[str, Any]], Image.Image]
 
@@ -133,7 +133,7 @@ def _of_samples(name: str, options: dict[str, Any]) -> Draw:
 
 
 def _all() -> dict[str, Draw]:
-    found = {name: _of_operator(function) for name, function in PICTURES.items()}
+    found = {name: _of_operator(spec.pictured) for name, spec in SPECS.items() if spec.is_public}
     for name, options in OF_TORCHVISION.items():
         found[name] = _of_transform(name, options)
     found |= {name: _of_batch(name) for name in ("CutMix", "MixUp")}

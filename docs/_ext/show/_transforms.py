@@ -1,4 +1,4 @@
-"""Arguments for the pictures of transforms that torchvision lacks, and the functions behind them."""
+"""Arguments for the pictures of transforms that torchvision lacks."""
 
 from __future__ import annotations
 
@@ -52,49 +52,4 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "RandomToneCurve": {"scale": 0.6, "per_channel": True},
     "RandomUnsharpMask": {"radius": 4.0, "percent": 400.0},
     "SmallestMaxSize": {"size": 110},
-}
-
-#: The public functions that a transform calls; a transform that is not here uses PyTorch's own operators.
-MADE_OF: dict[str, tuple[str, ...]] = {
-    "LongestMaxSize": ("resize",),
-    "SmallestMaxSize": ("resize",),
-    "Corruption": ("filter2d", "cvt_color", "remap", "resize", "jpeg", "canny", "distance_transform"),
-    "CopyPaste": ("paste", "resize", "gaussian_blur"),
-    "HistogramMatching": ("match_histograms", "add_weighted"),
-    "LetterBox": ("resize", "pad"),
-    "Mosaic": ("resize", "paste_"),
-    "PadIfNeeded": ("pad",),
-    "PixMix": (
-        *("autocontrast", "equalize", "posterize", "solarize", "warp_affine", "adjust_saturation"),
-        *("adjust_contrast", "adjust_brightness", "adjust_sharpness", "resize"),
-    ),
-    "RandomBilateral": ("bilateral_filter",),
-    "RandomBoxBlur": ("box_blur",),
-    "RandomBrightnessContrast": ("lut",),
-    "RandomCLAHE": ("clahe",),
-    "RandomCompression": ("jpeg", "webp"),
-    "RandomDownscale": ("downscale",),
-    "RandomElastic": ("remap", "elastic_map"),
-    "RandomEmboss": ("filter2d",),
-    "RandomFog": ("gaussian_blur",),
-    "RandomGamma": ("adjust_gamma",),
-    "RandomGridDistortion": ("remap", "grid_distortion_map"),
-    "RandomHSV": ("cvt_color", "lut"),
-    "RandomISONoise": ("iso_noise",),
-    "RandomMedianBlur": ("median_blur",),
-    "RandomMorphology": ("morphology",),
-    "RandomMotionBlur": ("filter2d",),
-    "RandomMultiplicativeNoise": ("lut",),
-    "RandomOpticalDistortion": ("remap", "optical_distortion_map"),
-    "RandomRGBShift": ("lut",),
-    "RandomRotate90": ("rotate90",),
-    "RandomSaltAndPepper": ("salt_and_pepper",),
-    "RandomSharpen": ("filter2d",),
-    "RandomShotNoise": ("shot_noise",),
-    "RandomSnow": ("cvt_color",),
-    "RandomTemperature": ("lut",),
-    "RandomThinPlateSpline": ("remap", "thin_plate_spline_map"),
-    "RandomToneCurve": ("lut",),
-    "RandomTranspose": ("rotate90", "flip"),
-    "RandomUnsharpMask": ("unsharp_mask",),
 }

@@ -180,7 +180,8 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
         in_single(color_sequence, out, image, order, parameters, names)
         return
     image, each, batch = in_format_of(image, out), names.split(","), image.shape[:-3]
-    if order.numel() == order.shape[-1] and parameters.numel() == len(each):  # one sequence for all
+    is_one = order.numel() == order.shape[-1] and parameters.numel() == len(each)
+    if is_one or order.shape[-1] == 0:  # one sequence for all
         _sequence(out, image, order.flatten().tolist(), parameters.detach().flatten().tolist(), each)
         return
     orders = order.expand(*batch, order.shape[-1])
