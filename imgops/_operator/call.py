@@ -137,19 +137,10 @@ def prepare_once(operator: Operator) -> Prepare:
     """
     if operator.contract is Contract.DYNAMIC:
         return prepare_always(operator)
-<<<<<<< HEAD
     fake = _check_types_first(operator)
     tensors = operator.tensors
-    empty = torch.empty_strided
+    empty = memory.empty_strided
     cache_key = operator.cache_key
-=======
-    fake, tensors, empty, cache_key = (
-        _check_types_first(operator),
-        operator.tensors,
-        memory.empty_strided,
-        operator.cache_key,
-    )
->>>>>>> w-mem
     known: dict[Any, Any] = {}
     names = list(operator.signature.parameters)[:tensors]
 
