@@ -505,8 +505,8 @@ def _greatest(dtype: torch.dtype) -> int:
 def _is_shared(image: Tensor) -> bool:
     """Return whether ATen would divide the work on an image among threads, which wait for each other.
 
-    On a machine whose cores are busy it waits for milliseconds; a lookup table gives the same bits, in memory that
-    is used again.
+    On a machine whose cores are busy it waits for milliseconds. A lookup table gives the same bits, in memory
+    that is used again.
     """
     if image.numel() < 2**15 or not is_eager() or type(image) is not Tensor or not image.is_cpu:
         return False
