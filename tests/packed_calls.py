@@ -46,8 +46,8 @@ MORE = [
 PACKED = [
     s for s in SAMPLES if OPERATORS[s.op].operator.packed and not s.edge and set(DTYPES) & set(s.dtypes)
 ]
-#: What a kernel for CUDA never gets: area, which is computed image by image, and results without pixels.
-LEFT = re.compile("area|^empty")
+#: What a kernel for CUDA leaves to a loop over the images, or never gets: area, many channels, results without pixels.
+LEFT = re.compile("area|five-to-one|^empty")
 #: The samples of kernels for CUDA that take packed images.
 OF_KERNELS = [
     *(

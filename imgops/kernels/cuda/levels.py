@@ -274,7 +274,7 @@ def _power(x, exponent):
     if exponent == tl.floor(exponent):
         half = exponent * 0.5
         power = tl.exp2(exponent * tl.log2(tl.abs(x)))
-        power = tl.where((x < 0) & (half != tl.floor(half)), -power, power)
+        power = tl.where(half != tl.floor(half), tl.where(x < 0, -power, power), power)
         power = tl.where(exponent == 0, 1.0, power)
     else:  # the logarithm is infinite at 0, and NaN for negative numbers
         power = tl.exp2(exponent * tl.log2(x))
