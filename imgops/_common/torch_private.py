@@ -156,6 +156,16 @@ def is_eager() -> bool:
     return not _is_compiling() and _functorch_level() is None
 
 
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers, which may be symbolic; PyTorch 2.11 refuses constants in a graph."""
+    return max(a, b) if type(a) in (int, float) and type(b) in (int, float) else torch.sym_max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller of two numbers, as ``sym_max`` does."""
+    return min(a, b) if type(a) in (int, float) and type(b) in (int, float) else torch.sym_min(a, b)
+
+
 def is_readable(x: Tensor) -> bool:
     """Return whether ``x`` has values on the CPU that a check may read.
 

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._common.torch_private import sym_max
+
 
 def fold_positions(mode: str, i: Tensor, size: int) -> Tensor:
     """Return the index of the pixel that a border rule shows at each of the positions ``i``."""
@@ -18,7 +20,7 @@ def fold_positions(mode: str, i: Tensor, size: int) -> Tensor:
     if mode == "symmetric":
         i = torch.remainder(i, 2 * size)
         return torch.minimum(i, 2 * size - 1 - i)
-    period: Any = torch.sym_max(2 * size - 2, 1)
+    period: Any = sym_max(2 * size - 2, 1)
     i = torch.remainder(i, period)
     return torch.minimum(i, period - i)
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._common.torch_private import sym_max
 from imgops.decomposition._borders import fold_positions
 from imgops.decomposition._precision import finish, working_dtype
 from imgops.decomposition._saturate import saturate
@@ -203,7 +204,7 @@ def _bound_positions(position: Tensor, size: Any, padding_mode: str) -> Tensor:
     position = torch.nan_to_num(position, nan=-FAR, posinf=FAR, neginf=-FAR)
     if padding_mode in ("constant", "edge"):
         return position.clamp(-FAR, FAR)
-    period = {"wrap": size, "symmetric": 2 * size, "reflect": torch.sym_max(2 * size - 2, 1)}[padding_mode]
+    period = {"wrap": size, "symmetric": 2 * size, "reflect": sym_max(2 * size - 2, 1)}[padding_mode]
     return torch.where(position.abs() > FAR, torch.fmod(position, period), position)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as constant_pad
 
+from imgops._common.torch_private import sym_max, sym_min
 from imgops.decomposition._borders import fold_positions
 from imgops.decomposition._precision import divide, finish
 from imgops.decomposition._saturate import saturate
@@ -24,13 +25,13 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
 
 
 def _clamp(value: Any, high: Any) -> Any:
-    return torch.sym_min(torch.sym_max(value, 0), high)
+    return sym_min(sym_max(value, 0), high)
 
 
 def _clip(low: Any, high: Any, size: Any) -> tuple[Any, Any]:
     """Return the part ``[a, b)`` of ``[low, high)`` that lies in ``[0, size)``, with ``a <= b``."""
     a = _clamp(low, size)
-    return a, torch.sym_max(a, torch.sym_min(high, size))
+    return a, sym_max(a, sym_min(high, size))
 
 
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:

@@ -26,7 +26,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 from imgops import EncodedImage
 from imgops._common import check
-from imgops._common.torch_private import raise_error
+from imgops._common.torch_private import raise_error, sym_max, sym_min
 from imgops._operator import subclass
 from imgops.transforms._core import pil_images
 from imgops.transforms._core.arguments import (
@@ -459,8 +459,8 @@ class _YOLOMosaic(Mosaic):
 
     def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
         side = self.size[0] // 2
-        factor = side / torch.sym_max(height, width)
-        return torch.sym_min(math.ceil(height * factor), side), torch.sym_min(math.ceil(width * factor), side)
+        factor = side / sym_max(height, width)
+        return sym_min(math.ceil(height * factor), side), sym_min(math.ceil(width * factor), side)
 
     def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:
         return super()._canvas_of(first, shape, _gray(fill, first))

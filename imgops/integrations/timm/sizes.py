@@ -16,6 +16,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
+from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Unmapped
@@ -75,11 +76,11 @@ SIZES: dict[str, Callable[[Any, int, int], Sequence[Any]]] = {
     "CenterCropToSequence": _of_sequence,
     "RandomCropOrPad": lambda t, height, width: t.size,
     "RandomCropToSequence": _of_sequence,
-    "RandomPad": lambda t, *size: [torch.sym_max(n, m) for n, m in zip(t.size, size, strict=True)],
+    "RandomPad": lambda t, *size: [sym_max(n, m) for n, m in zip(t.size, size, strict=True)],
     "ResizeKeepRatio": _keep_ratio,
     "ResizeKeepRatioToSequence": _keep_ratio_to_sequence,
     "ResizeToSequence": _of_sequence,
-    "TrimBorder": lambda t, *size: [torch.sym_max(0, n - 2 * t.border_size) for n in size],
+    "TrimBorder": lambda t, *size: [sym_max(0, n - 2 * t.border_size) for n in size],
 }
 
 
@@ -105,7 +106,7 @@ PLACES: dict[str, Callable[[Any, int, int], Sequence[Any]]] = {
     "RandomCropOrPad": _drawn_place,
     "RandomCropToSequence": _drawn_place,
     "RandomPad": _drawn_place,
-    "TrimBorder": lambda t, *size: [torch.sym_min(t.border_size, n) for n in size],
+    "TrimBorder": lambda t, *size: [sym_min(t.border_size, n) for n in size],
 }
 
 
@@ -267,7 +268,7 @@ class RandomResizeTo(_RandomResize, _Named, RandomCounterpart):
 def _sides(height: int, width: int, top: int, left: int, high: int, wide: int) -> list[Any]:
     """Return the padding with which an image holds a window, as left, top, right and bottom."""
     sides = (-left, -top, left + wide - width, top + high - height)
-    return [torch.sym_max(side, 0) for side in sides]
+    return [sym_max(side, 0) for side in sides]
 
 
 class _Window(_Named):
@@ -284,8 +285,8 @@ class _Window(_Named):
             return _geometry.crop(image, top, left, high, wide)
         padding = _sides(height, width, top, left, high, wide)
         image = imgops.pad(image, padding, self.padding_mode, _geometry.color_of(fill))
-        first: Any = torch.sym_max(top, 0)
-        second: Any = torch.sym_max(left, 0)
+        first: Any = sym_max(top, 0)
+        second: Any = sym_max(left, 0)
         return _geometry.crop(image, first, second, high, wide)
 
     def _cut_any(self, inpt: Any, top: int, left: int) -> Any:
@@ -336,7 +337,7 @@ class RandomWindow(_Window, RandomCounterpart):
                 return self._cut(image, int(top), int(left), fill)
             height, width = image.shape[-2:]
             high, wide = self._out_size(height, width)
-            rows, columns = (torch.sym_max(n, 0) for n in (high - height, wide - width))
+            rows, columns = (sym_max(n, 0) for n in (high - height, wide - width))
             padding: Any = [columns, rows, columns, rows]  # enough for every place
             image = imgops.pad(image, padding, self.padding_mode, _geometry.color_of(fill))
             edges = (left + columns, top + rows, left + columns + wide, top + rows + high)

@@ -22,6 +22,8 @@ from torchvision.transforms.v2.functional import _geometry as v2_geometry
 from torchvision.transforms.v2.functional import _misc as v2_misc
 from torchvision.transforms.v2.functional import _utils as dispatch
 
+from imgops._common.torch_private import sym_max, sym_min
+
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
 
@@ -52,7 +54,7 @@ def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) 
         # Without a branch: a compiler may not know which side is shorter.
         size = size[0] if isinstance(size, (list, tuple)) else size
         height, width = canvas
-        short, long = torch.sym_min(height, width), torch.sym_max(height, width)
+        short, long = sym_min(height, width), sym_max(height, width)
         if size is None:
             return [torch.sym_int(max_size * side / long) for side in canvas]  # type: ignore[operator]
         if max_size is not None and max_size <= size:
@@ -61,8 +63,8 @@ def size_after_resize(canvas: tuple[int, int], size: Any, max_size: int | None) 
         sides = [torch.sym_int(size * side / short) for side in canvas]
         if max_size is None:
             return sides
-        longest = torch.sym_max(*sides)
-        return [torch.sym_int(torch.sym_min(longest, max_size) * side / longest) for side in sides]
+        longest = sym_max(*sides)
+        return [torch.sym_int(sym_min(longest, max_size) * side / longest) for side in sides]
     return v2_geometry._compute_resized_output_size(canvas, size, max_size)
 
 

@@ -18,7 +18,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
-from imgops._common.torch_private import is_eager, raise_error
+from imgops._common.torch_private import is_eager, raise_error, sym_max
 from imgops._operator import subclass
 from imgops.decomposition._saturate import saturate
 from imgops.transforms._core import annotation_kinds, operators, torchvision_private
@@ -150,7 +150,7 @@ def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antial
 
 def round_size(size: Any) -> Any:
     """Round a size to an integer of at least 1; halves go to even, as in Python."""
-    return torch.sym_max(check.round_half_even(size), 1)
+    return sym_max(check.round_half_even(size), 1)
 
 
 def resize_labels(
@@ -258,8 +258,8 @@ def center_offset(size: int, wanted: int) -> int:
     if type(size) is type(wanted) is int:
         more, less = max(size - wanted, 0), max(wanted - size, 0)
         return more // 2 + more % 4 // 3 - less // 2
-    more = torch.sym_max(size - wanted, 0)
-    less = torch.sym_max(wanted - size, 0)
+    more = sym_max(size - wanted, 0)
+    less = sym_max(wanted - size, 0)
     return more // 2 + more % 4 // 3 - less // 2
 
 
@@ -412,8 +412,8 @@ def pad(
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))
     if all(guard_or_false(side >= 0) for side in sides):  # a compiler may not know the sides
         return imgops.pad(image, sides, padding_mode, color)
-    grown = imgops.pad(image, tuple(torch.sym_max(side, 0) for side in sides), padding_mode, color)
-    left, top, right, bottom = (torch.sym_max(-side, 0) for side in sides)
+    grown = imgops.pad(image, tuple(sym_max(side, 0) for side in sides), padding_mode, color)
+    left, top, right, bottom = (sym_max(-side, 0) for side in sides)
     return imgops.crop(grown, (left, top, grown.shape[-1] - right, grown.shape[-2] - bottom))
 
 
@@ -797,7 +797,7 @@ def uniform_temporal_subsample(video: Tensor, num_samples: int) -> Tensor:
         raise_error(ValueError, f"{must}, got {check.number(count)}")
     require_frames(name, video, count)
     steps = torch.arange(count, device=video.device, dtype=torch.int64) * (video.shape[-4] - 1)
-    last: Any = torch.sym_max(count - 1, 1)
+    last: Any = sym_max(count - 1, 1)
     return video.index_select(-4, steps // last)
 
 

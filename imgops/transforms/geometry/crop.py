@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 
 from imgops import EncodedImage
 from imgops._common import check
+from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
 from imgops.transforms._core import pil_images, rotated_boxes, steps
 from imgops.transforms._core.base import (
@@ -214,8 +215,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         left, top, right, bottom = self._padding(height, width)
         # The crop starts where the padding ends. A crop of another size must lie inside; its result is not
         # used.
-        top = torch.sym_min(top, height + top + bottom - self.size[0])
-        left = torch.sym_min(left, width + left + right - self.size[1])
+        top = sym_min(top, height + top + bottom - self.size[0])
+        left = sym_min(left, width + left + right - self.size[1])
         return [float(top), float(left)]
 
     def _padding(self, height: int, width: int) -> list[int]:
@@ -223,8 +224,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)
         if self.pad_if_needed:
             high, wide = self.size
-            more_rows = torch.sym_max(high - height - top - bottom, 0)
-            more_columns = torch.sym_max(wide - width - left - right, 0)
+            more_rows = sym_max(high - height - top - bottom, 0)
+            more_columns = sym_max(wide - width - left - right, 0)
             left, right, top, bottom = (
                 *(left + more_columns, right + more_columns),
                 *(top + more_rows, bottom + more_rows),

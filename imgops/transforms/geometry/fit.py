@@ -12,6 +12,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 import imgops
 from imgops._common import check
+from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, pil_images, torchvision_private
 from imgops.transforms._core.arguments import (
@@ -189,8 +190,8 @@ class LongestMaxSize(_FitResize):
 
     def _factor(self, height: Any, width: Any) -> Any:
         if isinstance(self.size, int):
-            return self.size / torch.sym_max(height, width)
-        return torch.sym_min(self.size[0] / height, self.size[1] / width)
+            return self.size / sym_max(height, width)
+        return sym_min(self.size[0] / height, self.size[1] / width)
 
 
 class SmallestMaxSize(_FitResize):
@@ -226,8 +227,8 @@ class SmallestMaxSize(_FitResize):
 
     def _factor(self, height: Any, width: Any) -> Any:
         if isinstance(self.size, int):
-            return self.size / torch.sym_min(height, width)
-        return torch.sym_max(self.size[0] / height, self.size[1] / width)
+            return self.size / sym_min(height, width)
+        return sym_max(self.size[0] / height, self.size[1] / width)
 
 
 class LetterBox(_FitResize):
@@ -270,8 +271,8 @@ class LetterBox(_FitResize):
         _set_fill(self, fill)
 
     def _factor(self, height: Any, width: Any) -> Any:
-        factor = torch.sym_min(self.size[0] / height, self.size[1] / width)
-        return factor if self.scale_up else torch.sym_min(factor, 1.0)
+        factor = sym_min(self.size[0] / height, self.size[1] / width)
+        return factor if self.scale_up else sym_min(factor, 1.0)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size
@@ -338,7 +339,7 @@ class PadIfNeeded(_FitTransform):
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         sides = [height, width]
         if self.size is not None:
-            sides = [torch.sym_max(n, least) for n, least in zip(sides, self.size, strict=True)]
+            sides = [sym_max(n, least) for n, least in zip(sides, self.size, strict=True)]
         if self.divisor is not None:
             sides = [-(-n // by) * by for n, by in zip(sides, self.divisor, strict=True)]
         return sides[0], sides[1]

@@ -18,6 +18,8 @@ from imgops._common.torch_private import (
     is_eager,
     is_plain,
     raise_error,
+    sym_max,
+    sym_min,
     tree_flatten,
     tree_unflatten,
 )
@@ -375,7 +377,7 @@ class Mosaic(_Join):
     def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
         """Return the size of an image in its cell."""
         cell = self.size[0] / self.grid, self.size[1] / self.grid
-        factor = torch.sym_min(cell[0] / height, cell[1] / width)
+        factor = sym_min(cell[0] / height, cell[1] / width)
         return _geometry.round_size(height * factor), _geometry.round_size(width * factor)
 
     def _check_alike(self, first: Tensor, other: Tensor, what: str = "images") -> None:
@@ -463,8 +465,8 @@ class Mosaic(_Join):
         points = corners.reshape(-1, 2)
         scale, offset = _vector((wide / width, high / height), points), _vector((left, top), points)
         moved = (points * scale + offset).reshape(corners.shape)
-        x0, y0 = torch.sym_max(left, 0), torch.sym_max(top, 0)
-        x1, y1 = torch.sym_min(left + wide, self.size[1]), torch.sym_min(top + high, self.size[0])
+        x0, y0 = sym_max(left, 0), sym_max(top, 0)
+        x1, y1 = sym_min(left + wide, self.size[1]), sym_min(top + high, self.size[0])
         if moved.ndim == 3:
             return moved, rotated_boxes.clip(moved, y1 - y0, x1 - x0, y0, x0)
         low, limit = _vector((x0, y0, x0, y0), moved), _vector((x1, y1, x1, y1), moved)
