@@ -32,10 +32,8 @@ USED: dict[str, dict[str, tuple[str, ...]]] = {
     "transformers/_backend.py": {
         "transformers.image_processing_backends.TorchvisionBackend": (
             *("_preprocess", "_fuse_mean_std_and_rescale_factor"),
-        )
-    },
-    "transformers/_models.py": {
-        "transformers.video_processing_utils.BaseVideoProcessor": ("_prepare_input_videos",)
+        ),
+        "transformers.video_processing_utils.BaseVideoProcessor": ("_prepare_input_videos",),
     },
 }
 #: PyTorch's own names that subclasses of modules use.

@@ -1,4 +1,8 @@
-"""The backend: transformers' primitives on tensors, with the pixels of its backend on PIL images."""
+"""The backend: transformers' primitives on tensors, with the pixels of its backend on PIL images.
+
+All of transformers' private names are here; ``tests/test_integrations_private.py`` fails if one of them moves, or if
+another module uses one.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ import imgops
 from imgops.integrations.transformers import _pixels as pixels
 from imgops.transforms._core.origin import is_code_of
 
+#: The method of video processors that takes the frames of a video apart.
+PREPARE_VIDEOS = "_prepare_input_videos"
 #: From 5.21 on transformers asks for the form of a converted image.
 _AS_ARRAY: dict[str, Any] = (
     {"return_numpy": True} if "return_numpy" in inspect.signature(convert_to_rgb).parameters else {}

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from imgops.integrations.transformers import _pixels as pixels
+from imgops.integrations.transformers._backend import PREPARE_VIDEOS
 
 
 @lru_cache(maxsize=32)
@@ -112,7 +113,7 @@ def _videos_of_arrays(self: Any, usual: Any, videos: Any, *args: Any, **kwargs: 
 #: The methods that replace those of a class. After ``self`` they take the method that they replace. Where
 #: PIL's number of the nearest neighbors, 0, is asked for, transformers takes another interpolation.
 METHODS: dict[str, dict[str, Callable[..., Any]]] = {
-    "BaseVideoProcessor": {"_prepare_input_videos": _videos_of_arrays},
+    "BaseVideoProcessor": {PREPARE_VIDEOS: _videos_of_arrays},
     "DPTImageProcessor": {
         "pad_image": lambda self, usual, image, size_divisor=1, **how: (
             image if size_divisor is None else usual(self, image, size_divisor, **how)

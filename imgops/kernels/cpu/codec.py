@@ -24,7 +24,7 @@ from torch import Tensor
 
 from imgops._common import check, compare, layout, values
 from imgops.fake import codec as fake
-from imgops.kernels.cpu import _jpeg, _libjpeg, _png, _threads
+from imgops.kernels.cpu import _damaged_png, _libjpeg, _threads, _truncated_jpeg
 from imgops.kernels.cpu._arguments import number_per_image
 
 #: (left, top, right, bottom) in pixels.
@@ -112,7 +112,9 @@ def _decode(
             image = _open(raw)
         image.load()
         is_jpeg, is_png = isinstance(image, JpegImageFile), isinstance(image, PngImageFile)
-        if (is_jpeg and _jpeg.ends_early(raw, image)) or (is_png and _png.ends_early(raw, image)):
+        if (is_jpeg and _truncated_jpeg.ends_early(raw, image)) or (
+            is_png and _damaged_png.ends_early(raw, image)
+        ):
             raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
         turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT  # a PNG's may follow its pixels
         part = image if box is None else image.crop(_stored_box(image.size, turn, box))
@@ -332,8 +334,8 @@ def _open(raw: bytes) -> Image.Image:
     file = io.BytesIO(raw)
     if raw.startswith(b"\xff\xd8\xff"):
         return JpegImageFile(file)
-    if raw.startswith(_png.MAGIC):
-        wrong = _png.wrong_chunk(raw)
+    if raw.startswith(_damaged_png.MAGIC):
+        wrong = _damaged_png.wrong_chunk(raw)
         if wrong == b"IEND":
             raise _DataError("data must be a complete image", "a PNG whose data end early")
         if wrong is not None:
