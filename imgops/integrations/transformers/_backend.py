@@ -1,6 +1,6 @@
 """The backend: transformers' primitives on tensors, with the pixels of its backend on PIL images.
 
-All of transformers' private names are here; ``tests/test_integrations_private.py`` fails if one of them moves, or if
+All of the private names of transformers are here; ``tests/test_integrations_private.py`` fails if one moves, or if
 another module uses one.
 """
 
