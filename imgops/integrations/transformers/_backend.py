@@ -1,7 +1,7 @@
 """The backend: transformers' primitives on tensors, with the pixels of its backend on PIL images.
 
-All of the private names of transformers are here; ``tests/test_integrations_private.py`` fails if one moves, or
-if another module uses one.
+All of the private names of transformers are here; ``tests/test_integrations_private.py`` fails if one moves,
+or if another module uses one.
 """
 
 from __future__ import annotations
