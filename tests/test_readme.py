@@ -328,6 +328,7 @@ FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction
 
 
 OTHERS = {"check_operator": imgops.extend.testing.check_operator, "seeded": imgops.transforms.seeded}
+OTHERS["convert"] = imgops.transforms.convert
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OTHERS])

@@ -123,8 +123,8 @@ def test_split_covers_everything_and_reports_errors() -> None:
 def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Return ``torch.set_num_threads``, and let the smallest call be shared among threads."""
     before = torch.get_num_threads()
-    monkeypatch.setattr(_threads, "SHARED", 1)
-    monkeypatch.setattr(_threads, "_MOVED", 1)
+    monkeypatch.setattr(_threads, "VALUES_PER_THREAD", 1)
+    monkeypatch.setattr(_threads, "MOVED_VALUES_PER_THREAD", 1)
     yield torch.set_num_threads
     torch.set_num_threads(before)
 

@@ -279,12 +279,11 @@ def real(op: str, name: str, value: object) -> Tensor:
     """Return a number, a sequence of numbers or a tensor as a parameter tensor."""
     if isinstance(value, Tensor):
         return value
-    # The sign of 0 gets lost in a cache. A graph does not look at the value, because that would be a guard.
+    # Numbers recur from call to call, and making a tensor takes as long as a small kernel. Not 0, because 0.0
+    # and -0.0 would share a tensor. The truth of ``value`` comes last: in a graph it would be a guard.
     if (type(value) is float or type(value) is int) and torch_private.can_bypass_dispatcher() and value:
         try:
-            return _number(
-                value
-            )  # most numbers recur from call to call, and making a tensor takes the time of a small kernel
+            return _number(value)
         except OverflowError:
             pass
     try:

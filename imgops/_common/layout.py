@@ -2,8 +2,8 @@
 
 An image ``(..., C, H, W)`` is *planar* when it is contiguous, and *interleaved* when its channels
 lie next to each other (``channels_last``, or a permuted HWC array). Both reach PIL and OpenCV
-without a copy. A fake allocates an operator's output here, and the kernel writes into this output, so fake
-and kernel cannot disagree about strides.
+without a copy. A fake allocates an operator's output here; the kernel writes into this output or, in a
+repeated call, into one of the same strides. So fake and kernel cannot disagree about strides.
 """
 
 from __future__ import annotations

@@ -41,39 +41,44 @@ def named(function: Function, name: str) -> Function:
 
 #: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
-#: ``share(out, args)`` runs a kernel on several threads, or returns False if one thread should run it.
-Share = Callable[[Any, Sequence[Any]], bool]
+#: ``run_on_threads(out, args)`` runs a kernel on several threads, or returns False if one should run it.
+RunOnThreads = Callable[[Any, Sequence[Any]], bool]
 
 
-def fake_then_kernel(
-    operator: Operator, kernel: Function, prepare: Prepare, share: Share | None = None, core: int = 0
+def prepare_then_kernel(
+    operator: Operator,
+    kernel: Function,
+    prepare: Prepare,
+    run_on_threads: RunOnThreads | None = None,
+    ndim: int = 0,
 ) -> Callable[[Sequence[Any]], Any]:
-    """Return a function that runs the fake, checks the values and runs the kernel.
+    """Return a function that validates, allocates, checks the values and runs the kernel.
 
     The returned function is the same on every device, whether the dispatcher calls it or is bypassed. A batch
-    of images, of more than ``core`` dimensions, is offered to ``share``.
+    of images, of more than ``ndim`` dimensions, is offered to ``run_on_threads``.
     """
     values = operator.values
     if operator.contract is Contract.FUNCTIONAL:
 
-        def fill(args: Sequence[Any]) -> Any:
+        def run(args: Sequence[Any]) -> Any:
             out = prepare(args)
             if values is not None:
                 values(*args)
-            if share is None or args[0].ndim <= core or not share(out, args):
+            is_done = run_on_threads is not None and args[0].ndim > ndim and run_on_threads(out, args)
+            if not is_done:
                 kernel(out, *args)
             return out
 
-        return named(fill, f"{operator.name}.run")
+        return named(run, f"{operator.name}.run")
 
-    def compute(args: Sequence[Any]) -> Any:
+    def run_and_return(args: Sequence[Any]) -> Any:
         prepare(args)
         if values is not None:
             values(*args)
         made = kernel(*args)
         return None if operator.contract.mutates else made
 
-    return named(compute, f"{operator.name}.run")
+    return named(run_and_return, f"{operator.name}.run")
 
 
 def _check_types_first(operator: Operator) -> Function:

@@ -192,11 +192,16 @@ def operator(
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
-        share, cores = None, getattr(vmap, "core", ())
-        if cores and not random and contract is Contract.FUNCTIONAL:  # samples do not depend on each other
-            share = partial(_threads.by_images, operator.kernel, cores)
-        run = call.fake_then_kernel(
-            operator, operator.kernel, call.prepare_once(operator), share, cores[0] if cores else 0
+        run_on_threads, trailing = None, getattr(vmap, "core", ())
+        # The batching rule says that samples do not depend on each other, so threads may divide them.
+        if trailing and not random and contract is Contract.FUNCTIONAL:
+            run_on_threads = partial(_threads.by_images, operator.kernel, trailing)
+        run = call.prepare_then_kernel(
+            operator,
+            operator.kernel,
+            call.prepare_once(operator),
+            run_on_threads,
+            trailing[0] if trailing else 0,
         )
         operator = replace(operator, overload=_define(operator, declared, run))
         record.table[name] = operator
@@ -244,7 +249,7 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
 def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
     """Register the facets with torch.library and return the overload; ``run`` is the operator on the CPU."""
     elsewhere = _as_kernel(
-        call.fake_then_kernel(operator, devices.kernel_of(operator), call.prepare_always(operator))
+        call.prepare_then_kernel(operator, devices.kernel_of(operator), call.prepare_always(operator))
     )
     # A copy to the host cannot be captured into a CUDA graph; inductor splits the graph around it.
     tags = [] if devices.stays_on_device(operator) else [torch.Tag.cudagraph_unsafe]

@@ -52,7 +52,7 @@ def convert(pipeline: Any) -> Any:
     >>> from imgops import transforms
     >>> transforms.convert(v1.Compose([v1.RandomHorizontalFlip(), v1.ToTensor()]))
     Compose(
-          RandomHorizontalFlip(p=0.5, per_sample=False)
+          RandomHorizontalFlip(p=0.5)
           PILToTensor()
           ToDtype(dtype=torch.float32, scale=True)
     )
@@ -69,10 +69,10 @@ def _converted(pipeline: Any, reader: Reader) -> Any:
         each = [_converted(one, reader) for one in pipeline]
         return each if isinstance(pipeline, list) else tuple(each)
     if any(package_of(cls) == "albumentations" for cls in type(pipeline).__mro__):
-        from imgops.integrations.albumentations import convert
+        from imgops.integrations.albumentations import convert as albumentations
 
-        if convert.is_of_albumentations(pipeline):
-            return convert.from_albumentations(pipeline)
+        if albumentations.is_of_albumentations(pipeline):
+            return albumentations.from_albumentations(pipeline)
     package = package_of(pipeline)
     if package == "imgops":
         return pipeline

@@ -12,6 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+#: Tests change it, so that tensors on the CPU are copied too.
+_HOST = "cpu"
+
 
 def round_trip(kernel: Callable[..., None]) -> Callable[..., None]:
     """Make a kernel that fills a tensor on any device from a CPU kernel ``kernel(out, *args)``."""
@@ -59,7 +62,7 @@ def _all_to_host(args: Sequence[Any], device: torch.device) -> list[Any]:
 
 
 def _to_host(x: Tensor, pinned: bool) -> Tensor:
-    if x.device.type == "cpu":
+    if x.device.type == _HOST:
         return x
     if 0 in x.stride():
         # An expanded tensor is copied without its repetitions, and expanded again on the host.

@@ -108,7 +108,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         else:
             noisy = image + (self.mean + noise * self.sigma)
             out = torch.clamp(noisy, 0, 1) if self.clip else noisy
-        if params.is_known:
+        if params.is_one_draw:
             return out
         return operators.where(spread(params.numbers, image)[..., 0] > 0, out, image)
 

@@ -216,7 +216,7 @@ class BesideAnnotations:
         _, channels, height, width = self._shape_of(inputs)  # type: ignore[attr-defined]
         count = self._count_numbers((1, channels, height, width))  # type: ignore[attr-defined]
         numbers = sampler.from_annotations(self, found[0], count, (height, width))
-        return Params((height, width), numbers, self)
+        return Params((height, width), numbers)
 
     def _neutral_from_annotations(self, count: int, height: int, width: int) -> list[float]:
         return self._neutral_numbers((1, 3, height, width))  # type: ignore[attr-defined]
@@ -406,7 +406,7 @@ class _ResizedByAlbumentations(RandomSizeTransform, _ByAlbumentations):
         )
 
     def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
-        if params.is_known:
+        if params.is_one_draw:
             return super()._change_as(image, params, kind)
         sizes = self._sizes(params)
         return operators.apply_to_size(image, params.numbers, *sizes, self._description, kind)

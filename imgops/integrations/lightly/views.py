@@ -227,7 +227,7 @@ class _Pieces(RandomCounterpart):
             corners = params.tensor().long().view(-1, 2).tolist()
             return [inpt.crop((left, top, left + side, top + side)) for top, left in corners]
         image, corners = subclass.plain(inpt), as_integers(params.numbers)
-        if params.is_known:
+        if params.is_one_draw:
             places = zip(corners[::2], corners[1::2], strict=True)
             return [_geometry.crop(image, top, left, side, side) for top, left in places]
         top, left = spread(corners, image).unflatten(-1, (-1, 2)).unbind(-1)

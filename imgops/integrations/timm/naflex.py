@@ -87,11 +87,11 @@ class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
 
         def cropped(image: Tensor, numbers: Numbers) -> Tensor:
             boxes = as_integers(numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4])
-            how: dict[str, Any] = {"antialias": True, "planar": params.is_known and image.ndim == 3}
+            how: dict[str, Any] = {"antialias": True, "planar": params.is_one_draw and image.ndim == 3}
 
             def crop(mode: str) -> Tensor:
                 out = _geometry.crop_boxes(image, boxes, out_size, InterpolationMode(mode), **how)
-                return out if params.is_known else in_known_format(out, image)
+                return out if params.is_one_draw else in_known_format(out, image)
 
             return in_drawn_mode(numbers, self.interpolations, crop)
 

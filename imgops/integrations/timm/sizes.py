@@ -257,7 +257,7 @@ class RandomResizeTo(_RandomResize, _Named, RandomCounterpart):
 
         def resize(mode: str) -> Tensor:
             out = _geometry.resize_to(image, size, InterpolationMode(mode), True)
-            return out if params.is_known else in_known_format(out, image)
+            return out if params.is_one_draw else in_known_format(out, image)
 
         return in_drawn_mode(params.numbers, self.interpolations, resize)
 

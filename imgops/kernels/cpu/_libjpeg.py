@@ -50,7 +50,9 @@ def decode_each(
     def work(first: int, last: int) -> None:
         module.decode_each(out, files, facts, done, channels, interleaved, first, last)
 
-    _threads.split(len(files), len(files) * _threads.SHARED, work)  # a file takes long enough for a thread
+    _threads.split(
+        len(files), len(files) * _threads.VALUES_PER_THREAD, work
+    )  # a file takes long enough for a thread
     return done
 
 

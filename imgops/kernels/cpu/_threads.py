@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 #: Below this many values a second thread costs more than it saves.
-SHARED = 1 << 18
+VALUES_PER_THREAD = 1 << 18
 #: The same for kernels that only move values or look them up: they wait for memory.
-_MOVED = 1 << 23
+MOVED_VALUES_PER_THREAD = 1 << 23
 
 _movers: set[Callable[..., None]] = set()
 
@@ -43,12 +43,12 @@ def waits_for_memory(kernel: Kernel) -> Kernel:
 
 def is_small(image: Tensor) -> bool:
     """Return whether one thread does all the work on an image."""
-    return image.numel() < 2 * SHARED or number() == 1
+    return image.numel() < 2 * VALUES_PER_THREAD or number() == 1
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
     """Run ``work(start, stop)`` over ``range(count)``, in parallel when there are many ``values``."""
-    threads = min(number(), count, max(values // SHARED, 1))
+    threads = min(number(), count, max(values // VALUES_PER_THREAD, 1))
     if threads <= 1:
         work(0, count)
         return
@@ -83,7 +83,7 @@ def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None
 def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
     """Run ``work(start, stop)`` over items that end at ``offsets[1:]``, in parts of about equal size."""
     count, values = len(offsets) - 1, int(offsets[-1])
-    threads = min(number(), count, max(values // SHARED, 1))
+    threads = min(number(), count, max(values // VALUES_PER_THREAD, 1))
     if threads <= 1:
         work(0, count)
         return
@@ -92,21 +92,21 @@ def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
     _run_parts(list(pairwise(edges)), work)
 
 
-def by_images(kernel: Callable[..., None], cores: Sequence[int], out: Tensor, args: Sequence[Any]) -> bool:
+def by_images(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]) -> bool:
     """Run ``kernel(out, *args)`` on a batch by threads; return False if one thread should run all of it.
 
-    ``cores`` are the numbers of trailing dimensions of the tensors in ``args``, which come first; a tensor
+    ``trailing`` are the numbers of trailing dimensions of the tensors in ``args``, which come first; a tensor
     may lack the leading dimensions, or have some of size 1.
     """
     image = args[0]
-    least = _MOVED if kernel in _movers else SHARED
+    least = MOVED_VALUES_PER_THREAD if kernel in _movers else VALUES_PER_THREAD
     threads = min(number(), max(out.numel(), image.numel()) // least)
-    batch = image.shape[: image.ndim - cores[0]]
+    batch = image.shape[: image.ndim - trailing[0]]
     count = batch.numel()
     if threads <= 1 or count <= 1 or out.numel() == 0:
         return False
-    tensors = [_flat(x, batch, core) for x, core in zip(args[: len(cores)], cores, strict=True)]
-    target, rest = out.detach().flatten(0, len(batch) - 1), args[len(cores) :]
+    tensors = [_flat(x, batch, n) for x, n in zip(args[: len(trailing)], trailing, strict=True)]
+    target, rest = out.detach().flatten(0, len(batch) - 1), args[len(trailing) :]
 
     def work(start: int, stop: int) -> None:
         own = [x if x is None or len(x) == 1 else x[start:stop] for x in tensors]
@@ -116,12 +116,12 @@ def by_images(kernel: Callable[..., None], cores: Sequence[int], out: Tensor, ar
     return True
 
 
-def _flat(x: Tensor | None, batch: torch.Size, core: int) -> Tensor | None:
+def _flat(x: Tensor | None, batch: torch.Size, trailing: int) -> Tensor | None:
     """Return a tensor with one leading dimension: that of the images, or of size 1 if they share it."""
     if x is None:
         return None
-    x, own = x.detach(), x.shape[x.ndim - core :]
-    lead = x.shape[: x.ndim - core]
+    x, own = x.detach(), x.shape[x.ndim - trailing :]
+    lead = x.shape[: x.ndim - trailing]
     return x.reshape(1, *own) if lead.numel() == 1 else x.expand(*batch, *own).reshape(-1, *own)
 
 
@@ -161,7 +161,7 @@ def each(count: int, work: Callable[[int], None]) -> None:
         for i in numbers:
             work(i)
 
-    split(min(count, number()), count * SHARED, take)
+    split(min(count, number()), count * VALUES_PER_THREAD, take)
 
 
 class _OpenCV:

@@ -37,7 +37,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
             out.mul_(gain.item())
         out.clamp_(0, 1)
     else:
-        _by_table(out, formula.adjust_gamma, image, gamma, gain)
+        _by_formula(out, formula.adjust_gamma, image, gamma, gain)
 
 
 def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
@@ -50,7 +50,7 @@ def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
 @_pil.compared(_posterize_by_pil, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
-        _by_table(out, formula.posterize, image, bits)
+        _by_formula(out, formula.posterize, image, bits)
         return
     levels = 1 << min(max(int(bits.item()), 0), 8)
     if (
@@ -79,7 +79,7 @@ def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
         thresholds = number_per_image(threshold, image)
         native.point("invert_above", out, in_format_of(image, out), thresholds)
     else:
-        _by_table(out, formula.solarize, image, threshold)
+        _by_formula(out, formula.solarize, image, threshold)
 
 
 @lru_cache(maxsize=16)
@@ -92,7 +92,7 @@ def _solarize_table(threshold: float) -> bytes:
     return bytes(255 - level if threshold <= level else level for level in range(256))
 
 
-def _by_table(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
+def _by_formula(out: Tensor, function: Callable[..., Tensor], image: Tensor, *parameters: Tensor) -> None:
     """Apply an elementwise function; on uint8 it is evaluated for each of the 256 levels only."""
     if image.dtype != torch.uint8:
         run_decomposition(out, function, image, *parameters)

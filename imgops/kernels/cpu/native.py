@@ -74,7 +74,7 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
     left, top, right, bottom = region
     height, how = target.shape[1], (rows_first, image.dtype != torch.float64, SIMD_LEVEL)
     done = []
-    if len(source) >= _threads.number() or image.numel() < 2 * _threads.SHARED:
+    if len(source) >= _threads.number() or image.numel() < 2 * _threads.VALUES_PER_THREAD:
 
         def planes(start: int, stop: int) -> None:
             part = slice(start, stop)

@@ -326,7 +326,7 @@ class OperatorTransform(torchvision_private.Hooks):
         how = (*params.canvas, *own, self._description, kind)
         out = operators.by_torchvision(values, params.tensor(), *how)
         if any(guard_or_false(a != b) for a, b in zip(own, params.canvas, strict=True)):
-            params = Params(own, params.numbers, params.transform)
+            params = Params(own, params.numbers)
         return _dispatch.wrap_like(out, inpt, self._canvas(params))
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
@@ -372,7 +372,7 @@ class RandomTransform(OperatorTransform):
             numbers = self._draw_numbers(inputs)
             if numbers is None:
                 return image
-            return self._changed(image, Params(image.shape[-2:], numbers, self), Tensor)
+            return self._changed(image, Params(image.shape[-2:], numbers), Tensor)
         if has_batches(inputs):
             return self._of_packed(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
@@ -392,6 +392,39 @@ class RandomTransform(OperatorTransform):
             and bool(self._description)
             and self._computes(inputs[0])
         )
+
+    def _draw_numbers(self, inputs: Any) -> Numbers | None:
+        """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
+        if self._source is not None:
+            return self._source.numbers(self, self._shape_of(inputs), inputs)
+        if self.generator is None:
+            return self._draw(inputs)
+        with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
+            return self._draw(inputs)
+
+    def _draw(self, inputs: Any) -> Numbers | None:
+        if self._has_probability and torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(
+            self.p
+        ):  # type: ignore[attr-defined]
+            return None
+        if inputs and type(inputs[0]) is Tensor:
+            height, width = inputs[0].shape[-2:]
+        else:  # there is no size without inputs; torchvision's code raises if it needs one
+            _, _, height, width = self._shape_of(inputs)
+        return self._numbers_from(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
+
+    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
+        """Return torchvision's parameters as numbers."""
+        numbers: list[float] = []
+        for name, length, _, _ in self._random_parameters:
+            if name == "is_applied":
+                numbers.append(1.0)
+            elif length == 0:
+                numbers.append(values[name])
+            else:
+                value = values[name]
+                numbers += value.tolist() if isinstance(value, Tensor) else value
+        return numbers
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -455,46 +488,13 @@ class RandomTransform(OperatorTransform):
         """Transform one input with parameters from ``make_params``."""
         _, _, height, width = self._shape_of([inpt])
         numbers = self._numbers_from(params, height, width)
-        return self._change(inpt, Params((height, width), numbers, self), ParameterSampler())
+        return self._change(inpt, Params((height, width), numbers), ParameterSampler())
 
     # -- parameters ------------------------------------------------------------------------------
-
-    def _draw_numbers(self, inputs: Any) -> Numbers | None:
-        """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
-        if self._source is not None:
-            return self._source.numbers(self, self._shape_of(inputs), inputs)
-        if self.generator is None:
-            return self._draw(inputs)
-        with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
-            return self._draw(inputs)
-
-    def _draw(self, inputs: Any) -> Numbers | None:
-        if self._has_probability and torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(
-            self.p
-        ):  # type: ignore[attr-defined]
-            return None
-        if inputs and type(inputs[0]) is Tensor:
-            height, width = inputs[0].shape[-2:]
-        else:  # there is no size without inputs; torchvision's code raises if it needs one
-            _, _, height, width = self._shape_of(inputs)
-        return self._numbers_from(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
 
     def _draw_row(self, shape: Shape) -> Numbers | None:
         """Sample the ``_count_numbers`` numbers for an image of a shape; None means that nothing happens."""
         return self._draw([meta_image(*shape)])
-
-    def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
-        """Return torchvision's parameters as numbers."""
-        numbers: list[float] = []
-        for name, length, _, _ in self._random_parameters:
-            if name == "is_applied":
-                numbers.append(1.0)
-            elif length == 0:
-                numbers.append(values[name])
-            else:
-                value = values[name]
-                numbers += value.tolist() if isinstance(value, Tensor) else value
-        return numbers
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         if self._random_parameters and self._random_parameters[0] is IS_APPLIED and not numbers[0]:
@@ -530,10 +530,10 @@ class RandomTransform(OperatorTransform):
         """Convert the numbers to what the operators take, for images of a height and width."""
         if not self._has_steps:
             return numbers
-        steps = self._steps(Params((height, width), numbers, self), (height, width), Tensor)
+        steps = self._steps(Params((height, width), numbers), (height, width), Tensor)
         if not isinstance(numbers, Tensor):
             return [n for step in steps for n in step.numbers]
-        return torch.cat([numbers[..., :0], *(step.numbers for step in steps if not step.is_known)], -1)
+        return torch.cat([numbers[..., :0], *(step.numbers for step in steps if not step.is_one_draw)], -1)
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
@@ -696,7 +696,7 @@ class RandomTransform(OperatorTransform):
                 image = subclass.plain(inpt)
                 if self._computes(image):
                     return _dispatch.wrap_like(self._changed(image, params, type(inpt)), inpt)
-                if not params.is_known:
+                if not params.is_one_draw:
                     how = (*params.canvas, *params.canvas, self._description, "image")
                     return _dispatch.wrap_like(operators.by_torchvision(image, params.tensor(), *how), inpt)
             elif self._moves and isinstance(inpt, tv_tensors.Mask):
@@ -704,9 +704,9 @@ class RandomTransform(OperatorTransform):
                 flat = mask.ndim == 2 or (params.is_per_sample and mask.ndim == 3)
                 out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
                 return _dispatch.wrap_like(out.squeeze(-3) if flat else out, inpt)
-        if isinstance(inpt, ANNOTATIONS) and not params.is_known:
+        if isinstance(inpt, ANNOTATIONS) and not params.is_one_draw:
             return self._annotations_of_open(inpt, params, sampler.gate_of_result()) if self._moves else inpt
-        if not params.is_known and not isinstance(inpt, PIL.Image.Image):
+        if not params.is_one_draw and not isinstance(inpt, PIL.Image.Image):
             return inpt
         values = self._values_from(params.tensor().tolist(), *params.canvas)
         return inpt if values is None else self._by_torchvision(inpt, values)
@@ -762,7 +762,7 @@ class RandomSizeTransform(RandomTransform):
 
     def _sizes(self, params: Params) -> tuple[int, ...]:
         if params.sizes is None:
-            if params.is_known:
+            if params.is_one_draw:
                 params.sizes = self._sampled_sizes(params.numbers, *params.canvas)
             else:
                 params.sizes = operators.sizes_of(self, params.numbers, params.canvas, self._least)

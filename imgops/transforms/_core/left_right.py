@@ -99,7 +99,7 @@ class Mirror(RandomTransform):
         self, inputs: tuple[Any, ...], flat: list[Any], changed: list[Any], params: Params
     ) -> list[Any]:
         whole = inputs if len(inputs) > 1 else inputs[0]
-        chosen = None if params.is_known else params.numbers[..., 0] > 0
+        chosen = None if params.is_one_draw else params.numbers[..., 0] > 0
         out = list(changed)
 
         def put(places: list[int], gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:

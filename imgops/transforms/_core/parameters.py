@@ -3,7 +3,7 @@
 A transform declares its parameters once (:class:`Parameter`), and samples them in one packed form, *numbers*:
 a list if one draw in eager mode serves the whole call; a float64 tensor on the CPU, ``(n,)`` or ``(N, n)``,
 in a graph and if each sample has parameters of its own. torchvision's dicts exist only where its own code
-samples (``pack`` converts from them) and where it is applied (``unpack`` converts to them).
+samples (``_numbers_from`` converts from them) and where it is applied (``_values_from`` converts to them).
 """
 
 from __future__ import annotations
@@ -102,23 +102,22 @@ class Params:
     ``numbers`` are packed; ``canvas`` is the height and width of the image that they are for.
     """
 
-    __slots__ = ("canvas", "key", "noise", "numbers", "sizes", "table", "transform")
+    __slots__ = ("canvas", "key", "noise", "numbers", "sizes", "table")
 
     def __init__(
         self,
         canvas: tuple[int, int],
         numbers: Numbers,
-        transform: Any = None,
         table: Table | None = None,
         key: Key = (),
     ) -> None:
-        self.canvas, self.numbers, self.transform = canvas, numbers, transform
+        self.canvas, self.numbers = canvas, numbers
         self.table, self.key = table, key
         self.noise: list[Tensor] = []
         self.sizes: tuple[int, ...] | None = None
 
     @property
-    def is_known(self) -> bool:
+    def is_one_draw(self) -> bool:
         """Whether the parameters are numbers of one draw in eager mode; the transform is then applied."""
         return not isinstance(self.numbers, Tensor)
 
@@ -141,7 +140,7 @@ class Params:
         """
         if type(image) in BATCHES:
             return
-        moving = [step for step in steps if not step.is_known]
+        moving = [step for step in steps if not step.is_one_draw]
         if self.table is not None and not is_on_host(image) and tuple(image.shape[-2:]) == self.canvas:
             sizes = [step.numbers.shape[-1] for step in moving]
             parts = self.table.on(image.device, self.key).split(sizes, -1)

@@ -159,7 +159,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
         extra = self._extra(image) if kind == "image" else None
-        if not params.is_known:
+        if not params.is_one_draw:
             return operators.apply_transform(image, params.numbers, extra, self._description, kind)
         values = self._numbers_by_name(params.numbers)
         if torch.is_autocast_enabled(image.device.type):  # keep the dtype, as ``apply_transform`` does

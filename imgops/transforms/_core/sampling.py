@@ -103,7 +103,7 @@ class ParameterSampler:
             if before is None:
                 return None
             _, _, height, width = transform._shape_of(inputs)
-            again = Params((height, width), before.numbers, transform, before.table, before.key)
+            again = Params((height, width), before.numbers, before.table, before.key)
             again.noise = list(before.noise)
             return again
         numbers = self.ready.get(self.path) if self.ready else None
@@ -111,12 +111,12 @@ class ParameterSampler:
         canvas = (shape[2], shape[3])
         if numbers is None and self.count is None and self.gate is None and self.draws_in_python:
             drawn = transform._draw_numbers(inputs)
-            found = None if drawn is None else Params(canvas, drawn, transform)
+            found = None if drawn is None else Params(canvas, drawn)
         else:
             table = None if numbers is None else self.table
             if numbers is None:
                 numbers = self._single(transform, shape)
-            found = Params(canvas, numbers, transform, table, self.path)
+            found = Params(canvas, numbers, table, self.path)
         if self.record is not None:
             self.record[self.path] = found
         return found

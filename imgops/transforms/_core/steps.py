@@ -34,13 +34,13 @@ class Step:
         self.numbers = numbers
 
     @property
-    def is_known(self) -> bool:
+    def is_one_draw(self) -> bool:
         """Whether the numbers are those of one draw in eager mode."""
         return isinstance(self.numbers, (list, tuple))
 
     def integers(self) -> Tensor:
         """Return the numbers, which are whole, as an int64 tensor."""
-        place = "cpu" if self.is_known else None
+        place = "cpu" if self.is_one_draw else None
         return torch.as_tensor(as_integers(self.numbers), dtype=torch.int64, device=place)
 
     def image(self, image: Any) -> Any:
@@ -125,7 +125,7 @@ class Crop(Step):
             if type(image) is EncodedImages:
                 image, boxes = decode_boxes(image, boxes)
             return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.BILINEAR, True)
-        if self.is_known:
+        if self.is_one_draw:
             return imgops.crop(image, tuple(boxes))
         return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
 
@@ -174,7 +174,7 @@ class Flip(Step):
         self.dim = dim
 
     def image(self, image: Any) -> Any:
-        if self.is_known:
+        if self.is_one_draw:
             return operators.flip(image, self.dim)
         return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
 
@@ -265,9 +265,9 @@ class ColorSequence(Step):
         self.names = names
 
     def image(self, image: Any) -> Any:
-        length = len(self.numbers) if self.is_known else self.numbers.shape[-1]
+        length = len(self.numbers) if self.is_one_draw else self.numbers.shape[-1]
         split = length - len(self.names)
-        if self.is_known:
+        if self.is_one_draw:
             if split == 1:
                 return COLORS[self.names[0]](image, self.numbers[1])
             order = torch.tensor(as_integers(self.numbers[:split]), dtype=torch.int64, device="cpu")
@@ -281,7 +281,7 @@ class Gray(Step):
     """Convert to gray of three channels; ``numbers`` say whether."""
 
     def image(self, image: Any) -> Any:
-        if self.is_known:
+        if self.is_one_draw:
             return imgops.grayscale(image, 3)
         return operators.gray_chosen(image, self.numbers[..., 0] > 0)
 
@@ -314,7 +314,7 @@ class JPEG(Step):
     """Compress as a JPEG file does; ``numbers`` are the quality."""
 
     def image(self, image: Tensor) -> Tensor:
-        return imgops.jpeg(image, self.numbers[0] if self.is_known else self.numbers[..., 0])
+        return imgops.jpeg(image, self.numbers[0] if self.is_one_draw else self.numbers[..., 0])
 
 
 class Erase(Step):
@@ -326,7 +326,7 @@ class Erase(Step):
 
     def image(self, image: Tensor) -> Tensor:
         numbers = self.numbers
-        if self.is_known or self._has_box_alone(image):
+        if self.is_one_draw or self._has_box_alone(image):
             left, top, right, bottom = map(int, numbers[:4])
             high, wide = bottom - top, right - left
             if self.value is None:

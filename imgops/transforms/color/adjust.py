@@ -131,7 +131,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         numbers, names = params.numbers, self._names.split(",")
-        if not params.is_known:
+        if not params.is_one_draw:
             colors, permutation = numbers[..., :8], numbers[..., 8:]
             return [steps.ColorSequence(colors, names), steps.PermuteChannels(permutation)]
         colors, permutation = numbers[:8], numbers[8:]

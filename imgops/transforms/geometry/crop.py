@@ -241,7 +241,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         found: list[steps.Step] = []
         if self.padding is not None or self.pad_if_needed:
             padding, fill = self._padding(*size), fill_of(self, kind)
-            if params.is_known and self.padding_mode == "constant" and not fill:
+            if params.is_one_draw and self.padding_mode == "constant" and not fill:
                 # A crop is 0 outside of the image, as this padding is.
                 left, top = left - padding[0], top - padding[1]
             else:

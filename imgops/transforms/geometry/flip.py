@@ -84,14 +84,14 @@ class _Turn(ProbabilisticTransform):
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         params = super()._sample_params(inputs, sampler)
-        if params is not None and not params.is_known and params.canvas[0] != params.canvas[1]:
+        if params is not None and not params.is_one_draw and params.canvas[0] != params.canvas[1]:
             must = f"{type(self).__name__}: image must be square in a graph and with per_sample=True"
             raise_error(NotImplementedError, f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
         return params
 
     def _canvas(self, params: Params) -> tuple[int, int]:
         height, width = params.canvas
-        swaps = params.is_known and self._swaps(**self._numbers_by_name(params.numbers))
+        swaps = params.is_one_draw and self._swaps(**self._numbers_by_name(params.numbers))
         return (width, height) if swaps else (height, width)
 
     def _swaps(self, **params: Any) -> bool:
@@ -138,7 +138,7 @@ class _Turn(ProbabilisticTransform):
         out = super()._by_torchvision(inpt, values)
         if out is inpt or not hasattr(inpt, "canvas_size"):
             return out
-        canvas = self._canvas(Params(inpt.canvas_size, self._numbers_from(values, 0, 0), self))
+        canvas = self._canvas(Params(inpt.canvas_size, self._numbers_from(values, 0, 0)))
         return _dispatch.wrap_like(subclass.plain(out), inpt, canvas)
 
 

@@ -67,7 +67,7 @@ class _RandomResize(RandomSizeTransform):
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         wanted, this = self._canvas(params), cast("Any", self)
-        if params.is_known and wanted == size and kind is not tv_tensors.Mask:
+        if params.is_one_draw and wanted == size and kind is not tv_tensors.Mask:
             return []
         return [steps.Resize(wanted, this.interpolation, this.antialias)]
 

@@ -133,7 +133,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         fill = fill_of(self, kind)
-        if params.is_known and self.center is None and params.numbers[0] % 90 == 0:
+        if params.is_one_draw and self.center is None and params.numbers[0] % 90 == 0:
             # torchvision moves whole pixels for these angles.
             return [steps.Turn(params.numbers, self.interpolation, self.expand, fill)]
         if not self.expand:

@@ -134,7 +134,7 @@ class CopyPaste(_Join):
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
         is_taken = 0.5 * (1 + torch.erf(noise.flatten() / 2**0.5)) < self.amount
-        return (is_taken if params.is_known else is_taken & (params.numbers[0] > 0)).to(device)
+        return (is_taken if params.is_one_draw else is_taken & (params.numbers[0] > 0)).to(device)
 
     def _mask_of(
         self, at: int, first: Sample, second: Sample, hidden: Tensor, left: Tensor, size: tuple[int, int]
