@@ -13,6 +13,7 @@ import torch
 from checks import bits_equal
 
 import imgops
+from imgops._operator import call
 from imgops.kernels.cpu import _threads
 from tests.specs import OPERATORS
 from tests.specs._draw import Draw
@@ -124,6 +125,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Return ``torch.set_num_threads``, and let the smallest call be shared among threads."""
     before = torch.get_num_threads()
     monkeypatch.setattr(_threads, "VALUES_PER_THREAD", 1)
+    monkeypatch.setattr(call, "SHARED", 1)
     monkeypatch.setattr(_threads, "MOVED_VALUES_PER_THREAD", 1)
     yield torch.set_num_threads
     torch.set_num_threads(before)
@@ -240,3 +242,40 @@ def test_sides_of_one_pixel() -> None:
         x[:, :, 1:2, 2:3].expand(6, 3, 1, 1),
     ):
         assert bits_equal(imgops.resize(part, (8, 9)), imgops.resize(part.clone(), (8, 9)))
+
+
+def test_aten_uses_one_thread_for_small_images() -> None:
+    """Its threads wait for each other at a barrier, for milliseconds where other programs hold the cores."""
+    seen: list[tuple[int, int]] = []
+
+    def kernel(out: torch.Tensor, image: torch.Tensor) -> None:
+        seen.append((torch.get_num_threads(), _threads.number()))
+        if out.numel() == 7:
+            raise ValueError("no kernel")
+
+    @imgops.extend.operator("test_threads::count", kernel=kernel, fake=lambda image: torch.empty_like(image))
+    def count(image: torch.Tensor) -> torch.Tensor: ...
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        for size, wanted in ((64, 3), (200, 1), (1200, 3)):
+            count(torch.zeros(1, size, size))
+            assert seen[-1] == (wanted, 3)
+        with pytest.raises(ValueError, match="no kernel"), _threads.OneATenThread():
+            count(torch.zeros(7))
+        assert torch.get_num_threads() == 3 and _threads.number() == 3
+        with _threads.OneATenThread(), _threads.OneATenThread():
+            assert (torch.get_num_threads(), _threads.number()) == (1, 3)
+        assert (torch.get_num_threads(), _threads.number()) == (3, 3)
+        image = torch.randint(0, 256, (3, 200, 200), dtype=torch.uint8)
+
+        class Watched(imgops.transforms.RandomInvert):
+            def _image(self, *args: object) -> torch.Tensor:
+                seen.append((torch.get_num_threads(), _threads.number()))
+                return super()._image(*args)  # type: ignore[arg-type]
+
+        Watched(p=1.0)(image)
+        assert seen[-1] == (1, 3)
+    finally:
+        torch.set_num_threads(before)

@@ -41,21 +41,17 @@ def named(function: Function, name: str) -> Function:
 
 #: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
-#: ``run_on_threads(out, args)`` runs a kernel on several threads, or returns False if one should run it.
-RunOnThreads = Callable[[Any, Sequence[Any]], bool]
+#: The number of values from which on a kernel may be run on several threads; ATen's own number, too.
+SHARED = 1 << 15
 
 
 def prepare_then_kernel(
-    operator: Operator,
-    kernel: Function,
-    prepare: Prepare,
-    run_on_threads: RunOnThreads | None = None,
-    ndim: int = 0,
+    operator: Operator, kernel: Function, prepare: Prepare, run_on_threads: Callable[..., None] | None = None
 ) -> Callable[[Sequence[Any]], Any]:
     """Return a function that validates, allocates, checks the values and runs the kernel.
 
-    The returned function is the same on every device, whether the dispatcher calls it or is bypassed. A batch
-    of images, of more than ``ndim`` dimensions, is offered to ``run_on_threads``.
+    The returned function is the same on every device, whether the dispatcher calls it or is bypassed.
+    ``run_on_threads(out, args)`` runs the kernel of a large image or of a batch.
     """
     values = operator.values
     if operator.contract is Contract.FUNCTIONAL:
@@ -64,9 +60,10 @@ def prepare_then_kernel(
             out = prepare(args)
             if values is not None:
                 values(*args)
-            is_done = run_on_threads is not None and args[0].ndim > ndim and run_on_threads(out, args)
-            if not is_done:
+            if run_on_threads is None or (out.numel() < SHARED and args[0].numel() < SHARED):
                 kernel(out, *args)
+            else:
+                run_on_threads(out, args)
             return out
 
         return named(run, f"{operator.name}.run")

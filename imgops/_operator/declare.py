@@ -192,17 +192,10 @@ def operator(
         )
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
-        run_on_threads, trailing = None, getattr(vmap, "core", ())
-        # The batching rule says that samples do not depend on each other, so threads may divide them.
-        if trailing and not random and contract is Contract.FUNCTIONAL:
-            run_on_threads = partial(_threads.by_images, operator.kernel, trailing)
-        run = call.prepare_then_kernel(
-            operator,
-            operator.kernel,
-            call.prepare_once(operator),
-            run_on_threads,
-            trailing[0] if trailing else 0,
-        )
+        # If the batching rule says that samples do not depend on each other, threads may divide them.
+        trailing = () if random else getattr(vmap, "core", ())
+        run_on_threads = partial(_threads.run, operator.kernel, trailing)
+        run = call.prepare_then_kernel(operator, operator.kernel, call.prepare_once(operator), run_on_threads)
         operator = replace(operator, overload=_define(operator, declared, run))
         record.table[name] = operator
         if packed is not None:

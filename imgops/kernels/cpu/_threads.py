@@ -32,7 +32,9 @@ _this = threading.local()
 
 def number() -> int:
     """Return how many threads may work on a call: the number of PyTorch, but 1 within a part of a call."""
-    return 1 if hasattr(_this, "has_a_part") else torch.get_num_threads()
+    if hasattr(_this, "has_a_part"):
+        return 1
+    return getattr(_this, "number", 0) or torch.get_num_threads()
 
 
 def waits_for_memory(kernel: Kernel) -> Kernel:
@@ -92,8 +94,46 @@ def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:
     _run_parts(list(pairwise(edges)), work)
 
 
-def by_images(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]) -> bool:
-    """Run ``kernel(out, *args)`` on a batch by threads; return False if one thread should run all of it.
+class OneATenThread:
+    """A context manager in which ATen uses no other threads than this one.
+
+    They wait for each other at a barrier: for milliseconds where another program holds a core, however
+    little work there is. ``number`` stays as it is.
+    """
+
+    def __enter__(self) -> None:
+        self.before = 0
+        if _openmp is None or hasattr(_this, "has_a_part") or hasattr(_this, "number"):
+            return
+        before = torch.get_num_threads()
+        if before > 1:
+            self.before = _this.number = before
+            _openmp(1)
+
+    def __exit__(self, *_: object) -> None:
+        if self.before:
+            del _this.number
+            _openmp(self.before)
+
+
+def run(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]) -> None:
+    """Run ``kernel(out, *args)``: a batch by its images on several threads, if it is worth it.
+
+    ATen's threads are left to a single large image, whose kernel may be ATen's and takes longer than a copy.
+    """
+    if trailing and args[0].ndim > trailing[0] and _by_images(kernel, trailing, out, args):
+        return
+    if kernel in _movers or out.numel() + args[0].numel() < 4 * VALUES_PER_THREAD:
+        with OneATenThread():
+            kernel(out, *args)
+    else:
+        kernel(out, *args)
+
+
+def _by_images(
+    kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]
+) -> bool:
+    """Run a kernel on a batch by threads; return False if one thread should run all of it.
 
     ``trailing`` are the numbers of trailing dimensions of the tensors in ``args``, which come first; a tensor
     may lack the leading dimensions, or have some of size 1.

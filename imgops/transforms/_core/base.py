@@ -51,6 +51,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
+from imgops.kernels.cpu import _threads
 from imgops.transforms._core import (
     annotation_kinds,
     operators,
@@ -83,6 +84,8 @@ from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
+#: The number of values from which on ATen divides the work of an operation among threads.
+ATEN_SHARES = 1 << 15
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
 
@@ -277,7 +280,11 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
-        out = self._image(image, params, kind)
+        if is_eager() and image.is_cpu and image.numel() >= ATEN_SHARES:  # a graph must not ask for a size
+            with _threads.OneATenThread():
+                out = self._image(image, params, kind)
+        else:
+            out = self._image(image, params, kind)
         return self._in_torchvisions_format(out, image) if self._makes_planar else out
 
     def _in_torchvisions_format(self, out: Any, image: Tensor) -> Any:

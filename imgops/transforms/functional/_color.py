@@ -508,7 +508,7 @@ def _is_shared(image: Tensor) -> bool:
     On a machine whose cores are busy it waits for milliseconds. A lookup table gives the same bits, in memory
     that is used again.
     """
-    if image.numel() < 2**15 or not is_eager() or type(image) is not Tensor or not image.is_cpu:
+    if not is_eager() or type(image) is not Tensor or not image.is_cpu or image.numel() < 2**15:
         return False
     is_worth_it = image.numel() >= 2**18 or torch.get_num_threads() > 1
     return is_worth_it and image.ndim > 2 and layout.is_dense(image)

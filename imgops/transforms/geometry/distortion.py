@@ -15,6 +15,7 @@ from torchvision.transforms import InterpolationMode, v2
 import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
+from imgops.kernels.cpu import _threads
 from imgops.transforms._core import programs, steps
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
@@ -87,7 +88,8 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
         return torch.tensor(self.alpha, dtype=torch.float32, device="cpu")
 
     def _draw(self, inputs: Any) -> Tensor:
-        return programs.from_description(self._description).make_params(inputs)["displacement"].flatten()
+        with _threads.OneATenThread():
+            return programs.from_description(self._description).make_params(inputs)["displacement"].flatten()
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return values["displacement"].flatten()
