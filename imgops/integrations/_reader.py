@@ -48,8 +48,8 @@ def add_makers(module: str, makers: Mapping[str, Maker]) -> None:
     MAKERS.update({f"{module}.{name}": make for name, make in makers.items()})
 
 
-class Steps(list[Any]):
-    """Transforms that a reader has read."""
+class AlreadyRead(list[Any]):
+    """Transforms that a reader has finished: what a maker of a container or of a pipeline returns."""
 
 
 class Reader:
@@ -84,14 +84,12 @@ class Reader:
                 whole.add_module(name, step)
         return whole
 
-    def read(self, given: Any) -> Steps:
+    def read(self, given: Any) -> AlreadyRead:
         """Return the counterparts of a transform; the transform itself if it runs a user's code."""
         if origin.package_of(given) == "imgops":
-            return Steps([given])
+            return AlreadyRead([given])
+        _load_library_of(given)
         name = ""
-        for kind in (given,) if isinstance(given, FunctionType | type) else type(given).__mro__:
-            if origin.package_of(kind) in LIBRARIES:
-                import_module(f"imgops.integrations.{origin.package_of(kind)}")
         try:
             name = origin.known_name(given, MAKERS)
             if _replaced_functions.may_call(given, self._replaced):
@@ -100,27 +98,17 @@ class Reader:
                 raise Unmapped("hooks")
             made = MAKERS[name](given, self)
         except UsersCode:
-            return Steps([given])
+            return AlreadyRead([given])
         except Unmapped as why:
             self.unmapped.append(f"{name.rpartition('.')[2]}({why})")
-            return Steps([conversion.Identity()])
+            return AlreadyRead([conversion.Identity()])
         if differs := name in NEAR and NEAR[name](given):
             self.near[name.rpartition(".")[2]] = differs
-        if isinstance(made, Steps):
-            return made
-        steps = Steps(made if isinstance(made, list) else [made])
-        for step in steps:
-            step.training = getattr(given, "training", True)
-        is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(
-            steps[0], containers._Container
-        )
-        if not is_lenient and isinstance(steps[0], OperatorTransform):
-            steps[0]._only_images = True
-        return steps
+        return made if isinstance(made, AlreadyRead) else _finished(name, given, made)
 
-    def read_all(self, given: Iterable[Any]) -> Steps:
+    def read_all(self, given: Iterable[Any]) -> AlreadyRead:
         """Return the counterparts of transforms that are applied one after the other."""
-        steps, found = Steps(), Steps()
+        steps, found = AlreadyRead(), AlreadyRead()
         for each in given:
             read = self.read(each)
             if len(read) == 1:
@@ -130,12 +118,33 @@ class Reader:
             # A function of a user may return anything.
             taken = () if not steps or isinstance(steps[-1], OperatorTransform) else _images_of(made)
             steps += [RequireImages(taken), made] if taken else [made]
-        return Steps(_to_tensor.before_normalize(steps))
+        return AlreadyRead(_to_tensor.before_normalize(steps))
 
     def read_one(self, given: Any) -> Any:
         """Return one transform for a transform, for the containers that choose among them."""
         made = self.read_all([given])
         return made[0] if len(made) == 1 else containers.Compose(made)
+
+
+def _load_library_of(given: Any) -> None:
+    """Import the counterparts of the library of a transform, or of a class that it inherits from."""
+    for kind in (given,) if isinstance(given, FunctionType | type) else type(given).__mro__:
+        if (library := origin.package_of(kind)) in LIBRARIES:
+            import_module(f"imgops.integrations.{library}")
+
+
+def _finished(name: str, given: Any, made: Any) -> AlreadyRead:
+    """Give what a maker returned the mode of the original, and let it refuse the same inputs.
+
+    torchvision's second version returns inputs of unknown classes unchanged; the other libraries refuse them.
+    """
+    steps = AlreadyRead(made if isinstance(made, list) else [made])
+    for step in steps:
+        step.training = getattr(given, "training", True)
+    is_lenient = name.startswith("torchvision.transforms.v2.") or isinstance(steps[0], containers._Container)
+    if not is_lenient and isinstance(steps[0], OperatorTransform):
+        steps[0]._only_images = True
+    return steps
 
 
 def _has_state(module: nn.Module) -> bool:
@@ -146,10 +155,6 @@ def _has_state(module: nn.Module) -> bool:
 
 
 # -- inputs that a library refuses -----------------------------------------------------------------------
-
-# torchvision's second version returns inputs of unknown classes unchanged. The other libraries refuse them,
-# so that the counterparts of their transforms have the attribute ``_only_images``.
-
 
 #: The classes of images that every transform takes; conversions take arrays, too.
 _IMAGES: tuple[type, ...] = (PIL.Image.Image, Tensor, EncodedImage, *BATCHES)

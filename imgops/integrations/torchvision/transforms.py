@@ -62,12 +62,12 @@ _DIFFERENT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _of_second_version(cls: Any, given: Any, reader: Reader) -> Any:
+def _copied(cls: Any, given: Any, reader: Reader) -> Any:
     """Return a transform of imgops' class of the same name, with the same attributes."""
     made = cls.__new__(cls)
     nn.Module.__init__(made)
     for name, value in vars(given).items():
-        if name not in vars(made):  # every module has these; lookup tables follow from an attribute
+        if name not in vars(made):  # a module has some, and ``__setattr__`` derives others
             setattr(made, name, value)
     # The pixels of these are PIL's, which always smooths.
     if cls.__name__ in ("RandomResize", "RandomResizedCrop", "RandomShortestSize", "Resize", "ScaleJitter"):
@@ -141,7 +141,7 @@ _SAME = (
     *("RandomHorizontalFlip", "RandomInvert", "RandomPerspective", "RandomPosterize", "RandomRotation"),
     *("RandomSolarize", "RandomVerticalFlip", "TenCrop"),
 )
-_FIRST: dict[str, Any] = {
+_V1: dict[str, Any] = {
     **{name: partial(_same, getattr(transforms, name)) for name in _SAME},
     **{c.__name__: partial(_same, c) for c in (first.Grayscale, first.Lambda, first.Pad)},
     **{c.__name__: partial(_same, c) for c in (first.RandomErasing, first.ToPILImage)},
@@ -221,22 +221,20 @@ _PRESETS: dict[str, Any] = {
     ],
 }
 
-add_makers("torchvision.transforms.transforms", _FIRST)
+add_makers("torchvision.transforms.transforms", _V1)
 add_makers("torchvision.transforms.autoaugment", _POLICIES)
 add_makers("torchvision.transforms._presets", _PRESETS)
 NEAR["torchvision.transforms._presets.VideoClassification"] = lambda given: _A_LEVEL
-for _name in vars(transforms)["OURS"]:
-    _theirs = getattr(v2, _name, None)
-    if _theirs is not None:
-        MAKERS[f"{_theirs.__module__}.{_name}"] = partial(_of_second_version, getattr(transforms, _name))
-_SECOND: dict[str, Any] = {
+#: Makers of the second version's transforms: those that imgops has too are copied, but for the containers.
+_V2: dict[str, Any] = {
+    **{name: partial(_copied, getattr(transforms, name)) for name in transforms.OURS if hasattr(v2, name)},
     "Compose": lambda t, r: r.read_all(t.transforms),
     "ToTensor": maybe_to_tensor,
     "RandomApply": partial(_apply, transforms.RandomApply),
     "RandomChoice": lambda t, r: transforms.RandomChoice([r.read_one(x) for x in t.transforms], t.p),
     "RandomOrder": lambda t, r: transforms.RandomOrder([r.read_one(x) for x in t.transforms]),
 }
-for _name, _maker in _SECOND.items():
+for _name, _maker in _V2.items():
     MAKERS[f"{getattr(v2, _name).__module__}.{_name}"] = _maker
 for _known in [n for n in MAKERS if n.startswith("torchvision.")]:
     if _known.rpartition(".")[2] in _DIFFERENT:
