@@ -12,9 +12,11 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
-#define MOST_KEPT 64
-/* The pool keeps at most what was in use at once during the last one or two windows of this many allocations. */
+#define MOST_KEPT 1024
+/* The pool keeps at most what was in use at once during the last one or two windows of this many allocations, or this
+ * many bytes, so that outputs of a few sizes in turn find a block even if only one of them lives at a time. */
 #define WINDOW 256
+#define ALWAYS_KEPT ((size_t)32 << 20)
 
 typedef struct {
     PyObject_HEAD
@@ -66,7 +68,8 @@ static void shrink(size_t bytes) {
 }
 
 static size_t bound(void) {
-    const size_t most = peak > peak_before ? peak : peak_before;
+    size_t most = peak > peak_before ? peak : peak_before;
+    if (most < ALWAYS_KEPT) most = ALWAYS_KEPT;
     return most < limit ? most : limit;
 }
 
@@ -83,12 +86,20 @@ static PyObject *allocate(PyObject *self, PyObject *argument) {
     if (!block) return NULL;
     block->data = NULL;
     block->capacity = capacity;
-    for (int i = kept_count - 1; i >= 0 && !block->data; i--)
-        if (kept[i].capacity == capacity) { /* the latest one, which a cache may still hold */
-            block->data = kept[i].data;
-            forget(i);
+    int best = -1; /* the smallest block of at most twice the size; of equal ones the latest, which a cache may hold */
+    for (int i = kept_count - 1; i >= 0; i--)
+        if (kept[i].capacity >= capacity && kept[i].capacity / 2 <= capacity &&
+            (best < 0 || kept[i].capacity < kept[best].capacity)) {
+            best = i;
+            if (kept[i].capacity == capacity) break;
         }
-    if (!block->data) {
+    if (best >= 0) {
+        block->data = kept[best].data;
+        block->capacity = kept[best].capacity;
+        forget(best);
+    } else { /* what is in use and what is kept stay within the bound together */
+        const size_t most = bound(), needed = used_bytes + capacity;
+        shrink(most > needed ? most - needed : 0);
         block->data = map(capacity);
         if (!block->data) { /* blocks of other sizes may have the rest of the memory */
             shrink(0);
@@ -100,7 +111,7 @@ static PyObject *allocate(PyObject *self, PyObject *argument) {
             return PyErr_NoMemory();
         }
     }
-    used_bytes += capacity;
+    used_bytes += block->capacity;
     if (++allocations % WINDOW == 0) {
         peak_before = peak;
         peak = used_bytes;
@@ -138,7 +149,7 @@ static PyObject *set_limit(PyObject *self, PyObject *argument) {
     (void)self;
     const size_t bytes = PyLong_AsSize_t(argument);
     if (PyErr_Occurred()) return NULL;
-    limit = bytes;
+    limit = bytes < PTRDIFF_MAX ? bytes : PTRDIFF_MAX;
     shrink(bound());
     Py_RETURN_NONE;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -18,19 +19,44 @@ except ImportError:  # built without a C compiler, or for Windows
 #: The smallest output in bytes that takes memory of the pool; smaller ones are cheap to allocate.
 LEAST = 1 << 20
 
-if _memory is not None and "IMGOPS_MEMORY_POOL" in os.environ:
-    _memory.set_limit(int(os.environ["IMGOPS_MEMORY_POOL"]))
+
+def _limit() -> int | None:
+    """Return the limit that the environment sets, None without one."""
+    text = os.environ.get("IMGOPS_MEMORY_POOL", "").strip()
+    if text and not (text.isascii() and text.isdigit()):
+        raise ValueError(f"imgops: IMGOPS_MEMORY_POOL must be a number of bytes, got {text!r}")
+    return min(int(text), sys.maxsize) if text else None
+
+
+if _memory is not None and (limit := _limit()) is not None:
+    if limit:
+        _memory.set_limit(limit)
+    else:  # the C library's own memory is faster than blocks that are never kept
+        _memory = None
+
+
+def release() -> None:
+    """Give the memory that waits for its next use back to the system."""
+    if _memory is not None:
+        limit = _memory.statistics()[2]
+        _memory.set_limit(0)
+        _memory.set_limit(limit)
+
+
+if hasattr(os, "register_at_fork"):  # the child would keep a copy of memory that nothing uses
+    os.register_at_fork(before=release)
 
 
 def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], *, dtype: torch.dtype) -> Tensor:
-    """Return a dense tensor on the CPU, of any values, as ``torch.empty_strided`` does.
+    """Return a tensor on the CPU, of any values, as ``torch.empty_strided`` does.
 
     Its memory goes back to a pool when the last tensor that views it ends. The storage cannot be resized.
     """
-    count = prod(size)
-    nbytes = count * dtype.itemsize
-    if nbytes < LEAST or _memory is None or torch.are_deterministic_algorithms_enabled():
+    values = prod(size) * dtype.itemsize
+    if values < LEAST or _memory is None or torch.are_deterministic_algorithms_enabled():
         return torch.empty_strided(size, stride, dtype=dtype, device="cpu")  # which determinism fills
+    count = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    nbytes = count * dtype.itemsize
     try:
         flat = torch.frombuffer(_memory.allocate(nbytes), dtype=dtype, count=count)
     except MemoryError:  # PyTorch's error says how much it wanted

@@ -66,11 +66,22 @@ def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None
     before = torch.get_num_threads()
     if _pool is None:
         _pool = ThreadPoolExecutor(os.cpu_count() or 1, "imgops", initializer=_start)
-    futures = [_pool.submit(elsewhere, *part) for part in parts[1:]]
+    # Before ``submit``, which holds the pool's lock: what a finalizer calls meanwhile must not wait for it.
     _this.has_a_part = True
-    _set_number_of_aten(1)  # its other threads would spin on the cores of the pool
+    futures: list[Any] = []
+    mine = [parts[0]]
     try:
-        work(*parts[0])
+        for i, part in enumerate(parts[1:], 1):
+            try:
+                futures.append(_pool.submit(elsewhere, *part))
+            except RuntimeError as error:
+                if "shutdown" not in str(error):
+                    raise
+                mine += parts[i:]  # the interpreter ends, and starts no more threads
+                break
+        _set_number_of_aten(1)  # its other threads would spin on the cores of the pool
+        for part in mine:
+            work(*part)
     finally:
         _set_number_of_aten(before)
         del _this.has_a_part
