@@ -57,7 +57,7 @@ class _Flip(Mirror):
         if self.swap_masks is None:
             return out
         swapped = self._swap_values(out)
-        return swapped if flip.is_known else operators.where(flip.numbers[..., 0] > 0, swapped, out)
+        return swapped if flip.is_one_draw else operators.where(flip.numbers[..., 0] > 0, swapped, out)
 
 
 class RandomHorizontalFlip(_Flip, v2.RandomHorizontalFlip):
