@@ -12,7 +12,7 @@ from imgops.integrations._counterparts import RandomApply
 from imgops.integrations._reader import Reader, Unmapped, add_makers
 from imgops.integrations._to_tensor import maybe_to_tensor
 from imgops.integrations.timm.transforms import center_crop_or_pad, resize_keep_ratio
-from imgops.integrations.torchvision.transforms import resampling
+from imgops.integrations.torchvision.rules import resampling
 
 
 def _resize_keep_ratio(given: Any, reader: Reader) -> Any:

@@ -16,7 +16,7 @@ from imgops.integrations._counterparts import Counterpart, RandomApply
 from imgops.integrations._reader import NEAR, Reader, add_makers
 from imgops.integrations.lightly.spectra import SPECTRA
 from imgops.integrations.lightly.views import VIEWS, MultiViewTransform
-from imgops.integrations.torchvision.transforms import WARPS
+from imgops.integrations.torchvision.rules import WARPS
 from imgops.transforms._core import pil_images, seeding
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform

@@ -16,7 +16,7 @@ from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Reader, Unmapped
-from imgops.integrations.torchvision.transforms import resampling
+from imgops.integrations.torchvision.rules import resampling
 from imgops.transforms import containers
 from imgops.transforms._core import seeding, steps
 from imgops.transforms._core.inputs import meta_image

@@ -20,7 +20,7 @@ from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Unmapped
-from imgops.integrations.torchvision.transforms import resampling
+from imgops.integrations.torchvision.rules import resampling
 from imgops.transforms._core import annotation_kinds, operators, pil_images, seeding
 from imgops.transforms._core.base import FixedTransform
 from imgops.transforms._core.inputs import ANNOTATIONS, meta_image

@@ -1,3 +1,3 @@
 """torchvision's pipelines: of both versions, and those of its weights."""
 
-from imgops.integrations.torchvision import transforms as transforms
+from imgops.integrations.torchvision import rules as rules

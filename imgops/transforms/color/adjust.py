@@ -16,7 +16,7 @@ from imgops.transforms._core.arguments import in_range, one_number, one_of, requ
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
 from imgops.transforms.color.channels import PERMUTATION
-from imgops.transforms.color.steps import ColorSteps
+from imgops.transforms.color.sequence import ColorSteps
 
 __all__ = [
     "ColorJitter",

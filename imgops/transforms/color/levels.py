@@ -13,7 +13,7 @@ import imgops
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
-from imgops.transforms.color.steps import ColorStep
+from imgops.transforms.color.sequence import ColorStep
 from imgops.transforms.functional import _color as functional_color
 
 __all__ = [

@@ -13,7 +13,7 @@ import imgops
 from imgops.transforms._core.arguments import WIDEST, in_range, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
-from imgops.transforms.color.steps import ColorStep
+from imgops.transforms.color.sequence import ColorStep
 
 __all__ = ["RandomAdjustSharpness", "RandomEmboss", "RandomSharpen", "RandomUnsharpMask"]
 

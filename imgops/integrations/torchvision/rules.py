@@ -1,4 +1,4 @@
-"""The counterparts of torchvision's transforms: of both versions, and those of its weights."""
+"""The rules of conversion of torchvision's transforms: of both versions, and those of its weights."""
 
 from __future__ import annotations
 
