@@ -1299,6 +1299,10 @@ def test_inputs_that_are_refused() -> None:
     levels = torch.zeros(3, 5, 5, dtype=torch.int16)
     with pytest.raises(TypeError, match=r"ToTensor: image must be a PIL image, an array, .* torch\.int16"):
         converted(levels)
+    timm = pytest.importorskip("timm")
+    *_, last = timm.data.create_transform(224, is_training=True, separate=True)
+    with pytest.raises(TypeError, match="convert: image must be a PIL image, an array or a Tensor, got str"):
+        ours.convert(last)("file.jpg")
 
 
 # -- whatever the given pipeline takes ------------------------------------------------------------------

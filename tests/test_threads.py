@@ -277,5 +277,11 @@ def test_aten_uses_one_thread_for_small_images() -> None:
 
         Watched(p=1.0)(image)
         assert seen[-1] == (1, 3)
+        Watched(p=1.0)(image.expand(20, -1, -1, -1))
+        assert seen[-1] == (1, 3)
+        Watched(p=1.0)(
+            torch.zeros(3, 600, 600, dtype=torch.uint8)
+        )  # a large image may be worth ATen's threads
+        assert seen[-1] == (3, 3)
     finally:
         torch.set_num_threads(before)

@@ -449,3 +449,21 @@ def test_several_tensors_in_one_argument_are_refused() -> None:
     pair = imgops.extend.operator("usertest::pair", kernel=print, fake=lambda image: (image,))(same)
     with pytest.raises(TypeError, match="pair: fake must return a Tensor, got tuple"):
         pair(torch.zeros(3, 4, 5))
+
+
+def test_equal_arguments_of_other_types_are_refused_in_repeated_calls() -> None:
+    """2, 2.0 and True are equal, and so are the keys of a dict."""
+
+    def kernel(out: torch.Tensor, image: torch.Tensor, count: int) -> None:
+        out.copy_(image * count)
+
+    @imgops.extend.operator(
+        "test_user_operator::times", kernel=kernel, fake=lambda image, count: torch.empty_like(image)
+    )
+    def times(image: torch.Tensor, count: int) -> torch.Tensor: ...
+
+    image = torch.ones(1, 2, 2)
+    for _ in range(2):
+        assert torch.equal(times(image, 2), image * 2)
+        with pytest.raises(TypeError, match=r"times: count must be an int, got 2\.0"):
+            times(image, 2.0)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Validation helpers: every error message reads ``op: argument must ..., got ...``.
 
-Nothing here reads tensor data, so the same helpers serve the real kernels, the
+Only ``integers`` and ``is_any`` read tensor data, so the same helpers serve the real kernels, the
 fakes and the meta device. Sizes may be symbolic (``torch.SymInt``): a comparison
 of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time assertion.
 """

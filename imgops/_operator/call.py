@@ -143,6 +143,8 @@ def prepare_once(operator: Operator) -> Prepare:
     tensors = operator.tensors
     empty = memory.empty_strided
     cache_key = operator.cache_key
+    # 2, 2.0 and True are equal. imgops' own functions convert their arguments; an author's may not.
+    has_types = not operator.qualified.startswith("imgops")
     known: dict[Any, Any] = {}
     names = list(operator.signature.parameters)[:tensors]
 
@@ -167,6 +169,8 @@ def prepare_once(operator: Operator) -> Prepare:
             key: Any = x.shape, x.stride(), x.dtype, args[1:] if cache_key is None else cache_key(*args)
         else:
             key = key_of(args, tensors)
+        if has_types:
+            key = (*key, *map(type, args[tensors:]))
         try:
             found = known.get(key)
         except TypeError:  # a list among the arguments has no hash

@@ -61,6 +61,8 @@ class Reader:
         self._replaced = _replaced_functions.replaced_functions()
         #: The identity of a counterpart -> the module that it stands for.
         self._sources: dict[int, Any] = {}
+        #: What these identities belong to, so that no other object gets one of them.
+        self._alive: list[Any] = []
 
     def read_pipeline(self, given: Any) -> Converted:
         """Return the counterpart of a whole pipeline, which must not be a user's own class."""
@@ -113,6 +115,7 @@ class Reader:
             read = self.read(each)
             if len(read) == 1:
                 self._sources[id(read[0])] = each
+                self._alive += read
             found += read
         for made in found:
             # A function of a user may return anything.

@@ -11,7 +11,7 @@ from imgops.transforms._core.base import OperatorTransform
 
 
 def to_tensor(given: Any = None, reader: Any = None) -> list[Any]:
-    """Return the two steps of a conversion that takes no tensors, to which tensors of levels are added."""
+    """Return the two steps of ``ToTensor``; torchvision's takes no tensors, this one takes uint8 ones too."""
     return [conversion._ImageToTensor(), conversion._LevelsToFloat()]
 
 
@@ -28,10 +28,10 @@ def maybe_to_tensor(given: Any, reader: Any) -> Any:
 
 
 def before_normalize(steps: list[Any]) -> list[Any]:
-    """Let tensors of levels become floats in each conversion that would hand them on to a Normalize.
+    """Let a ``MaybeToTensor`` before a Normalize divide uint8 tensors by 255.
 
-    Normalize refuses levels, so that the given pipeline takes no tensors of them. Where it takes them, the
-    conversion returns them unchanged.
+    timm's returns tensors unchanged, so that a uint8 tensor would reach Normalize, which raises. Where the
+    pipeline takes uint8 tensors to its end, they stay as they are.
     """
     found: list[Any] = []
     for i, step in enumerate(steps):
@@ -40,7 +40,9 @@ def before_normalize(steps: list[Any]) -> list[Any]:
             s for s in steps[i + 1 :] if isinstance(s, _DECIDING) or not isinstance(s, OperatorTransform)
         )
         if type(step) is ToTensor and isinstance(next(later, None), conversion.Normalize):
-            found += [conversion._ImageToTensor(True), conversion._LevelsToFloat()]
+            first = conversion._ImageToTensor(True)
+            first._only_images, first.training = step._only_images, step.training
+            found += [first, conversion._LevelsToFloat()]
         else:
             found.append(step)
     return found

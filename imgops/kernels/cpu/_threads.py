@@ -127,6 +127,14 @@ class OneATenThread:
             _openmp(self.before)
 
 
+def prefers_one_aten_thread(image: Tensor) -> bool:
+    """Return whether a transform should use one of ATen's threads: for a small image, or for a batch.
+
+    ATen uses one anyway for less than 2^15 values. The operators divide a batch by its images themselves.
+    """
+    return image.numel() >= 1 << 15 and (image.ndim > 3 or image.numel() < 2 * VALUES_PER_THREAD)
+
+
 def run(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]) -> None:
     """Run ``kernel(out, *args)``: a batch by its images on several threads, if it is worth it.
 

@@ -23,13 +23,14 @@ from imgops.kernels.cpu import _far_positions, _opencv, _threads, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image
 from imgops.kernels.decompositions import run_decomposition
 
+#: OpenCV holds positions in 16 bits with a sign.
 _LONGEST = 32766
 #: Single precision represents every whole number below this one.
 _MOST_INDICES = 1 << 24
 _SMALL = 1 << 18
 _OPENCV_TYPES = (torch.uint8, torch.float32)
 
-#: ``warp(source, sample, size, target, flags, padding_mode, fill)`` warps one plane or frame.
+#: ``warp(source, matrix or map, (width, height), dst, flags, border mode, border value)`` of OpenCV.
 Warp = Callable[..., Any]
 
 
@@ -96,7 +97,7 @@ def _directly(
     interpolation: str,
     padding_mode: str,
 ) -> bool:
-    """Warp one image with one fill color, without the preparations for several images or other dtypes.
+    """Warp one uint8 image with a constant border of one number, without the preparations for other calls.
 
     With "nearest" a planar RGB image goes to the native warp; other images go to OpenCV, plane by plane or as
     a frame. Return False if nothing was done.

@@ -1,7 +1,7 @@
 """CPU kernels of the elementwise operators: on uint8 a lookup table of 256 entries.
 
 A native pass applies tables of levels, ``cv2.LUT`` applies other tables. float32 has separate native passes.
-ATen runs the decomposition for other dtypes, and for all dtypes if the native module was not built.
+ATen runs the decomposition for other dtypes, and for float32 if the native module was not built.
 """
 
 from __future__ import annotations

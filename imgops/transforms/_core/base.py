@@ -84,8 +84,6 @@ from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
-#: The number of values from which on ATen divides the work of an operation among threads.
-ATEN_SHARES = 1 << 15
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
 
@@ -280,7 +278,8 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
-        if is_eager() and image.is_cpu and image.numel() >= ATEN_SHARES:  # a graph must not ask for a size
+        # A graph must not ask for a size.
+        if is_eager() and image.is_cpu and _threads.prefers_one_aten_thread(image):
             with _threads.OneATenThread():
                 out = self._image(image, params, kind)
         else:
