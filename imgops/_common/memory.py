@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from math import prod
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ try:
 except ImportError:  # built without a C compiler, or for Windows
     _memory = None
 
-#: The smallest output in bytes that takes memory of the pool; smaller ones are cheap to allocate.
+#: The smallest output in bytes whose next one takes memory of the pool; smaller ones are cheap to allocate.
 LEAST = 1 << 20
 
 
@@ -52,8 +51,7 @@ def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], *, dtype: torc
 
     Its memory goes back to a pool when the last tensor that views it ends. The storage cannot be resized.
     """
-    values = prod(size) * dtype.itemsize
-    if values < LEAST or _memory is None or torch.are_deterministic_algorithms_enabled():
+    if _memory is None or 0 in size or torch.are_deterministic_algorithms_enabled():
         return torch.empty_strided(size, stride, dtype=dtype, device="cpu")  # which determinism fills
     count = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     nbytes = count * dtype.itemsize

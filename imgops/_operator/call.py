@@ -141,7 +141,6 @@ def prepare_once(operator: Operator) -> Prepare:
         return prepare_always(operator)
     fake = _check_types_first(operator)
     tensors = operator.tensors
-    empty = memory.empty_strided
     cache_key = operator.cache_key
     # 2, 2.0 and True are equal. imgops' own functions convert their arguments; an author's may not.
     has_types = not operator.qualified.startswith("imgops")
@@ -177,9 +176,10 @@ def prepare_once(operator: Operator) -> Prepare:
             return make(args)
         if found is None:
             out = make(args)
-            remember(key, (out.shape, out.stride(), out.dtype))
+            empty = torch.empty_strided if out.nbytes < memory.LEAST else memory.empty_strided
+            remember(key, (empty, out.shape, out.stride(), out.dtype))
             return out
-        size, stride, dtype = found
+        empty, size, stride, dtype = found
         return empty(size, stride, dtype=dtype)
 
     if operator.contract is Contract.FUNCTIONAL:

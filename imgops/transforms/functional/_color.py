@@ -503,15 +503,12 @@ def _greatest(dtype: torch.dtype) -> int:
 
 
 def _is_shared(image: Tensor) -> bool:
-    """Return whether ATen would divide the work on an image among threads, which wait for each other.
+    """Return whether ATen would take new memory for an image and divide the work among threads, which wait.
 
-    On a machine whose cores are busy it waits for milliseconds. A lookup table gives the same bits, in memory
-    that is used again.
+    A lookup table gives the same bits, in memory that is used again.
     """
-    if not is_eager() or type(image) is not Tensor or not image.is_cpu or image.numel() < 2**15:
-        return False
-    is_worth_it = image.numel() >= 2**18 or torch.get_num_threads() > 1
-    return is_worth_it and image.ndim > 2 and layout.is_dense(image)
+    is_plain = is_eager() and type(image) is Tensor and image.is_cpu  # first: a graph must not ask for a size
+    return is_plain and image.numel() >= 1 << 18 and image.ndim > 2 and layout.is_dense(image)
 
 
 @cache
