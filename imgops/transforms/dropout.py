@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+from imgops.kernels.cpu import _threads
 from imgops.transforms._core import rotated_boxes, steps
 from imgops.transforms._core.arguments import (
     check_held,
@@ -66,8 +67,9 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     def _draw(self, inputs: Any) -> Numbers | None:
         if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p):
             return None
-        values = self.make_params(inputs)
-        return None if values["v"] is None else self._numbers_from(values, 0, 0)
+        with _threads.OneATenThread():  # for the random pixels
+            values = self.make_params(inputs)
+            return None if values["v"] is None else self._numbers_from(values, 0, 0)
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         left, top = values["j"], values["i"]

@@ -11,6 +11,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import is_eager
+from imgops.kernels.cpu import _threads
 from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
 from imgops.transforms._core.base import NOTHING, RandomTransform
@@ -95,10 +96,16 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
             return self._by_torchvision(image, {})  # torchvision raises its own error
+        if is_eager() and image.is_cpu and _threads.prefers_one_aten_thread(image):
+            with _threads.OneATenThread():
+                return _dispatch.wrap_like(self._with_noise(image, params, sampler), inpt)
+        return _dispatch.wrap_like(self._with_noise(image, params, sampler), inpt)
+
+    def _with_noise(self, image: Tensor, params: Params, sampler: ParameterSampler) -> Tensor:
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)
         if sampler.record is not None:
             sampler.record[sampler.path].noise.append(noise)
-        return _dispatch.wrap_like(self._noisy(image, noise, params), inpt)
+        return self._noisy(image, noise, params)
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
         """Add noise to the samples that were chosen, by torchvision's arithmetic."""
