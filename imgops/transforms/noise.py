@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -70,11 +71,12 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             and is_eager()
             and self._draws_like_torchvision(inputs[0])
         ):
-            noise = torch.empty_like(
-                inputs[0], dtype=inputs[0].dtype if inputs[0].is_floating_point() else torch.float32
-            )
-            seeding.noise(noise)
-            return self._noisy(inputs[0], noise, NOTHING)
+            image = inputs[0]
+            single = image.dtype if image.is_floating_point() else torch.float32
+            with _threads.OneATenThread() if _threads.prefers_one_aten_thread(image) else nullcontext():
+                noise = torch.empty_like(image, dtype=single)
+                seeding.noise(noise)
+                return self._noisy(image, noise, NOTHING)
         return super().forward(*inputs)
 
     def _draws_like_torchvision(self, image: Tensor) -> bool:
