@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,10 +11,9 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import is_eager
-from imgops.kernels.cpu import _threads
 from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
-from imgops.transforms._core.base import NOTHING, RandomTransform
+from imgops.transforms._core.base import NOTHING, RandomTransform, run_without_waiting
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, spread
 from imgops.transforms._core.probabilistic import (
     ProbabilisticTransform,
@@ -71,13 +69,13 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             and is_eager()
             and self._draws_like_torchvision(inputs[0])
         ):
-            image = inputs[0]
-            single = image.dtype if image.is_floating_point() else torch.float32
-            with _threads.OneATenThread() if _threads.prefers_one_aten_thread(image) else nullcontext():
-                noise = torch.empty_like(image, dtype=single)
-                seeding.noise(noise)
-                return self._noisy(image, noise, NOTHING)
+            return run_without_waiting(self._with_torchvisions_noise, inputs[0])
         return super().forward(*inputs)
+
+    def _with_torchvisions_noise(self, image: Tensor) -> Tensor:
+        noise = torch.empty_like(image, dtype=image.dtype if image.is_floating_point() else torch.float32)
+        seeding.noise(noise)
+        return self._noisy(image, noise, NOTHING)
 
     def _draws_like_torchvision(self, image: Tensor) -> bool:
         is_plain = (
@@ -98,10 +96,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
             return self._by_torchvision(image, {})  # torchvision raises its own error
-        if is_eager() and image.is_cpu and _threads.prefers_one_aten_thread(image):
-            with _threads.OneATenThread():
-                return _dispatch.wrap_like(self._with_noise(image, params, sampler), inpt)
-        return _dispatch.wrap_like(self._with_noise(image, params, sampler), inpt)
+        return _dispatch.wrap_like(run_without_waiting(self._with_noise, image, params, sampler), inpt)
 
     def _with_noise(self, image: Tensor, params: Params, sampler: ParameterSampler) -> Tensor:
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)

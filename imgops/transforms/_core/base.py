@@ -26,7 +26,7 @@ with parameters of their own) goes through ``_run`` with a :class:`ParameterSamp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -89,6 +89,15 @@ WHERE = "in a graph and with per_sample=True"
 
 #: The methods that torchvision's ``forward`` calls.
 _METHODS = ("transform", "make_params", "check_inputs", "_call_kernel")
+
+
+def run_without_waiting(work: Callable[..., Any], image: Tensor, *rest: Any) -> Any:
+    """Return ``work(image, *rest)``; ATen uses one thread in it for a small image or a batch on the CPU."""
+    # ``is_eager`` comes first: a graph must not ask for a size.
+    if is_eager() and image.is_cpu and _threads.prefers_one_aten_thread(image):
+        with _threads.OneATenThread():
+            return work(image, *rest)
+    return work(image, *rest)
 
 
 class OperatorTransform(torchvision_private.Hooks):
@@ -278,12 +287,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
-        # A graph must not ask for a size.
-        if is_eager() and image.is_cpu and _threads.prefers_one_aten_thread(image):
-            with _threads.OneATenThread():
-                out = self._image(image, params, kind)
-        else:
-            out = self._image(image, params, kind)
+        out = run_without_waiting(self._image, image, params, kind)
         return self._in_torchvisions_format(out, image) if self._makes_planar else out
 
     def _in_torchvisions_format(self, out: Any, image: Tensor) -> Any:
