@@ -70,38 +70,7 @@ class _Container(RandomTransform):
     def forward(self, *inputs: Any) -> Any:
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = decode_all(inputs)
-        if is_eager() and not self.per_sample and self._description:
-            for transform in self.transforms:
-                if getattr(transform, "__dict__", _EMPTY).get("per_sample"):  # modules fail slowly in getattr
-                    break
-            else:
-                return self._run_plainly(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
-
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        """Call the chosen transforms, in eager mode, if all samples share their parameters."""
-        raise NotImplementedError
-
-    def _call_all(self, inputs: tuple[Any, ...]) -> Any:
-        """Call the transforms in order; combine two or more if that gives the same result faster."""
-        if len(inputs) > 1:
-            for transform in self.transforms:
-                inputs = transform(*inputs)
-            return inputs
-        (out,) = inputs
-        transforms, at = self.transforms, 0
-        while at < len(transforms):
-            transform = transforms[at]
-            if type(transform) in _TO_FLOAT:
-                table = _table_of(transforms[at : at + 2], out)
-                if table is not None:
-                    out, at = imgops.lut(out, table), at + 2
-                    continue
-            elif not isinstance(out, Tensor) and pil_images.is_known(out) and _outweigh_pil(transforms[at:]):
-                out, at = self._of_pil(out, at, ParameterSampler())
-                continue
-            out, at = transform(out), at + 1
-        return out
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
@@ -130,29 +99,25 @@ class _Container(RandomTransform):
         return known
 
     def _through(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        """Apply the transforms in order."""
+        """Apply the transforms in order; combine two or more if that gives the same result faster."""
         several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
-        draws_once = sampler.draws_once()
-        transforms = self.transforms
+        transforms, at = self.transforms, 0
         out: Any = inputs if several else inputs[0]
-        at = 0
         while at < len(transforms):
             transform, table = transforms[at], None
-            is_alone = draws_once and not sampler.ready and not getattr(transform, "per_sample", False)
-            if not is_alone:
-                sampler.path = (*path, at)
-                if not covered and sampler.path not in sampler.planned and sampler.plans(transform):
-                    rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
-                    _sample_ahead(rest, inputs, sampler)
-                sampler.covered = covered or sampler.path in sampler.planned
+            sampler.path = (*path, at)
+            if not covered and sampler.plans(transform) and sampler.path not in sampler.planned:
+                rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
+                _sample_ahead(rest, inputs, sampler)
+            sampler.covered = covered or sampler.path in sampler.planned
             if type(transform) in _TO_FLOAT and sampler.gate is None and not several:
                 table = _table_of(transforms[at : at + 2], out)
             if table is not None:
-                out = imgops.lut(out, table)
-                at += 2
+                out, at = imgops.lut(out, table), at + 2
+            elif not isinstance(out, Tensor) and _outweigh_pil(transforms[at:], out, sampler):
+                out, at = self._of_pil(out, at, sampler)
             else:
-                out = transform(*inputs) if is_alone else _apply(transform, inputs, sampler)
-                at += 1
+                out, at = _apply(transform, inputs, sampler), at + 1
             inputs = out if several else (out,)
         sampler.path, sampler.covered = path, covered
         return out
@@ -206,8 +171,10 @@ def _sample_ahead(
         sampler.planned.update(planned)
 
 
-def _outweigh_pil(transforms: Sequence[Any]) -> bool:
+def _outweigh_pil(transforms: Sequence[Any], image: Any, sampler: ParameterSampler) -> bool:
     """Return whether a conversion from PIL pays off for the first transforms, whose pixels are PIL's."""
+    if not pil_images.is_known(image) or not sampler.draws_once():
+        return False
     return any(t._outweighs_pil() for t in takewhile(_is_pils, transforms))
 
 
@@ -218,7 +185,13 @@ def _is_own(transform: Any) -> bool:
 
 
 def _is_pils(transform: Any) -> bool:
-    return _is_own(transform) and not has_hooks(transform) and transform._has_pils_pixels()
+    usual = _is_own(transform) and not has_hooks(transform) and not _is_per_sample(transform)
+    return usual and transform._has_pils_pixels()
+
+
+def _is_per_sample(transform: Any) -> bool:
+    # A module looks for an attribute that it does not have in many places.
+    return bool(getattr(transform, "__dict__", _EMPTY).get("per_sample"))
 
 
 def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shape | None:
@@ -252,6 +225,8 @@ _NORMALIZE: tuple[type, ...] = (Normalize, _NormalizeByChannel)
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
     """Apply one transform to the samples whose gate is open."""
+    if sampler.draws_once() and not _is_per_sample(transform):
+        return transform(*inputs)
     if (
         isinstance(transform, OperatorTransform)
         and not isinstance(transform, _Container)
@@ -516,9 +491,6 @@ class Compose(_Container, v2.Compose):
         """Whether the first transform decodes regions; later transforms never get an encoded image."""
         return bool(self.transforms) and getattr(self.transforms[0], "_decodes_regions", False)
 
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        return self._call_all(inputs)
-
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         before = self._count_samples(inputs, sampler)
         out = self._through(inputs, sampler)
@@ -546,9 +518,6 @@ class Branches(_Container):
         """Return the steps in the order of their draws."""
         return [getattr(self, name) for name, _ in self._branches]
 
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        return self._run(inputs, ParameterSampler())
-
     def _results_of(
         self, inputs: tuple[Any, ...], sampler: ParameterSampler, changes: dict[str, Callable[[Any], Any]]
     ) -> list[Any]:
@@ -557,14 +526,11 @@ class Branches(_Container):
         if not covered and sampler.plans(self):
             _sample_ahead([(path, self)], inputs, sampler)
             sampler.covered = path in sampler.planned
-        is_alone, results = sampler.draws_once(), [inputs[0]]
+        results = [inputs[0]]
         for i, (name, source) in enumerate(self._branches):
             sampler.path = (*path, i)
-            change = changes.get(name) or (getattr(self, name) if is_alone else None)
-            image = results[source]
-            results.append(
-                _apply(getattr(self, name), (image,), sampler) if change is None else change(image)
-            )
+            image, change = results[source], changes.get(name)
+            results.append(change(image) if change else _apply(getattr(self, name), (image,), sampler))
         sampler.count, sampler.covered, sampler.path = before, covered, path
         return results
 
@@ -730,11 +696,6 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
     _config = ("p",)
     _described = _Chance
 
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        if self._draw_numbers(())[0]:
-            return self._call_all(inputs)
-        return inputs if len(inputs) > 1 else inputs[0]
-
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         if self.p <= 0:
             return shape
@@ -781,9 +742,6 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     _config = ("p",)
     _described = _Choice
 
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        return self.transforms[int(self._draw_numbers(())[0])](*inputs)
-
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         return self._plan_one_of(shape, program, step, 0)
 
@@ -814,15 +772,6 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
     def _turns(self) -> int:
         """The number of choices, each of one transform; -1 is none of them."""
         return len(self.transforms)
-
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        out: Any = inputs if len(inputs) > 1 else inputs[0]
-        for index in self._draw_numbers(()):
-            if index < 0:
-                continue
-            out = self.transforms[int(index)](*inputs)
-            inputs = out if len(inputs) > 1 else (out,)
-        return out
 
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         after: Shape | None = shape

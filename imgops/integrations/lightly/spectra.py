@@ -191,9 +191,6 @@ class _ThroughFloats(containers.Compose):
         # Levels out of range wrap around as NumPy's do, in the conversion of PIL images.
         return subclass.plain(out).mul(255).to(torch.int32).to(torch.uint8)
 
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        return self._in_levels(super()._run_plainly(inputs), inputs)
-
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         return self._in_levels(super()._run(inputs, sampler), inputs)
 

@@ -24,9 +24,6 @@ from imgops.transforms._core.parameters import Parameter, Params, Shape, as_inte
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms.functional import _dispatch, _geometry
 
-#: A function that applies a transform of a container, by its index, to inputs.
-_Call = Callable[[int, tuple[Any, ...]], Any]
-
 
 class MultiViewTransform(containers._Container, v2.Transform):
     """Return a list of views: each transform is applied to the image itself."""
@@ -36,22 +33,19 @@ class MultiViewTransform(containers._Container, v2.Transform):
         self.transforms = list(transforms)
         self._start(False, None)
 
-    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
-        return [call(i, inputs) for i in range(len(self.transforms))]
+    def _views(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        return [self._one(i, inputs, sampler) for i in range(len(self.transforms))]
 
     def _input_of(self, index: int) -> int | None:
         """Return which transform makes the input of another one; None for the input of all."""
         return None
-
-    def _run_plainly(self, inputs: tuple[Any, ...]) -> Any:
-        return self._views(inputs, lambda i, given: self.transforms[i](*given))
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         before, covered = self._count_samples(inputs, sampler), sampler.covered
         if not covered and sampler.plans(self):
             containers._sample_ahead([(sampler.path, self)], inputs, sampler)
             sampler.covered = sampler.path in sampler.planned
-        out = self._views(inputs, lambda i, given: self._one(i, given, sampler))
+        out = self._views(inputs, sampler)
         sampler.count, sampler.covered = before, covered
         return out
 
@@ -77,13 +71,13 @@ class DetConSTransform(MultiViewTransform):
         super().__init__(transforms)
         self.mask_fn = mask_fn
 
-    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
+    def _views(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         segments = self.mask_fn(inputs[0])
         if not isinstance(segments, Tensor):
             segments = tv_tensors.Mask(segments)
         segments = subclass.plain(segments)
         mask = (segments[None] if segments.ndim == 2 else segments).as_subclass(tv_tensors.Mask)
-        return super()._views((inputs[0], mask), call)
+        return super()._views((inputs[0], mask), sampler)
 
 
 class AddGridTransform(Counterpart):
@@ -187,11 +181,11 @@ class ImageGridTransform(MultiViewTransform):
     def _input_of(self, index: int) -> int | None:
         return index - 1 if index % 2 else None
 
-    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
+    def _views(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         views, grids = [], []
         for i in range(0, len(self.transforms), 2):
-            view, grid = call(i, inputs)
-            views.append(call(i + 1, (view,)))
+            view, grid = self._one(i, inputs, sampler)
+            views.append(self._one(i + 1, (view,), sampler))
             grids.append(grid)
         return views + grids
 
@@ -261,10 +255,10 @@ class Jigsaw(MultiViewTransform):
     def _input_of(self, index: int) -> int | None:
         return 0 if index else None
 
-    def _views(self, inputs: tuple[Any, ...], call: _Call) -> Any:
-        pieces = enumerate(call(0, inputs), 1)
-        whole = torch.stack([subclass.plain(call(i, (piece,))) for i, piece in pieces], -4)
-        return call(len(self.transforms) - 1, (whole,))
+    def _views(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        pieces = enumerate(self._one(0, inputs, sampler), 1)
+        changed = [subclass.plain(self._one(i, (piece,), sampler)) for i, piece in pieces]
+        return self._one(len(self.transforms) - 1, (torch.stack(changed, -4),), sampler)
 
 
 # -- makers ----------------------------------------------------------------------------------------------
