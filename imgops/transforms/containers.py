@@ -175,7 +175,7 @@ def _outweigh_pil(transforms: Sequence[Any], image: Any, sampler: ParameterSampl
     """Return whether a conversion from PIL pays off for the first transforms, whose pixels are PIL's."""
     if not pil_images.is_known(image) or not sampler.draws_once():
         return False
-    return any(t._outweighs_pil() for t in takewhile(_is_pils, transforms))
+    return any(t._outweighs_pil for t in takewhile(_is_pils, transforms))
 
 
 def _is_own(transform: Any) -> bool:
@@ -186,7 +186,7 @@ def _is_own(transform: Any) -> bool:
 
 def _is_pils(transform: Any) -> bool:
     usual = _is_own(transform) and not has_hooks(transform) and not _is_per_sample(transform)
-    return usual and transform._has_pils_pixels()
+    return usual and transform._has_pils_pixels
 
 
 def _is_per_sample(transform: Any) -> bool:

@@ -217,9 +217,6 @@ class PixelDropout(_Dropout):
         fills = _fills(self, one_number(self, "fill", fill), mask_fill, min_visible)
         super().__init__(p, per_sample, generator, amount=share, per_channel=per_channel, **fills)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"seed": seed()}
-
     def _draw_pixels(self, shape: Sequence[int], value: float) -> Tensor:
         return torch.rand(*shape, generator=from_seed(value), dtype=torch.float32, device="cpu") < self.amount
 

@@ -90,9 +90,9 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
 
-    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def _transform_input(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         if not _dispatch.is_image(inpt):
-            return super()._change(inpt, params, sampler)
+            return super()._transform_input(inpt, params, sampler)
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
             return self._by_torchvision(image, {})  # torchvision raises its own error
@@ -199,9 +199,6 @@ class RandomSaltAndPepper(ProbabilisticTransform):
         amounts, shares = (in_range(self, n, v, 0.0, 1.0) for n, v in (("amount", amount), ("salt", salt)))
         super().__init__(p, per_sample, generator, amount=amounts, salt=shares)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"amount": uniform(self.amount), "salt": uniform(self.salt), "seed": seed()}
-
     def _change_image(self, image: Tensor, amount: Tensor, salt: Tensor, seed: float) -> Tensor:
         return imgops.salt_and_pepper(image, _noise(torch.rand, image, 1, seed), amount, salt)
 
@@ -236,9 +233,6 @@ class RandomShotNoise(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(p, per_sample, generator, scale=in_range(self, "scale", scale, 0.0))
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"scale": uniform(self.scale), "seed": seed()}
 
     def _change_image(self, image: Tensor, scale: Tensor, seed: float) -> Tensor:
         return imgops.shot_noise(image, _noise(torch.randn, image, image.shape[-3], seed), scale)
@@ -343,9 +337,6 @@ class RandomGaussianNoise(ProbabilisticTransform):
         spreads, means = in_range(self, "sigma", sigma, 0.0), in_range(self, "mean", mean)
         how = {"sigma": spreads, "mean": means, "per_channel": switch(self, "per_channel", per_channel)}
         super().__init__(p, per_sample, generator, **how)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"sigma": uniform(self.sigma), "mean": uniform(self.mean), "seed": seed()}
 
     def _change_image(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
         noise = _noise(torch.randn, image, image.shape[-3] if self.per_channel else 1, seed)

@@ -89,7 +89,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         flat, structure, place = torchvision_private.one_image(self, inputs)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)
-        flat[place] = self._change(flat[place], params, sampler)
+        flat[place] = self._transform_input(flat[place], params, sampler)
         sampler.count = before
         return tree_unflatten(flat, structure)
 
@@ -354,11 +354,11 @@ class AugMix(_Policy, v2.AugMix):
             "weights": weights.reshape(1 + self.mixture_width, len(weights) // (1 + self.mixture_width)).T,
         }
 
-    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def _transform_input(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         if isinstance(inpt, PIL.Image.Image):
             tensor = v2.functional.pil_to_tensor(inpt)
-            return v2.functional.to_pil_image(super()._change(tensor, params, sampler))
-        return super()._change(inpt, params, sampler)
+            return v2.functional.to_pil_image(super()._transform_input(tensor, params, sampler))
+        return super()._transform_input(inpt, params, sampler)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         def walk(start: int) -> Any:

@@ -42,7 +42,7 @@ from imgops.transforms._core.arguments import (
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.color import ColorJitter, Grayscale, RandomGrayscale, RandomSolarize
 from imgops.transforms.containers import Branches, Compose, RandomApply, RandomChoice
@@ -132,9 +132,6 @@ class _PILBlur(ProbabilisticTransform):
 
     def __init__(self, radius: Sequence[float], p: float = 1.0) -> None:
         super().__init__(p, False, None, radius=tuple(radius))
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"radius": uniform(self.radius)}
 
     def _change_image(self, image: Tensor, radius: float) -> Tensor:
         blur = PIL.ImageFilter.GaussianBlur(radius)
@@ -416,7 +413,7 @@ class _CropAtPatches(RandomCrop):
     def crop_and_offset(self, image: Any, sampler: ParameterSampler) -> tuple[Any, Tensor]:
         """Return the crop, and its top and left: ``(2,)``, or ``(N, 2)`` if each sample has its own crop."""
         params: Any = self._sample_params([image], sampler)
-        return self._change(image, params, sampler), params.tensor().long()
+        return self._transform_input(image, params, sampler), params.tensor().long()
 
 
 def _gray(fill: Any, image: Any) -> Any:

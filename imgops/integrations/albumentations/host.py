@@ -405,8 +405,8 @@ class _ResizedByAlbumentations(RandomSizeTransform, _ByAlbumentations):
             self._source.params(numbers[1:], None, (1, 3, height, width)), (height, width)
         )
 
-    def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
+    def _apply_change(self, image: Tensor, params: Params, kind: str) -> Tensor:
         if params.is_one_draw:
-            return super()._change_as(image, params, kind)
+            return super()._apply_change(image, params, kind)
         sizes = self._sizes(params)
         return operators.apply_to_size(image, params.numbers, *sizes, self._description, kind)

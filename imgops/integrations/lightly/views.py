@@ -154,9 +154,9 @@ class RandomResizedCropAndFlip(RandomCounterpart):
         high, wide = self.size
         return high, wide
 
-    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def _transform_input(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         grid = params.tensor()[..., 6:].to(torch.float32)
-        return super()._change(inpt, params, sampler), grid.unflatten(-1, (self.grid_size, -1, 2))
+        return super()._transform_input(inpt, params, sampler), grid.unflatten(-1, (self.grid_size, -1, 2))
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         top, left, high, wide, *flips = each_number(params.numbers)[:6]
@@ -215,7 +215,7 @@ class _Pieces(RandomCounterpart):
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.crop_size, self.crop_size
 
-    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def _transform_input(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         side = self.crop_size
         if isinstance(inpt, PIL.Image.Image):
             corners = params.tensor().long().view(-1, 2).tolist()

@@ -50,6 +50,8 @@ class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
         *("scale", "ratio", "attempts", "patch_h", "patch_w", "max_seq_len", "divisible_by_patch"),
         "final_scale_range",
     )
+    _has_pils_pixels = True
+    _outweighs_pil = True
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         from timm.data import naflex_transforms as timm
@@ -64,12 +66,6 @@ class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
             place, size, mode = timm.RandomResizedCropToSequence.get_params(image, **known)
         names = ("top", "left", "height", "width")
         return {**dict(zip(names, place, strict=True)), "size": list(size), "mode": mode}
-
-    def _has_pils_pixels(self) -> bool:
-        return True
-
-    def _outweighs_pil(self) -> bool:
-        return True
 
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return int(numbers[4]), int(numbers[5])

@@ -184,14 +184,12 @@ class ResizeTo(_Fixed):
     """A resize to a size that follows from the size of the image."""
 
     interpolation: str
+    _outweighs_pil = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._out_size(*image.shape[-2:])
         how = pil_images.interpolation_of(kind, InterpolationMode(self.interpolation), True)
         return _geometry.resize(image, size, how[0], None, how[1])
-
-    def _outweighs_pil(self) -> bool:
-        return True
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         how = {"interpolation": InterpolationMode(self.interpolation), "antialias": True}
@@ -204,16 +202,12 @@ class ResizeInAMode(_Named, RandomCounterpart):
     _random_parameters = (Parameter("mode", kind=int),)
     _moves = True
     interpolations: list[str]
+    _has_pils_pixels = True
+    _outweighs_pil = True
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         with seeding.own_generators():
             return {"mode": draw_mode(self.interpolations)}
-
-    def _has_pils_pixels(self) -> bool:
-        return True
-
-    def _outweighs_pil(self) -> bool:
-        return True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._out_size(*image.shape[-2:])
@@ -318,15 +312,13 @@ class RandomWindow(_Window, RandomCounterpart):
 
     _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
     _moves = True
+    _has_pils_pixels = True
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         _, _, height, width = self._shape_of(flat_inputs)
         with seeding.own_generators():
             top, left = PLACES[self._name](self, height, width)
         return {"top": top, "left": left}
-
-    def _has_pils_pixels(self) -> bool:
-        return True
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
         fill = 0 if kind is tv_tensors.Mask else self.fill

@@ -120,6 +120,10 @@ class OperatorTransform(torchvision_private.Hooks):
     _needs_annotations = False
     #: Whether a converted transform refuses inputs of unknown classes, which torchvision's return unchanged.
     _only_images = False
+    #: Whether ``_image`` gives exactly PIL's pixels, on uint8 with one or three channels.
+    _has_pils_pixels: bool | property = False
+    #: Whether the transform is so much faster than PIL that it pays for a conversion and back.
+    _outweighs_pil: bool | property = False
     #: Whether the transform takes packed images in the place of an image.
     _takes_batches = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
@@ -181,8 +185,8 @@ class OperatorTransform(torchvision_private.Hooks):
         self._description = programs.description_of(self)
 
     def forward(self, *inputs: Any) -> Any:
-        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._computes(inputs[0]):
-            return self._changed(inputs[0], NOTHING, Tensor)
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._supports(inputs[0]):
+            return self._transform_image(inputs[0], NOTHING, Tensor)
         if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self._decodes_regions:
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
@@ -227,7 +231,7 @@ class OperatorTransform(torchvision_private.Hooks):
                 TypeError, f"{must}, got images of different sizes, which this transform does not take"
             )
 
-    def _computes(self, image: Tensor) -> bool:
+    def _supports(self, image: Tensor) -> bool:
         """Return whether imgops' operators support the shape, dtype and channels of an image."""
         return (
             image.ndim > 2
@@ -255,14 +259,6 @@ class OperatorTransform(torchvision_private.Hooks):
         """Run torchvision's own code, for inputs that are not images or that no operator supports."""
         return super().transform(inpt, values)  # type: ignore[misc]
 
-    def _has_pils_pixels(self) -> bool:
-        """Return whether ``_image`` gives exactly PIL's pixels, on uint8 with one or three channels."""
-        return False
-
-    def _outweighs_pil(self) -> bool:
-        """Return whether the transform is so much faster than PIL that it pays for a conversion and back."""
-        return False
-
     def _pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
         """Transform the pixels of a PIL image, which are given as a tensor."""
         return self._image(image, NOTHING, PIL.Image.Image)
@@ -285,7 +281,7 @@ class OperatorTransform(torchvision_private.Hooks):
             image = step.image(image)
         return image
 
-    def _changed(self, image: Tensor, params: Params, kind: type) -> Any:
+    def _transform_image(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
         out = run_without_waiting(self._image, image, params, kind)
         return self._in_torchvisions_format(out, image) if self._makes_planar else out
@@ -382,7 +378,7 @@ class RandomTransform(OperatorTransform):
             numbers = self._draw_numbers(inputs)
             if numbers is None:
                 return image
-            return self._changed(image, Params(image.shape[-2:], numbers), Tensor)
+            return self._transform_image(image, Params(image.shape[-2:], numbers), Tensor)
         if has_batches(inputs):
             return self._of_packed(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
@@ -400,7 +396,7 @@ class RandomTransform(OperatorTransform):
             and not self.per_sample
             and self._is_pure
             and bool(self._description)
-            and self._computes(inputs[0])
+            and self._supports(inputs[0])
         )
 
     def _draw_numbers(self, inputs: Any) -> Numbers | None:
@@ -498,7 +494,7 @@ class RandomTransform(OperatorTransform):
         """Transform one input with parameters from ``make_params``."""
         _, _, height, width = self._shape_of([inpt])
         numbers = self._numbers_from(params, height, width)
-        return self._change(inpt, Params((height, width), numbers), ParameterSampler())
+        return self._transform_input(inpt, Params((height, width), numbers), ParameterSampler())
 
     # -- parameters ------------------------------------------------------------------------------
 
@@ -600,7 +596,7 @@ class RandomTransform(OperatorTransform):
             params = self._sample_params([inputs[0]], sampler)
             out: Any = inputs[0]
             if params is not None:
-                out = self._change(out, params, sampler)
+                out = self._transform_input(out, params, sampler)
         else:
             flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
             if has_encoded(flat):
@@ -616,8 +612,8 @@ class RandomTransform(OperatorTransform):
                 if params.is_per_sample and self._moves and has_list(inputs, params.numbers.shape[0]):
                     must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
                     raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
-                changed = name_images(flat, self._change_all(flat, needs, params, sampler))
-                out = tree_unflatten(self._change_others(inputs, flat, changed, params), structure)
+                changed = name_images(flat, self._transform_inputs(flat, needs, params, sampler))
+                out = tree_unflatten(self._transform_others(inputs, flat, changed, params), structure)
         sampler.count = before
         return out
 
@@ -636,14 +632,17 @@ class RandomTransform(OperatorTransform):
             if isinstance(inpt, EncodedImage):
                 out.append(as_image(self._of_encoded(inpt, params), flat))
             else:
-                out.append(self._change(inpt, params, sampler) if wanted else inpt)
+                out.append(self._transform_input(inpt, params, sampler) if wanted else inpt)
         return out
 
-    def _change_all(
+    def _transform_inputs(
         self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
     ) -> list[Any]:
         if not (params.is_per_sample and self._moves):
-            return [self._change(x, params, sampler) if n else x for x, n in zip(flat, needs, strict=True)]
+            return [
+                self._transform_input(x, params, sampler) if n else x
+                for x, n in zip(flat, needs, strict=True)
+            ]
         followers = [x for x in flat if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))]
         require_batches(type(self).__name__, followers, params.numbers.shape[0])
         boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in flat)
@@ -653,10 +652,10 @@ class RandomTransform(OperatorTransform):
                 out.append(self._boxes(inpt, params, sampler, sample, boxes))
                 sample += not inpt.is_nested
             else:
-                out.append(self._change(inpt, params, sampler) if wanted else inpt)
+                out.append(self._transform_input(inpt, params, sampler) if wanted else inpt)
         return out
 
-    def _change_others(
+    def _transform_others(
         self, inputs: tuple[Any, ...], flat: list[Any], changed: list[Any], params: Params
     ) -> list[Any]:
         """Change what is neither an image nor geometry, such as labels, among the flat outputs."""
@@ -697,15 +696,15 @@ class RandomTransform(OperatorTransform):
         chosen = gate.to(plain.device).reshape(*gate.shape, *(1,) * (plain.ndim - gate.ndim))
         return _dispatch.wrap_like(torch.where(chosen, moved, plain), inpt, out.canvas_size)
 
-    def _change(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+    def _transform_input(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
         """Transform one input, by the operators if they support it, else by torchvision's code."""
         if type(inpt) in BATCHES:
             return self._image_of_batch(inpt, params)
         if isinstance(inpt, Tensor) and not _dispatch.has_users_kernel(type(inpt)):
             if _dispatch.is_image(inpt):
                 image = subclass.plain(inpt)
-                if self._computes(image):
-                    return _dispatch.wrap_like(self._changed(image, params, type(inpt)), inpt)
+                if self._supports(image):
+                    return _dispatch.wrap_like(self._transform_image(image, params, type(inpt)), inpt)
                 if not params.is_one_draw:
                     how = (*params.canvas, *params.canvas, self._description, "image")
                     return _dispatch.wrap_like(operators.by_torchvision(image, params.tensor(), *how), inpt)
@@ -737,9 +736,7 @@ class FixedTransform(OperatorTransform):
     """A transform that depends on its arguments alone, and gives exactly PIL's pixels."""
 
     _moves = True
-
-    def _has_pils_pixels(self) -> bool:
-        return True
+    _has_pils_pixels = True
 
 
 class RandomSizeTransform(RandomTransform):

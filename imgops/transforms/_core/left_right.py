@@ -95,7 +95,7 @@ class Mirror(RandomTransform):
     def _swap_values(self, mask: Tensor) -> Tensor:
         return _swap_numbers(self, "swap_masks", mask) if self.swap_masks else mask
 
-    def _change_others(
+    def _transform_others(
         self, inputs: tuple[Any, ...], flat: list[Any], changed: list[Any], params: Params
     ) -> list[Any]:
         whole = inputs if len(inputs) > 1 else inputs[0]

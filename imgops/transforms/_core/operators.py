@@ -317,7 +317,7 @@ def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tenso
 def _apply_formula(
     image: Tensor, numbers: Tensor, extra: Tensor | None, description: str, kind: str
 ) -> Tensor:
-    return programs.from_description(description)._each(image, numbers, extra, kind, None)
+    return programs.from_description(description)._change_samples(image, numbers, extra, kind, None)
 
 
 #: The host decides which samples change, so that the derived gradient leaves the parameters on the CPU.
@@ -329,7 +329,9 @@ def _apply_kernel(
 ) -> None:
     with torch_private.default_dispatch_state(), torch.no_grad():
         plain = None if extra is None else extra.detach()
-        programs.from_description(description)._each(image.detach(), numbers.detach(), plain, kind, out)
+        programs.from_description(description)._change_samples(
+            image.detach(), numbers.detach(), plain, kind, out
+        )
 
 
 @operator(
@@ -352,7 +354,7 @@ def _apply_to_size_kernel(
     with torch_private.default_dispatch_state(), torch.no_grad():
         transform, source = programs.from_description(description), image.detach()
         values = transform._values_from(numbers.tolist(), height, width)
-        out.copy_(source if values is None else transform._compute(source, values, None, kind))
+        out.copy_(source if values is None else transform._change_checked(source, values, None, kind))
 
 
 @operator(

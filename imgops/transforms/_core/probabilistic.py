@@ -37,8 +37,8 @@ from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import operators, pil_images, rotated_boxes
 from imgops.transforms._core.arguments import require_planes
-from imgops.transforms._core.base import RandomTransform, in_float32
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms._core.steps import Step
@@ -55,10 +55,10 @@ class _Change(Step):
         self.transform, self.params = transform, params
 
     def image(self, image: Tensor) -> Tensor:
-        return self.transform._change_as(image, self.params, "image")
+        return self.transform._apply_change(image, self.params, "image")
 
     def mask(self, mask: Tensor) -> Tensor:
-        return self.transform._change_as(mask, self.params, "mask")
+        return self.transform._apply_change(mask, self.params, "mask")
 
 
 class ProbabilisticTransform(RandomTransform, v2.Transform):
@@ -73,6 +73,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        cls._has_probability = True
         if cls.__module__.startswith("imgops.transforms.") and not cls.__name__.startswith("_"):
             ADDED[cls.__name__] = cls
 
@@ -104,16 +105,6 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     # -- parameters as numbers ---------------------------------------------------------------------
 
-    def _draw(self, inputs: Any) -> Numbers | None:
-        return (
-            None
-            if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p)
-            else self._numbers_from(self.make_params(inputs), 0, 0)
-        )
-
-    def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
-        return self._numbers_by_name(numbers) if numbers[0] else None
-
     def _numbers_by_name(self, numbers: Sequence[Any]) -> dict[str, Any]:
         """Return the parameters after the first by name, each a number or a list."""
         names = [parameter.name for parameter in self._random_parameters]
@@ -123,6 +114,11 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         for inpt in inputs:
             require_planes(self, inpt)
         return super()._sample_params(inputs, sampler)
+
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """Draw each parameter uniformly from the range that is the argument of its name, and a new seed."""
+        names = [parameter.name for parameter in self._random_parameters[1:]]
+        return {name: seed() if name == "seed" else uniform(getattr(self, name)) for name in names}
 
     # -- an image ----------------------------------------------------------------------------------
 
@@ -157,17 +153,19 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Step]:
         return [_Change(self, params)]
 
-    def _change_as(self, image: Tensor, params: Params, kind: str) -> Tensor:
+    def _apply_change(self, image: Tensor, params: Params, kind: str) -> Tensor:
         extra = self._extra(image) if kind == "image" else None
         if not params.is_one_draw:
             return operators.apply_transform(image, params.numbers, extra, self._description, kind)
         values = self._numbers_by_name(params.numbers)
         if torch.is_autocast_enabled(image.device.type):  # keep the dtype, as ``apply_transform`` does
             with torch.autocast(image.device.type, enabled=False):
-                return self._compute(image, values, extra, kind)
-        return self._compute(image, values, extra, kind)
+                return self._change_checked(image, values, extra, kind)
+        return self._change_checked(image, values, extra, kind)
 
-    def _compute(self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str) -> Tensor:
+    def _change_checked(
+        self, image: Tensor, values: dict[str, Any], extra: Tensor | None, kind: str
+    ) -> Tensor:
         """Change one image, or several that share parameters."""
         self._check(image, kind)
         more = {} if extra is None else {"extra": extra}
@@ -188,7 +186,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         known = self._known
         return {n: v if n in known else _real(v) for n, v in values.items()}
 
-    def _each(
+    def _change_samples(
         self, image: Tensor, numbers: Tensor, extra: Tensor | None, kind: str, out: Tensor | None
     ) -> Tensor:
         """Change the samples that were chosen; change samples with equal ``_known`` parameters at once.
@@ -198,7 +196,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """
         if numbers.ndim == 1:
             values = self._values_from(numbers.tolist(), 0, 0)
-            batch = image if values is None else self._compute(image, values, extra, kind)
+            batch = image if values is None else self._change_checked(image, values, extra, kind)
             return batch.clone() if out is None else out.copy_(batch)
         rows = numbers.reshape(image.shape[0], numbers.shape[-1])
         alone = "seed" in self._known
@@ -212,10 +210,10 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if out is not None and sum(map(len, groups.values())) < len(image):
             out.copy_(image)
         for places in groups.values():
-            batch = self._group(image, rows, places, extra, kind, batch, out is not None)
+            batch = self._change_group(image, rows, places, extra, kind, batch, out is not None)
         return batch
 
-    def _group(
+    def _change_group(
         self,
         image: Tensor,
         rows: Tensor,
@@ -227,7 +225,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     ) -> Tensor:
         if len(places) == 1:
             (at,) = places
-            result = self._compute(image[at], self._numbers_by_name(rows[at].tolist()), extra, kind)
+            result = self._change_checked(image[at], self._numbers_by_name(rows[at].tolist()), extra, kind)
             if writes:
                 batch[at].copy_(result)
                 return batch
@@ -303,7 +301,7 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             must = f"{type(self).__name__}: a PIL image must be gray (L) or RGB and have pixels"
             raise_error(TypeError, f"{must}, got {inpt.mode} of {inpt.size}")
         image = pil_images.to_tensor(inpt)
-        return pil_images.to_pil(self._compute(image, values, self._extra(image), "image"))
+        return pil_images.to_pil(self._change_checked(image, values, self._extra(image), "image"))
 
 
 def _real(value: Any) -> Tensor:

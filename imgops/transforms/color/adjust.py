@@ -63,6 +63,7 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
     def _makes_planar(self) -> bool:  # type: ignore[override]
         return self.hue is not None
 
+    @property
     def _outweighs_pil(self) -> bool:
         # To change the hue, PIL converts the image to HSV and back, which takes longer than a conversion to a
         # tensor.
@@ -107,8 +108,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     _random_parameters = (*ColorSteps._random_parameters, PERMUTATION)
     _takes_batches = False
 
-    def _has_pils_pixels(self) -> bool:
-        return False
+    _has_pils_pixels = False
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
@@ -186,9 +186,6 @@ class RandomBrightnessContrast(ProbabilisticTransform):
         offsets = in_range(self, "brightness", brightness)
         factors = in_range(self, "contrast", contrast, -1.0)
         super().__init__(p, per_sample, generator, brightness=offsets, contrast=factors)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"brightness": uniform(self.brightness), "contrast": uniform(self.contrast)}
 
     def _change_image(self, image: Tensor, brightness: Tensor, contrast: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
@@ -360,9 +357,6 @@ class RandomGamma(ProbabilisticTransform):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(p, per_sample, generator, gamma=in_range(self, "gamma", gamma, 0.0))
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"gamma": uniform(self.gamma)}
 
     def _change_image(self, image: Tensor, gamma: Tensor) -> Tensor:
         return imgops.adjust_gamma(image, gamma)

@@ -81,8 +81,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     _dtypes = _dispatch.COMPUTED
     _random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
 
-    def _has_pils_pixels(self) -> bool:
-        return True
+    _has_pils_pixels = True
 
     _takes_batches = True
 

@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms.color.sequence import ColorStep
 from imgops.transforms.functional import _color as functional_color
 
@@ -49,8 +49,8 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
     def _amount(self) -> float:
         return float(self.bits)
 
-    def _computes(self, image: Tensor) -> bool:
-        return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._computes(image)
+    def _supports(self, image: Tensor) -> bool:
+        return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._supports(image)
 
 
 class RandomSolarize(ColorStep, v2.RandomSolarize):
@@ -71,8 +71,8 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     def _require_batch(self, image: Any) -> None:
         functional_color.require_threshold(image, self.threshold)
 
-    def _computes(self, image: Tensor) -> bool:
-        return self.threshold <= functional_color.white_of(image) and super()._computes(image)
+    def _supports(self, image: Tensor) -> bool:
+        return self.threshold <= functional_color.white_of(image) and super()._supports(image)
 
 
 class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
@@ -84,12 +84,10 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
 
     _names = "autocontrast"
     _channels = (1, 3)
+    _outweighs_pil = True
 
     def _require_batch(self, image: Any) -> None:
         functional_color.require_one_or_three("autocontrast", image)
-
-    def _outweighs_pil(self) -> bool:
-        return True
 
 
 class RandomEqualize(ColorStep, v2.RandomEqualize):
@@ -134,9 +132,6 @@ class RandomCLAHE(ProbabilisticTransform):
         limits = in_range(self, "clip_limit", clip_limit, 1.0)
         counts = size_of(self, "tiles", tiles, WIDEST, "two, along x and y")
         super().__init__(p, per_sample, generator, clip_limit=limits, tiles=counts)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"clip_limit": uniform(self.clip_limit)}
 
     def _change_image(self, image: Tensor, clip_limit: Tensor) -> Tensor:
         return imgops.clahe(image, clip_limit, self.tiles)

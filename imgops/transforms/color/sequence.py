@@ -24,8 +24,7 @@ class ColorSteps(RandomTransform):
     _takes_batches = True
     _random_parameters: tuple[Parameter, ...] = (Parameter("order", 4, neutral=-1.0), Parameter("amounts", 4))
 
-    def _has_pils_pixels(self) -> bool:
-        return True
+    _has_pils_pixels = True
 
     def _pack_steps(self, values: dict[str, Any], order: Sequence[int]) -> list[float]:
         """Return the order, with -1 for steps that are left out, and the factors, from torchvision's dict."""

@@ -14,7 +14,7 @@ from imgops.transforms._core import steps
 from imgops.transforms._core.arguments import in_range, one_of
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer, uniform
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 
 __all__ = ["JPEG", "RandomCompression", "RandomDownscale"]
 
@@ -82,9 +82,6 @@ class RandomDownscale(ProbabilisticTransform):
             "up": one_of(self, "up", up, ("bilinear", "nearest", "bicubic")),
         }
         super().__init__(p, per_sample, generator, **arguments)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"factor": uniform(self.factor)}
 
     def _change_image(self, image: Tensor, factor: Tensor) -> Tensor:
         return imgops.downscale(image, factor, self.down, self.up)

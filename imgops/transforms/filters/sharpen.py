@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops.transforms._core.arguments import WIDEST, in_range, one_number
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
+from imgops.transforms._core.probabilistic import ProbabilisticTransform
 from imgops.transforms.color.sequence import ColorStep
 
 __all__ = ["RandomAdjustSharpness", "RandomEmboss", "RandomSharpen", "RandomUnsharpMask"]
@@ -35,15 +34,13 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
     _names = "sharpness"
     _config = ("sharpness_factor", "p")
     _channels = (1, 3)
+    _outweighs_pil = True
 
     def _amount(self) -> float:
         return float(self.sharpness_factor)
 
-    def _outweighs_pil(self) -> bool:
-        return True
-
-    def _computes(self, image: Tensor) -> bool:
-        return self.sharpness_factor >= 0 and super()._computes(image)
+    def _supports(self, image: Tensor) -> bool:
+        return self.sharpness_factor >= 0 and super()._supports(image)
 
 
 class RandomUnsharpMask(ProbabilisticTransform):
@@ -85,9 +82,6 @@ class RandomUnsharpMask(ProbabilisticTransform):
             "threshold": one_number(self, "threshold", threshold, 0.0, 1e6),
         }
         super().__init__(p, per_sample, generator, **arguments)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"radius": uniform(self.radius), "percent": uniform(self.percent)}
 
     def _change_image(self, image: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
         return imgops.unsharp_mask(image, radius, percent, self.threshold)
@@ -134,9 +128,6 @@ class RandomSharpen(ProbabilisticTransform):
         shares, lights = in_range(self, "alpha", alpha, 0.0, 1.0), in_range(self, "lightness", lightness, 0.0)
         super().__init__(p, per_sample, generator, alpha=shares, lightness=lights)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"alpha": uniform(self.alpha), "lightness": uniform(self.lightness)}
-
     def _change_image(self, image: Tensor, alpha: Tensor, lightness: Tensor) -> Tensor:
         effect = -torch.ones(*lightness.shape, 3, 3, dtype=torch.float64, device="cpu")
         effect[..., 1, 1] = 8 + lightness
@@ -172,9 +163,6 @@ class RandomEmboss(ProbabilisticTransform):
     ) -> None:
         shares, depths = in_range(self, "alpha", alpha, 0.0, 1.0), in_range(self, "strength", strength, 0.0)
         super().__init__(p, per_sample, generator, alpha=shares, strength=depths)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"alpha": uniform(self.alpha), "strength": uniform(self.strength)}
 
     def _change_image(self, image: Tensor, alpha: Tensor, strength: Tensor) -> Tensor:
         s = strength

@@ -51,6 +51,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     _config = ("size",)
     _makes_planar = True
     _takes_batches = True
+    _decodes_regions = True
 
     def _image(self, image: Any, params: Params, kind: type) -> Tensor:
         # The box is that of each image alone, so that it is no number of a step.
@@ -74,8 +75,6 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         # torchvision rounds half of the margin to even.
         corner = ((images.sizes - size) / 2).round().long()
         return torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
-
-    _decodes_regions = True
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         high, wide = self.size
@@ -146,12 +145,8 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
-    def _outweighs_pil(self) -> bool:
-        return True
-
-    def _has_pils_pixels(self) -> bool:
-        return True
-
+    _outweighs_pil = True
+    _has_pils_pixels = True
     _takes_batches = True
 
     _decodes_regions = True

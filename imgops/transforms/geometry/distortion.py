@@ -20,7 +20,7 @@ from imgops.transforms._core import programs, steps
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, seed, uniform
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, uniform
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import take_signature
 from imgops.transforms._core.torchvision_private import fill_of
@@ -258,9 +258,6 @@ class RandomElastic(_Distortion):
         spreads = in_range(self, "sigma", sigma, 1e-3, WIDEST // 8)
         how = (interpolation, padding_mode, fill)
         super().__init__(p, per_sample, generator, *how, alpha=strengths, sigma=spreads)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"alpha": uniform(self.alpha), "sigma": uniform(self.sigma), "seed": seed()}
 
     def _map_of(
         self, height: int, width: int, dtype: torch.dtype, alpha: float, sigma: float, seed: float

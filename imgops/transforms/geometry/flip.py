@@ -45,6 +45,7 @@ class _Flip(Mirror):
         self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
         self._start(per_sample, generator)
 
+    @property
     def _has_pils_pixels(self) -> bool:
         return not self.swap_labels  # missing labels raise
 
@@ -213,9 +214,6 @@ class RandomTranspose(Mirror, _Turn):
     ) -> None:
         super().__init__(p, per_sample, generator, **dict.fromkeys(SWAPS))
         self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {}
 
     def _swaps(self) -> bool:
         return True

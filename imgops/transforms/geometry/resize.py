@@ -36,8 +36,7 @@ class Resize(FixedTransform, v2.Resize):
     _config = ("size", "max_size")
     _needs_pixels = True
 
-    def _outweighs_pil(self) -> bool:
-        return True
+    _outweighs_pil = True
 
     @property
     def _takes_batches(self) -> bool:  # type: ignore[override]

@@ -76,9 +76,6 @@ class CopyPaste(_Join):
         arguments["feather"] = one_number(self, "feather", feather, 0.0, WIDEST // 8)
         super().__init__(p, False, generator, **arguments)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {}
-
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         first, second = samples
         places = _instance_masks(first), _instance_masks(second)

@@ -21,7 +21,7 @@ from imgops.transforms._core.arguments import (
     require_rgb,
 )
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
-from imgops.transforms._core.probabilistic import ProbabilisticTransform, real_of, seed, uniform
+from imgops.transforms._core.probabilistic import ProbabilisticTransform, real_of, uniform
 from imgops.transforms.weather import drawing
 
 __all__ = [
@@ -164,9 +164,6 @@ class RandomFog(_Weather):
         cover = one_number(self, "alpha", alpha, 0.0, 1.0)
         super().__init__(p, per_sample, generator, intensity=strengths, alpha=cover)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"intensity": uniform(self.intensity), "seed": seed()}
-
     def _patches(
         self, height: int, width: int, intensity: float, seed: float
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -244,9 +241,6 @@ class RandomRain(_Weather):
         }
         super().__init__(p, per_sample, generator, **arguments)
 
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"slant": uniform(self.slant), "seed": seed()}
-
     def _drops(self, height: int, width: int, seed: float) -> tuple[np.ndarray, int]:
         """Return the starts of the drops, (x, y) ``(n, 2)``, int32, and their length, in pixels."""
         length = max(1, height // 8) if self.length is None else min(self.length, height)
@@ -305,9 +299,6 @@ class RandomSnow(_Weather):
         points = in_range(self, "snow_point", snow_point, 0.0, 1.0)
         factor = one_number(self, "brightness", brightness, 0.0, 1e6)
         super().__init__(p, per_sample, generator, snow_point=points, brightness=factor)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"snow_point": uniform(self.snow_point)}
 
     def _change_image(self, image: Tensor, snow_point: Tensor) -> Tensor:
         require_rgb(self, image)
@@ -378,9 +369,6 @@ class RandomSunFlare(_Weather):
             "method": one_of(self, "method", method, ("overlay", "physics_based")),
         }
         super().__init__(p, per_sample, generator, **arguments)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"seed": seed()}
 
     def _flare(self, height: int, width: int, seed: float) -> tuple[tuple[int, int], list[Any]]:
         """Return the sun's position (x, y), and the opacity, position, size and color of each circle."""
