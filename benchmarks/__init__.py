@@ -1,1 +1,1 @@
-"""imgops compared with the raw libraries and with its peers, on the same work and in one run."""
+"""Benchmarks of imgops, the raw libraries and its peers, on the same work and in one run."""

@@ -32,7 +32,7 @@ def cases(quick: bool) -> list[Case]:
 
 
 def measure(case: Case, seconds: float) -> Row:
-    """Time the columns in turns, in rounds, so that a temporary slowdown of the machine affects all of them."""
+    """Time the columns alternately, in rounds, so a temporary slowdown of the machine affects all columns."""
     calls = {name: call for name, call in case.columns().items() if call is not None}
     loops = {name: _loops(call) for name, call in calls.items()}
     rounds: list[dict[str, float]] = []

@@ -1,8 +1,9 @@
 """``python -m benchmarks.albumentations_calls [row ...]``: converted pipelines of albumentations and the originals.
 
-Both are called by keywords with NumPy arrays, in turns. With a seed both draw the same numbers; without a seed the
-converted pipeline seeds each transform with PyTorch's generator. A cell is the time of the converted pipeline divided
-by the time of the original, as the median of the rounds of one run: below 1 imgops is faster. **Bold**: above the goal.
+Each call passes NumPy arrays as keyword arguments, and the two pipelines take turns. With a seed, both draw
+the same numbers; without one, the converted pipeline seeds each transform with PyTorch's generator. Each cell
+is the time of the converted pipeline divided by that of the original, the median over the rounds of one run:
+below 1, imgops is faster. **Bold**: above the goal.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Pipeline = Callable[[int | None], Any]
 
 
 def sample_of(height: int, width: int, boxes: int = 0, format: str = "pascal_voc", points: int = 0) -> Any:
-    """Return an image of smooth noise, its mask, and boxes and keypoints with labels, as in a data set."""
+    """Return an image of smooth noise, its mask, and boxes and keypoints with labels, as in a dataset."""
     draws = np.random.default_rng(0)
     small = draws.integers(0, 256, (height // 8, width // 8, 3), dtype=np.uint8)
     image = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
@@ -120,7 +121,7 @@ def rows() -> dict[str, tuple[Pipeline, dict[str, Any]]]:
 
 
 def measure(make: Pipeline, sample: dict[str, Any], seed: int | None, rounds: int) -> tuple[float, float]:
-    """Return the milliseconds of a call of the original pipeline, and the ratio of the converted one."""
+    """Return the time of the original pipeline in milliseconds, and the ratio of the converted one to it."""
     given, mine = make(seed), transforms.convert(make(seed))
     times: list[tuple[float, float]] = []
     for number in range(rounds + 1):

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.calls``: the cost of a call without its kernel; transforms and codecs against their peers; threads.
+"""``python -m benchmarks.calls``: call overhead, transforms and codecs compared with peers, and threads.
 
-The overhead of a call is the public function's time minus that of its kernel, which fills newly allocated memory; the
-image is 32 x 32. Python's speed differs by a factor of several between machines, so the costs of ``torch.empty`` and of
-an empty custom operator, measured in the same rounds, serve as a scale.
+The overhead of a call is the public function's time minus that of its kernel, which fills newly allocated
+memory; the image is 32 x 32. Python's speed varies severalfold between machines, so the costs of
+``torch.empty`` and of an empty custom operator, measured in the same rounds, serve as a reference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def nothing(x: Tensor, a: int, b: int) -> Tensor:
 
 
 def best(calls: dict[str, Callable[[], Any]], number: int) -> dict[str, float]:
-    """Return the shortest time of each call in microseconds, over rounds in which the calls take turns."""
+    """Return the shortest time of each call in microseconds; the calls take turns, round by round."""
     rounds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
@@ -46,7 +46,7 @@ def best(calls: dict[str, Callable[[], Any]], number: int) -> dict[str, float]:
 
 
 def into_new(name: str, *args: Any) -> Callable[[], Tensor]:
-    """Return a call of the kernel that fills memory allocated as cheaply as PyTorch can."""
+    """Return a call of the kernel on memory that is allocated as cheaply as PyTorch can."""
     row = operators()[name]
     made = row.fake(*args)
     size, stride, dtype = made.shape, made.stride(), made.dtype
@@ -160,7 +160,7 @@ def main() -> None:
     page = "\n".join(tables(", ".join(f"{k}: {v}" for k, v in about.items() if k in ("cpu", "python"))))
     (RESULTS / f"transform-calls-{date.today()}-{about['slug']}.md").write_text(page)
     print(page)
-    gains = ["# Two threads beside one", "", *shown_of(about), "", *threads.table(), ""]
+    gains = ["# Two threads compared with one", "", *shown_of(about), "", *threads.table(), ""]
     (RESULTS / f"threads-{date.today()}-{about['slug']}.md").write_text("\n".join(gains))
 
 

@@ -1,7 +1,8 @@
 """The calls to time: each operator with imgops, the raw library, torchvision v2 and kornia.
 
-The calls are in the operators' specs. Peers get the same tensor. A raw call gets the data in its users' form, prepared
-outside of the timed region: an HWC array or RGB image for an interleaved image, mapped planes for a planar one.
+The calls are in the operators' specs. Peers get the same tensor. A raw call gets the data in its library's
+usual format, prepared outside the timed region: an HWC array or RGB image for an interleaved image, mapped
+planes for a planar one.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ class Case:
         return image
 
     def arrays(self, image: Tensor, planar: bool = False) -> list[np.ndarray]:
-        """Return an image in the form of OpenCV's users: planes, or HWC frames."""
+        """Return an image in OpenCV's usual format: planes, or HWC frames."""
         if planar or self.layout == "planar":
             return list(image.contiguous().numpy().reshape(-1, *image.shape[-2:]))
         frames = image.movedim(-3, -1)
         return list(frames.numpy().reshape(-1, *frames.shape[-3:]))
 
     def pictures(self, image: Tensor, planar: bool = False) -> list[Image.Image]:
-        """Return an image in the form of PIL's users: an RGB image, or mapped planes; floats are planes of mode F."""
+        """Return an image in PIL's usual format: an RGB image, or mapped planes; floats become mode F."""
         if not planar and self.layout == "interleaved" and image.dtype == torch.uint8:
             return [Image.fromarray(a) for a in self.arrays(image)]
         planes = self.arrays(image, planar=True)
@@ -61,7 +62,7 @@ class Case:
         return [Image.frombuffer("L", p.shape[::-1], p, "raw", "L", 0, 1) for p in planes]
 
     def by_pil(self, image: Tensor, call: Callable[[Image.Image], Any]) -> Callable[[], Any] | None:
-        """Return a ``call`` of one RGB image, or None, because PIL's RGB images are uint8 only."""
+        """Return a ``call`` on one RGB image, or None if it is not uint8, as PIL's RGB images are."""
         if image.dtype != torch.uint8:
             return None
         picture = Image.fromarray(image.permute(1, 2, 0).contiguous().numpy())

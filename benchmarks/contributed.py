@@ -1,8 +1,8 @@
 """Timings that users contribute from their machines: ``python -m benchmarks --quick --contribute "your name"`` writes a
 file.
 
-``benchmarks/results/contributed/schema.json`` defines the format; the page of benchmarks shows every file of that folder.
-``python -m benchmarks.contributed file.json`` checks one.
+``benchmarks/results/contributed/schema.json`` defines the format; the benchmarks page shows every file in
+that folder. ``python -m benchmarks.contributed file.json`` checks one.
 """
 
 from __future__ import annotations

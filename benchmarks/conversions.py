@@ -1,8 +1,9 @@
-"""``python -m benchmarks.conversions``: each conversion and each exact processor, and its original.
+"""``python -m benchmarks.conversions``: time each conversion and each exact processor against its original.
 
-Each pipeline gets one photograph of 375 x 500 in the form of its library: a PIL image, an array for albumentations,
-four images for a processor. The two take turns and draw from the same seeds; the numbers are the time of imgops divided
-by the time of the original, as a ratio of medians: below 1 imgops is faster. **Bold**: above 1.5.
+Each pipeline gets one photograph of 375 x 500 in its library's format: a PIL image, an array for
+albumentations, four images for a processor. imgops and the original take turns with the same seeds; the
+numbers are the time of imgops divided by that of the original, as a ratio of medians: below 1, imgops is
+faster. **Bold**: above 1.5.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ def _seconds(call: Callable[[], Any], seed: int, count: int) -> float:
 
 
 def compared(given: Callable[[], Any], mine: Callable[[], Any], seconds: float) -> tuple[float, float]:
-    """Return the median seconds of two calls that take turns, with equal seeds in each round."""
+    """Return the median times, in seconds, of two calls that take turns, with equal seeds in each round."""
     for call in (given, mine):
         _seconds(call, 0, 1)
     once = _seconds(given, 0, 1) + _seconds(mine, 0, 1)

@@ -1,9 +1,10 @@
 """``python -m benchmarks.corruptions``: the time of each corruption of ImageNet-C, compared with imagecorruptions.
 
 imagecorruptions 1.1.2 needs an old scikit-image, and therefore a separate environment (described in
-tests/data/corruptions.py). ``--python old/bin/python`` runs it there, on the same picture, in turns with imgops. The
-table shows medians over the turns, in milliseconds for one image of 224 x 224 at severity 3: imagecorruptions, imgops,
-imgops per image of a batch of 16, and how many times as fast imgops is on the single image.
+tests/data/corruptions.py). ``--python old/bin/python`` runs it there, on the same picture, alternating with
+imgops. The table shows medians over all rounds, in milliseconds for one image of 224 x 224 at severity 3:
+imagecorruptions, imgops, imgops per image of a batch of 16, and how many times as fast imgops is on the
+single image.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """``python -m benchmarks.cuda``: the operators and batch pipelines on a GPU, compared with a copy of the same bytes.
 
-Each row is one call on a batch on the device, with different parameters for each image if the operator takes them:
-imgops' Triton kernel, eager and in a replayed graph, its decomposition (ATen), its host fallback, and torchvision,
-kornia, CV-CUDA and DALI on the device. Columns take turns, round by round; times are medians of CUDA events around
-several calls. Calls go through several batches, which together are larger than the device's cache. GB/s counts only the
-necessary bytes: the part of the image that the result needs, read once, and the result, written once. ``--device cpu``
-runs the same calls on the CPU, on small images, to check that they work; its times mean nothing. ``--count`` counts
-instructions instead, without a GPU: benchmarks/cuda_count.py.
+Each row is one call on a batch on the device, with different parameters for each image if the operator takes
+them: imgops' Triton kernel, eager and in a replayed graph, its decomposition (ATen), its host fallback, and
+torchvision, kornia, CV-CUDA and DALI on the device. Columns take turns, round by round; times are medians of
+CUDA events around several calls. Calls go through several batches, which together are larger than the
+device's cache. GB/s counts only the necessary bytes: the part of the image that the result needs, read once,
+and the result, written once. ``--device cpu`` runs the same calls on the CPU, on small images, to check that
+they work; its timings are meaningless. ``--count`` counts instructions instead, without a GPU:
+benchmarks/cuda_count.py.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _synchronize(device: torch.device) -> None:
 def measure(
     runs: dict[str, Run], rounds: int, device: torch.device
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return each column's median over rounds in which the columns take turns, and the errors of failed columns.
+    """Return each column's median time and the errors of failed columns; the columns take turns in rounds.
 
     A column whose call takes more than a fifth of a second is timed once.
     """
@@ -106,7 +107,7 @@ def images_of(shape: tuple[int, ...], dtype: torch.dtype, layout: str, device: t
 
 
 def in_turn(call: Callable[[Tensor], Any], images: Sequence[Tensor]) -> Run:
-    """Return a call on the next batch; the same number of results is kept, so that each is written to other memory."""
+    """Return a call on the next batch; it keeps as many results as batches, so each uses different memory."""
     kept: list[Any] = [None] * len(images)
     at = 0
 

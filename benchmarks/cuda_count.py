@@ -1,11 +1,11 @@
 """``python -m benchmarks.cuda --count``: the instructions of the compiled CUDA kernels, counted without a GPU.
 
-The kernels are compiled to PTX for sm_90 and run on the CPU (``tests/ptx``). Each row shows: the instructions that the
-threads execute for each value of the result, per kernel and in total, and the goal; the share of a copy's speed that
-they allow on an H200 that issues 60 % of the instructions it could issue; the bytes read and written for each value;
-the width of the accesses; and the registers, spilled bytes and shared memory of the largest kernel. The numbers are
-exact counts, not timings. ``--write`` stores them in tests/ptx/budgets.json; a test fails if kernels exceed them, and
-the page of benchmarks shows them.
+The kernels are compiled to PTX for sm_90 and run on the CPU (``tests/ptx``). Each row shows the instructions
+that the threads execute for each value of the result, per kernel and in total, and the goal; the share of a
+copy's speed that they allow on an H200 that issues 60 % of the instructions it could issue; the bytes read
+and written for each value; the width of the accesses; and the registers, spilled bytes and shared memory of
+the largest kernel. The numbers are exact counts, not timings. ``--write`` stores them in
+tests/ptx/budgets.json; a test fails if kernels exceed them, and the page of benchmarks shows them.
 """
 
 from __future__ import annotations

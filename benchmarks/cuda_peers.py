@@ -1,7 +1,7 @@
 """The columns of CV-CUDA and DALI in ``python -m benchmarks.cuda``, which take interleaved images.
 
-CV-CUDA's functions take one set of parameters for a batch that is a tensor. DALI's pipelines take a set for each image;
-they run on a separate stream, so they are timed by the clock, with a synchronization.
+CV-CUDA's functions take one set of parameters for a batch that is a tensor. DALI's pipelines take a set for
+each image; they run on a separate stream, so they are timed on the host, with a synchronization.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Call = Callable[[Tensor], Any]
 
 
 def cvcuda(name: str, image: Tensor) -> Call | None:
-    """Return CV-CUDA's call of a row, or None if it has none, is not installed, or the image is planar."""
+    """Return CV-CUDA's call for a row; None if there is none, CV-CUDA is missing, or the image is planar."""
     made = _CVCUDA.get(name)
     if made is None or find_spec("cvcuda") is None or not image.is_cuda or image.stride(1) != 1:
         return None
@@ -116,7 +116,8 @@ _CVCUDA: dict[str, Callable[[Any, Tensor], Callable[[Any], Any]]] = {
 def dali(name: str, image: Tensor, each: dict[str, Tensor]) -> Call | None:
     """Return DALI's pipeline for a row, or None if there is none, it is not installed, or the image is planar.
 
-    ``each`` has the parameters of each image. On the CPU the pipeline uses DALI's CPU backend.
+    ``each`` maps names of parameters to one value for each image. On the CPU the pipeline uses DALI's CPU
+    backend.
     """
     made = _DALI.get(name)
     if made is None or image.stride(1) != 1:

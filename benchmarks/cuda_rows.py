@@ -1,4 +1,4 @@
-"""The calls that ``python -m benchmarks.cuda`` times: for each row those of imgops, torchvision and kornia.
+"""The calls that ``python -m benchmarks.cuda`` times: for each row, a call of imgops, torchvision and kornia.
 
 ``benchmarks/cuda_peers.py`` has those of CV-CUDA and DALI. Parameters are on the image's device.
 """
@@ -27,7 +27,7 @@ Calls = dict[str, Callable[[Tensor], Any]]
 class Row:
     """One operator: ``own(image)`` gives the calls of imgops, torchvision and kornia by column.
 
-    If ``tests/ptx/rows.py``, which has the goals, has such a row, the name is the same.
+    A row that is also in ``tests/ptx/rows.py``, which lists the goals, has the same name there.
     """
 
     name: str

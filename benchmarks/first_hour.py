@@ -6,10 +6,10 @@ runs the tests that use a GPU. ``graphs`` replays captured calls with other inpu
 operator without a synchronization, ``streams`` runs backward on another stream, ``captures`` uses an operator for the
 first time inside a capture. ``timings`` and ``pipelines`` are the benchmark: benchmarks/cuda.py.
 
-Each call of this program runs the first unfinished slice, up to the limit, and prints the remaining work. Call it until
-no work remains. It prints each result at once, and stores it in a JSON file, which the page of benchmarks shows.
-``--slice`` names slices, ``--again`` repeats failed items. ``--device cpu`` runs everything on tiny samples in Triton's
-interpreter, to show that the program works; its times mean nothing.
+Each call of this program runs the first unfinished slice, up to the limit, and prints the remaining work.
+Call it until no work remains. It prints each result at once, and stores it in a JSON file, which the page of
+benchmarks shows. ``--slice`` names slices, ``--again`` repeats failed items. ``--device cpu`` runs everything
+on tiny samples in Triton's interpreter, to show that the program works; its timings are meaningless.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def tests(names: Sequence[str], device: str, processes: int, deadline: float) ->
         command += ["-k", "crop"] if device == "cpu" else []
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            # pytest cuts the reason of a failure at the width of the terminal.
+            # pytest truncates the reason for a failure at the width of the terminal.
             child, lines = Lines(command, {"COLUMNS": "300"}, folder), [""]
             try:
                 while (line := child.next(start + seconds)) is not None:
@@ -266,7 +266,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument(
-        "--slice", default="", help="names, with commas between them; else the first with work"
+        "--slice", default="", help="comma-separated names; default: the first with work left"
     )
     parser.add_argument("--only", default="", help="items whose name contains this")
     parser.add_argument("--minutes", type=float, default=8, help="the limit of each slice")

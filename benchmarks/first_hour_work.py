@@ -115,7 +115,7 @@ def cases(name: str, few: bool = False) -> Iterator[Case]:
 def _tolerance(row: rows.Call, dtype: torch.dtype) -> Tolerance:
     """Return the allowed difference of a row of the benchmark: its sample's, if there is one with its name.
 
-    These images are larger than those of samples, and so is the rounding of their float32 coordinates.
+    These images are larger than those of the samples, so their float32 coordinates round more.
     """
     if row.operator not in SPECS:
         return REAL.get(dtype, EXACT)

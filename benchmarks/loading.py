@@ -1,10 +1,11 @@
-"""``python -m benchmarks.loading``: from JPEG files to the batch, against other libraries.
+"""``python -m benchmarks.loading``: from JPEG files to a batch, compared with other libraries.
 
-40 photographs in five sizes around 500 x 375, JPEG quality 90. A row's columns take turns, with equal seeds; each
-number is the median of the rounds' ratios. imgops transforms one batch of `EncodedImages`, on one or two of its own
-threads; the other columns transform file by file, on one thread or in a pool of two threads. "One by one" is
-`EncodedImage`, which also decodes only the part that the crop keeps; "whole" decodes whole images. torchvision.io and
-PIL smooth while shrinking, as imgops does; albumentations does so only with INTER_AREA.
+40 photographs in five sizes around 500 x 375, JPEG quality 90. A row's columns take turns, with equal seeds;
+each number is the median of the rounds' ratios. imgops transforms one batch of `EncodedImages` on one or two
+threads; the other columns transform one file at a time, on one thread or in a pool of two threads. "One by
+one" is `EncodedImage`, which also decodes only the part that the crop keeps; "whole" decodes whole images.
+torchvision.io and PIL antialias when they downsample, as imgops does; albumentations does so only with
+INTER_AREA.
 """
 
 from __future__ import annotations
@@ -262,7 +263,7 @@ def pipelines(rounds: int) -> list[str]:
 
 
 def packed(rounds: int) -> list[str]:
-    """Return the time of one call of 64 images of different sizes, over that of a loop on one thread."""
+    """Return the time of a call on 64 images of different sizes, divided by that of a loop on one thread."""
     generator = torch.Generator().manual_seed(0)
     sizes = torch.randint(250, 600, (64, 2), generator=generator).tolist()
     lines = ["| function | memory | loop, ms | one thread | two |", "|---|---|---|---|---|"]
@@ -327,7 +328,7 @@ def main() -> None:
         "",
         *pipelines(options.rounds),
         "",
-        "64 images of different sizes in one call, over the time of a loop on one thread:",
+        "64 images of different sizes in one call, divided by the time of a loop on one thread:",
         "",
         *packed(max(options.rounds // 3, 5)),
         "",

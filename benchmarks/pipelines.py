@@ -1,7 +1,8 @@
-"""``python -m benchmarks.pipelines``: whole augmentation pipelines against torchvision, kornia and albumentations.
+"""``python -m benchmarks.pipelines``: whole pipelines compared with torchvision, kornia and albumentations.
 
-One thread, one image at a time, from a 375 x 500 uint8 photograph, as in a DataLoader's worker. The columns take
-turns; each number is the median of the rounds' ratios in one run. Peers that are not installed are left out.
+Pipelines run on one thread, on one 375 x 500 uint8 photograph at a time, as in a DataLoader worker. The
+columns take turns; each number is the median of the rounds' ratios in one run. Peers that are not installed
+are left out.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def batches(rounds: int) -> list[str]:
     """Time a batch of 16 images with separate draws, eager and compiled."""
     lines = [
         "",
-        "A batch of 16 such photographs, each with draws of its own (`per_sample=True`):",
+        "A batch of 16 such photographs, each with its own draws (`per_sample=True`):",
         "",
         "| pipeline | imgops, us an image | images/s | imgops compiled |",
         "|---|---|---|---|",
@@ -221,13 +222,15 @@ def main() -> None:
         "",
         f"{facts['cpu']}, one thread; " + ", ".join(f"{p} {version(p)}" for p in packages) + ".",
         "",
-        "One 375 x 500 uint8 photograph at a time. Each number says how many times as long as imgops the other takes, on the",
-        "same memory (PIL and albumentations, whose memory is interleaved, beside interleaved tensors), the median of the",
-        "rounds of one run: above 1 imgops is faster. **Bold**: short of its goal. albumentations does not antialias where",
-        "its column says so; there imgops does not either.",
+        "One 375 x 500 uint8 photograph at a time. Each number is the time of the other library divided",
+        "by that of imgops, in the same memory format (PIL and albumentations use interleaved memory and",
+        "are compared with interleaved tensors), the median over the rounds of one run: above 1, imgops",
+        "is faster. **Bold**: short of its goal. Where its column says so, albumentations does not",
+        "antialias, and neither does imgops.",
         "",
-        "A compiled pipeline of single images pays 30 to 60 us a call for dynamo's guards, and about 10 us for each",
-        "operator whose draw chose to change nothing, which eager code leaves out; a batch hides both.",
+        "On single images, a compiled pipeline spends 30 to 60 us per call on dynamo's guards, and about",
+        "10 us on each operator whose draw changes nothing, which eager mode skips; on a batch, both",
+        "costs are negligible.",
         "",
         "| pipeline | planar, us | interleaved, us | images/s | " + " | ".join(PEERS) + " |",
         "|---|---|---|---|" + "---|" * len(PEERS),

@@ -56,7 +56,7 @@ def seconds_of(processor: Any, images: list[Image.Image]) -> float:
 
 
 def levels_apart(processor: Any, other: Any, image: Image.Image) -> float:
-    """Return the greatest difference of the pixels that two processors return, in levels."""
+    """Return the largest difference between the pixels that two processors return, in levels."""
     first, second = (
         np.concatenate([np.asarray(x, np.float64).ravel() for x in p(image).pixel_values])
         for p in (processor, other)
@@ -113,7 +113,7 @@ def main() -> None:
         f"{facts['cpu']}; {packages}.",
         "",
         *(__doc__ or "").split("\n\n")[1].strip().splitlines(),
-        "Levels: the greatest difference from the PIL backend, of 255. **Bold**: short of its goal.",
+        "Levels: the largest difference from the PIL backend, in levels of 255. **Bold**: short of its goal.",
         "",
         *table(options.rounds),
     ]

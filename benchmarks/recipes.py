@@ -1,10 +1,10 @@
-"""``python -m benchmarks.recipes``: a detector's recipe, and a strong one, against other libraries.
+"""``python -m benchmarks.recipes``: a detector's recipe and a strong one, compared with other libraries.
 
-The detector: a mosaic of four photographs of 375 x 500 in 640 x 640, an affine warp, HSV factors and a flip, with ten boxes per
-photograph; compared with the same recipe written with OpenCV, as in Ultralytics, and with albumentations. Strong: CLAHE, motion
-blur, grid distortion, coarse dropout and JPEG, each always applied, on one photograph; compared with albumentations and kornia
-(which has an elastic distortion instead of a grid). One thread; the columns take turns; each number is the median of the rounds'
-ratios.
+The detector: a mosaic of four photographs of 375 x 500 in 640 x 640, an affine warp, HSV factors and a flip,
+with ten boxes per photograph; compared with the same recipe written with OpenCV, as in Ultralytics, and with
+albumentations. Strong: CLAHE, motion blur, grid distortion, coarse dropout and JPEG, each always applied, on
+one photograph; compared with albumentations and kornia (which has an elastic distortion instead of a grid).
+One thread; the columns take turns; each number is the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def main() -> None:
     lines += ["", mosaic_alone(options.rounds)]
     print(lines[-1], flush=True)
     if not options.no_compile:
-        lines += ["", "A batch of 8, each image with draws of its own (`per_sample=True`):", ""]
+        lines += ["", "A batch of 8, each image with its own draws (`per_sample=True`):", ""]
         lines += ["| recipe | eager, us an image | images/s | compiled beside eager |", "|---|---|---|---|"]
         lines += batches(max(options.rounds // 3, 5))
     RESULTS.mkdir(exist_ok=True)

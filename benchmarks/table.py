@@ -1,4 +1,4 @@
-"""The table of ratios, with the budgets, and with plain explanations of imgops' losses."""
+"""The table of ratios, with the budgets, and with explanations of imgops' losses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _kind(case: Case) -> tuple[object, ...]:
     return case.operator, case.dtype, case.layout, case.batch
 
 
-#: Known reasons of losses, by operator, peer, and whether the image is uint8.
+#: Known reasons for losses, by operator, peer, and whether the image is uint8.
 KNOWN = {
     (
         "contrast",
@@ -184,22 +184,23 @@ def write(rows: list[Row], path: Path) -> str:
     """Write ``path``.md and .json; return a summary."""
     facts, versions = machine(), versions_here()
     lines = [
-        "# imgops beside the raw libraries and its peers",
+        "# imgops compared with the raw libraries and its peers",
         "",
         f"{facts['cpu']}, one thread; Python {facts['python']}, "
         + ", ".join(f"{n} {v}" for n, v in versions.items())
         + ".",
         "",
-        "Each number says how many times as long as imgops the other takes on the same work, output in memory of",
-        "its own: above 1 imgops is faster. One run, in rounds in which the columns take turns; a number is the",
-        "median of the rounds' ratios; compare rows, not runs. Images have three channels. A dash: the peer has no such operator. **Bold**: imgops",
-        f"loses (below {EVEN}), and the last column says why. To judge what calls cost here: torch.empty of 32 bytes",
-        f"takes {facts['torch.empty']}, numpy.copyto of as many {facts['numpy.copyto']}.",
+        "Each number is the time of the other library divided by that of imgops, for the same work, with the",
+        "output in separate memory: above 1, imgops is faster. The columns take turns in the rounds of one",
+        "run, and a number is the median of the rounds' ratios; compare rows, not runs. Images have three",
+        f"channels. A dash: the peer has no such operator. **Bold**: imgops loses (below {EVEN}), and the",
+        "last column says why. For comparison, on this machine torch.empty of 32 bytes takes",
+        f"{facts['torch.empty']}, and numpy.copyto of 32 bytes {facts['numpy.copyto']}.",
         "",
         *(f"- {name}: raw is {benchmark.raw}" for name, benchmark in BENCHMARKS.items()),
         "",
-        "kornia works on floats: on uint8 it is timed with the conversion there and back, and its antialiasing",
-        "and torchvision's give other pixels than PIL.",
+        "kornia works on floats: on uint8 its time includes the conversion to floats and back. The",
+        "antialiasing of kornia and torchvision gives different pixels than PIL's.",
         "",
     ]
     overhead = overheads(rows)

@@ -1,8 +1,8 @@
 """The cost of calling a transform where Python dominates: on 8 x 8 and 32 x 32, compared with torchvision.
 
-``python -m benchmarks.calls`` prints and stores it. Times are those of the thread's clock, so that other processes on
-the machine have less influence; imgops and torchvision take turns in one run, with equal seeds that are set outside of
-the timed region.
+``python -m benchmarks.calls`` prints and stores it. The thread's clock measures the times, so other processes
+on the machine have less influence. imgops and torchvision take turns in one run, with equal seeds that are
+set outside the timed region.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def images(side: int, batch: int = 0) -> dict[str, Tensor]:
 def compare(
     calls: dict[str, Callable[[], Any]], count: int = CALLS, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Return the median time of each call in microseconds; they take turns."""
+    """Return the median time of each call in microseconds; the calls take turns."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         for _ in range(5):
@@ -250,11 +250,11 @@ def tables(about: str) -> list[str]:
     """Return all tables as a page, measured on one thread."""
     torch.set_num_threads(1)
     parts = {
-        "Time of imgops / time of torchvision; below 1 imgops is faster. FiveCrop and TenCrop return copies, of which "
-        "torchvision returns views.": transform_table(),
+        "Time of imgops / time of torchvision; below 1 imgops is faster. FiveCrop and TenCrop return copies, "
+        "while torchvision returns views.": transform_table(),
         "CIFAR's pipeline (RandomCrop(32, padding=4), a flip, ToDtype, Normalize); above 1 imgops is faster:": cifar_table(),
-        "Beside albumentations, in microseconds. What a call of imgops has more is PyTorch's: a module's call, draws "
-        "that are torchvision's for the same seed, and a tensor for the result.": bare_table(),
+        "Compared with albumentations, in microseconds. The extra time of imgops is PyTorch's: the call of a "
+        "module, draws that match torchvision's for the same seed, and a tensor for the result.": bare_table(),
         "Python functions of imgops that a call runs:": frame_table(),
     }
     lines = ["# What a transform costs to call", "", about]

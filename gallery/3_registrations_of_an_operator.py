@@ -8,8 +8,8 @@ on :func:`imgops.resize` and similar operators.
 """
 
 # %%
-# Autograd: a backward made of operators
-# --------------------------------------
+# Autograd: a backward built from operators
+# -----------------------------------------
 # The backward of resize is its transpose, ``resize_adjoint``, which is also an operator. So the backward compiles, exports,
 # and has its own gradient. ``gradcheck`` and ``gradgradcheck`` compare both gradients with finite differences, in double
 # precision:
@@ -109,9 +109,9 @@ print(type(image).__name__, tuple(image.shape))
 # %%
 # DTensor on two processes
 # ------------------------
-# The sharding rule says which dimensions may stay sharded: the batch dimensions. Two processes, each with half of a batch,
-# compute the same result as one process, and exchange no pixels. (The code is a separate script, because each process
-# runs it.)
+# The sharding rule says which dimensions may stay sharded: the batch dimensions. Two processes, each with
+# half of a batch, compute the same result as one process without exchanging pixels. (The code is a separate
+# script, because each process runs it.)
 
 script = """
 import torch, imgops

@@ -11,9 +11,9 @@ can close this gap.
 # %%
 # The data
 # --------
-# This dataset draws its images instead of reading files: four shapes, in random bright colors on a dark background, with
-# noise. In the training images, all shapes are upright, centered and of one size. In the test images, they are turned,
-# moved, and smaller or larger.
+# This dataset draws its images instead of reading files: four shapes, in random bright colors on a dark
+# background, with noise. In the training images, all shapes are upright, centered and the same size. In the
+# test images, they are rotated, moved, and smaller or larger.
 
 import math
 
@@ -76,8 +76,8 @@ for row, dataset, title in zip(axes, (train, test), ("training", "test"), strict
 # %%
 # The augmentation
 # ----------------
-# The pipeline is written as for torchvision. With ``per_sample=True`` each image of a batch has its own angle, position,
-# scale and colors. The images are uint8 until ``ToDtype``.
+# The pipeline looks the same as in torchvision. With ``per_sample=True`` each image of a batch has its own
+# angle, position, scale and colors. The images are uint8 until ``ToDtype``.
 
 scale = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.25] * 3)]
 augment = v2.Compose(

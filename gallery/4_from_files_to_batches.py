@@ -2,9 +2,9 @@
 From files to batches
 =====================
 
-Photographs have different sizes, but all images of a batch have one size. This page turns JPEG files into a training batch
-in one call, on threads and without worker processes. It then skips a corrupt file, makes the draws depend on the file names,
-and resumes in the middle of an epoch.
+Photographs have different sizes, but all images of a batch must have the same size. This page turns JPEG
+files into a training batch in one call, on threads and without worker processes. It then skips a corrupt
+file, makes the draws depend on the file names, and resumes in the middle of an epoch.
 """
 
 # %%
@@ -42,8 +42,9 @@ print([tuple(photo.shape[1:]) for photo in photos])
 # %%
 # One call
 # --------
-# :class:`imgops.EncodedImages` is a batch of files. A pipeline with ``per_sample=True`` draws for each image as a loop would. Its
-# first transform decodes only the part of each file that the crop keeps, on as many threads as PyTorch uses.
+# :class:`imgops.EncodedImages` is a batch of files. A pipeline with ``per_sample=True`` makes the same draws
+# for each image as a loop. Its first transform decodes only the part of each file that the crop keeps, on as
+# many threads as PyTorch uses.
 
 augment = v2.Compose(
     [

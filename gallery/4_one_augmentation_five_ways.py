@@ -2,9 +2,9 @@
 One augmentation, five ways
 ===========================
 
-This page makes the same four draws in five ways: image by image in eager mode, for a whole batch at once, in one compiled
-graph, from an exported program, and in two worker processes. The results are bit-exact, so you can try an augmentation in
-one way and use it in another.
+This page makes the same four draws in five ways: image by image in eager mode, for a whole batch at once, in
+one compiled graph, from an exported program, and in two worker processes. The results are bitwise identical,
+so you can try an augmentation in one way and use it in another.
 """
 
 # %%

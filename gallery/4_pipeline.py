@@ -43,7 +43,7 @@ theirs, ours = simclr(torchvision_v2), simclr(imgops_v2)
 # %%
 # Graph breaks
 # ------------
-# A compiler leaves code that it cannot follow to Python, and compiles the pieces in between. Count the pieces:
+# A compiler leaves code that it cannot trace to Python, and compiles the pieces in between. Count the pieces:
 
 for name, pipeline in (("torchvision", theirs), ("imgops", ours)):
     torch.compiler.reset()

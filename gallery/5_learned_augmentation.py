@@ -11,8 +11,8 @@ takes a matrix for each sample, and has a gradient with respect to these matrice
 # %%
 # A warp for each sample
 # ----------------------
-# ``strength`` holds two numbers: degrees and pixels. The angle and the shifts of each image are drawn uniformly within these
-# ranges. The draws have no gradient, but the strengths have one, which passes through the matrix.
+# ``strength`` holds two numbers: degrees and pixels. The angle and the shifts of each image are drawn
+# uniformly within these ranges. The draws have no gradient, but the strengths do, through the matrix.
 
 import matplotlib.pyplot as plt
 import torch

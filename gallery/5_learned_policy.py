@@ -2,19 +2,19 @@
 A learned policy
 ================
 
-How strong should each augmentation be? AutoAugment searched for the answer with thousands of trainings. If a pipeline is
-differentiable in its strengths, no search is necessary. Augmented images should look like the images that the model will
-meet, so we minimize the distance between the two sets of images; its gradient reaches the strengths through the pixels.
-This is the idea of Faster AutoAugment (Hataya et al., 2020). This page applies it to ten transforms, with a draw for each
-sample.
+How strong should each augmentation be? AutoAugment searched for the answer with thousands of training runs.
+If a pipeline is differentiable in its strengths, no search is necessary. Augmented images should look like
+the images that the model will see, so we minimize the distance between the two sets of images; its gradient
+reaches the strengths through the pixels. This is the idea of Faster AutoAugment (Hataya et al., 2020). This
+page applies it to ten transforms, with a draw for each sample.
 """
 
 # %%
 # Clean digits and transformed digits
 # -----------------------------------
 #
-# The training digits are clean. The digits that the classifier will meet are turned and shifted and have another contrast;
-# we do not know how much. We have a few hundred of them.
+# The training digits are clean. The digits that the classifier will meet are rotated and shifted and have a
+# different contrast; we do not know by how much. We have a few hundred of them.
 
 import matplotlib.pyplot as plt
 import torch

@@ -3,8 +3,8 @@ Image registration by gradient descent
 ======================================
 
 Two views of one plane are related by a homography. This page finds the homography from the views.
-:func:`imgops.warp_perspective` has an exact gradient with respect to its matrix. So it needs only eight numbers and an
-optimizer, if it proceeds from coarse to fine.
+:func:`imgops.warp_perspective` has an exact gradient with respect to its matrix, so eight numbers and an
+optimizer are enough if the search proceeds from coarse to fine.
 """
 
 # %%
@@ -35,8 +35,9 @@ second = (
 # %%
 # Eight numbers
 # -------------
-# The parameters are the positions, in pixels, that the four corners of the picture move to. All eight numbers have the same
-# scale, which helps the optimizer. A linear system gives the matrix from the four pairs of corners, with a gradient.
+# The parameters are the positions, in pixels, that the four corners of the picture move to. All eight numbers
+# have the same scale, which helps the optimizer. Solving a linear system gives the matrix for the four pairs
+# of corners, with a gradient.
 
 corners = torch.tensor([[0.0, 0], [255, 0], [255, 255], [0, 255]])
 

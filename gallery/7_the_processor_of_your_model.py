@@ -2,10 +2,10 @@
 The processor that your model was trained with
 ==============================================
 
-A model of transformers comes with a processor, which resizes and normalizes its images. Most processors exist twice: one
-uses PIL images, with which models are trained, and one uses tensors and torchvision. This page trains a small network on the
-pixels of the PIL processor. It then tests the network on the pixels of the torchvision processor and on the exact pixels of
-imgops, and counts how many answers change.
+A model of transformers comes with a processor, which resizes and normalizes its images. Most processors exist
+in two versions: one uses PIL images, which models are trained with, and one uses tensors and torchvision.
+This page trains a small network on the pixels of the PIL processor. It then tests the network on the pixels
+of the torchvision processor and on the exact pixels of imgops, and counts how many answers change.
 """
 
 # %%
@@ -38,8 +38,9 @@ processors = {
 # A small network
 # ---------------
 #
-# It learns from which photograph a patch was cut. A patch comes from any position, and has sides of 99 to 125 pixels, which
-# become 112. The patches from the left half of each photograph are for training, those from the right half for the test.
+# The network learns which photograph a patch was cut from. A patch comes from any position, and has sides of
+# 99 to 125 pixels, which become 112. The patches from the left half of each photograph are for training, and
+# those from the right half are for testing.
 
 photographs = [
     np.ascontiguousarray(p[..., :3])
@@ -138,8 +139,8 @@ for name, answer in answers.items():
 # Where pixels differ
 # -------------------
 #
-# The pictures show the patches that differ the most: first the result of PIL's processor, and below it the differences of
-# the two other processors from it, in levels of 255.
+# The pictures show the patches that differ the most: first the result of PIL's processor, and below it the
+# differences between the two other processors and PIL's, in levels of 255.
 
 
 def picture(of_rows: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ for ax, (found, title) in zip(
     apart = (found.int() - pil.int()).abs().amax(0)
     share = float((found != pil).double().mean())
     ax.imshow(apart, cmap="magma", vmin=0, vmax=2)
-    ax.set_title(f"{title} beside PIL:\n{share:.0%} of the values differ")
+    ax.set_title(f"{title} compared with PIL:\n{share:.0%} of the values differ")
 for ax in axes:
     ax.axis("off")
 
@@ -122,8 +122,8 @@ for row, (images, title) in zip(
 # %%
 # The same seed, the same pixels
 # ------------------------------
-# A pipeline always draws on the host. So the same seed gives the same pixels on the GPU and on the CPU. The pipeline copies
-# all its draws to the device at once.
+# A pipeline always draws on the host, so the same seed gives the same pixels on the GPU and on the CPU. The
+# pipeline copies all its draws to the device at once.
 
 pipeline = v2.Compose(
     [

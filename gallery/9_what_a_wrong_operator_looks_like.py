@@ -125,7 +125,7 @@ seen(operator(decomposition=lambda image: image * 1.0))
 # %%
 # A batching rule that ignores ``in_dims``
 # ----------------------------------------
-# This rule is correct for ``in_dims=0``, the case that is usually tried.
+# This rule is correct for ``in_dims=0``, the case that is usually tested.
 
 
 def batched(op: Any, info: Any, in_dims: Any, image: Tensor) -> tuple[Tensor, int]:
@@ -137,8 +137,9 @@ seen(operator(vmap=batched))
 # %%
 # A number that is a constant of the graph
 # ----------------------------------------
-# A float argument becomes a constant of the graph: each new value compiles again, until PyTorch gives up and runs eagerly. A
-# tensor is an input of the graph. imgops' public functions take numbers and pass them to the operator as tensors.
+# A float argument becomes a constant of the graph: each new value recompiles the graph, until PyTorch gives
+# up and runs eagerly. A tensor is an input of the graph. imgops' public functions take numbers and pass them
+# to the operator as tensors.
 
 
 @torch.library.custom_op("gallery::scaled", mutates_args=())

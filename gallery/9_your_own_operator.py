@@ -10,9 +10,9 @@ generic tests on the operator.
 # %%
 # 1. The fake
 # -----------
-# The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the output. It never
-# reads data. So eager mode and meta tensors raise the same errors; a compiler includes the text of the error in its own
-# error.
+# The fake validates the arguments, and returns an empty tensor with the shape, dtype and strides of the
+# output. It never reads data, so eager mode and meta tensors raise the same errors; a compiler includes the
+# error message in its own error.
 
 import cv2
 import matplotlib.pyplot as plt

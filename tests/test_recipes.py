@@ -282,7 +282,7 @@ def first_line(transform: Any, inputs: tuple[Any, ...]) -> str:
 @needs_classes
 def test_what_a_graph_refuses_is_on_the_page() -> None:
     page = (ROOT / "docs" / "transforms.rst").read_text()
-    section = page.partition("What a graph refuses\n")[2].partition("\nIn a graph\n")[0]
+    section = page.partition("Calls that raise in a compiled graph\n")[2].partition("\nIn a graph\n")[0]
     blocks = re.findall(r"::\n\n((?:   .*\n|\n)+)", section)
     messages = [" ".join(m.split()) for block in blocks for m in block.strip().split("\n\n")]
     assert messages == [first_line(*call) for call in refused()]

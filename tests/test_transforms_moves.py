@@ -164,7 +164,7 @@ def test_keypoints_are_where_the_page_says(case: Case | Row) -> None:
     elif convention == "continuous, along the map":  # a disk that is bent has another middle
         assert torch.stack(found).abs().mean() < 0.75
     else:
-        assert torch.stack(found).abs().max() < (0 if convention == "in their places" else 0.75) + 1e-9
+        assert torch.stack(found).abs().max() < (0 if convention == "unchanged" else 0.75) + 1e-9
 
 
 def test_every_transform_is_on_the_page() -> None:
