@@ -187,10 +187,10 @@ def test_a_cut_window_has_opencvs_bits(simd: int | None, monkeypatch: pytest.Mon
     from imgops.kernels.cpu import blur
 
     if simd is None:  # without the native module OpenCV blurs
-        monkeypatch.setattr(blur, "_native_agrees", lambda: False)
+        monkeypatch.setattr(blur, "native_agrees", lambda: False)
     else:
         monkeypatch.setattr(native, "SIMD_LEVEL", simd)
-        assert native.module is None or blur._native_agrees()
+        assert native.module is None or blur.native_agrees()
     rng = np.random.default_rng(0)
     plane = rng.integers(0, 256, (40, 37), dtype=np.uint8)
     assert blur._cuts_windows()

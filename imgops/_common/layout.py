@@ -8,6 +8,7 @@ repeated call, into one of the same strides. So fake and kernel cannot disagree 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -64,19 +65,31 @@ def empty(
     """Allocate an uninitialized image of another size with the dtype, device and format of ``like``."""
     if interleaved is None:
         interleaved = is_interleaved(like)
-    size = list(like.shape)
-    size[-2:] = height, width
-    if channels is not None:
-        size[-3] = channels
+    size = [*like.shape[:-3], like.shape[-3] if channels is None else channels, height, width]
     if not interleaved:
         return like.new_empty(size, dtype=dtype)
-    channels = size[-3]
+    return like.new_empty_strided(size, interleaved_strides(size), dtype=dtype)
+
+
+def planar_strides(size: Sequence[int]) -> list[int]:
+    """Return the strides of a planar image of a size ``(..., C, H, W)``."""
+    stride: list[int] = []
+    step = 1
+    for extent in reversed(size):
+        stride.insert(0, step)
+        step *= max(extent, 1)
+    return stride
+
+
+def interleaved_strides(size: Sequence[int]) -> list[int]:
+    """Return the strides of an interleaved image of a size ``(..., C, H, W)``."""
+    channels, height, width = size[-3:]
     stride = [1, width * channels, channels]
     step = height * width * channels
     for extent in reversed(size[:-3]):
         stride.insert(0, step)
         step = step * extent
-    return like.new_empty_strided(size, stride, dtype=dtype)
+    return stride
 
 
 def in_format(image: Tensor, interleaved: bool) -> Tensor:
@@ -95,12 +108,7 @@ def in_usual_strides(image: Tensor, interleaved: bool) -> Tensor:
     made only if needed.
     """
     whole = image.movedim(-3, -1).contiguous() if interleaved else image.contiguous()
-    strides: list[int] = []
-    step = 1
-    for size in reversed(whole.shape):
-        strides.insert(0, step)
-        step *= max(size, 1)
-    whole = whole.as_strided(whole.shape, strides)
+    whole = whole.as_strided(whole.shape, planar_strides(whole.shape))
     return whole.movedim(-1, -3) if interleaved else whole
 
 

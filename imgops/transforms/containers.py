@@ -30,11 +30,13 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
+from imgops.kernels.cpu.program import accepts
 from imgops.transforms._core import annotation_kinds, operators, pil_images, programs, seeding
 from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Shape
+from imgops.transforms._core.pending import PendingImage
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.conversion import (
@@ -103,24 +105,30 @@ class _Container(RandomTransform):
         several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
         transforms, at = self.transforms, 0
         out: Any = inputs if several else inputs[0]
+        was_pending = type(out) is PendingImage
+        collects = was_pending or (len(transforms) > 1 and not several and sampler.may_collect())
         while at < len(transforms):
-            transform, table = transforms[at], None
+            if collects and type(out) is Tensor and accepts(out):
+                out = PendingImage(out)
+                inputs = (out,)
+            transform, table, count = transforms[at], None, 1
             sampler.path = (*path, at)
             if not covered and sampler.plans(transform) and sampler.path not in sampler.planned:
                 rest = [((*path, i), transforms[i]) for i in range(at, len(transforms))]
                 _sample_ahead(rest, inputs, sampler)
             sampler.covered = covered or sampler.path in sampler.planned
             if type(transform) in _TO_FLOAT and sampler.gate is None and not several:
-                table = _table_of(transforms[at : at + 2], out)
+                table, count = _table_of(transforms[at : at + 2], out)
             if table is not None:
-                out, at = imgops.lut(out, table), at + 2
+                at += count
+                out = out.result(table) if type(out) is PendingImage else imgops.lut(out, table)
             elif not isinstance(out, Tensor) and _outweigh_pil(transforms[at:], out, sampler):
                 out, at = self._of_pil(out, at, sampler)
             else:
                 out, at = _apply(transform, inputs, sampler), at + 1
             inputs = out if several else (out,)
         sampler.path, sampler.covered = path, covered
-        return out
+        return out.result() if type(out) is PendingImage and not was_pending else out
 
     def _of_pil(self, given: Any, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
         """Apply the transforms from ``at`` on that give exactly PIL's pixels; also return the next index."""
@@ -149,7 +157,7 @@ def _sample_ahead(
     steps: Sequence[tuple[Key, Any]], inputs: tuple[Any, ...], sampler: ParameterSampler
 ) -> None:
     """Sample for as many transforms as possible at once, before any of them is applied."""
-    flat = images_among(tree_flatten(inputs)[0])
+    flat = images_among([x.stand_in() if type(x) is PendingImage else x for x in tree_flatten(inputs)[0]])
     if not flat or not _dispatch.is_image(flat[0]):
         return
     sampler.look_at(flat)
@@ -205,18 +213,24 @@ def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shap
     return transform._plan(shape, program) if _is_own(transform) else None
 
 
-def _table_of(pair: Sequence[Any], image: Any) -> Tensor | None:
-    """Return the lookup table of ToDtype and Normalize for the 256 levels, if they come next, else None."""
-    if type(image) is not Tensor or image.dtype != torch.uint8 or len(pair) < 2:
-        return None
-    if type(pair[0]) not in _TO_FLOAT or type(pair[1]) not in _NORMALIZE:
-        return None
-    first, second = pair
-    if first.dtype != torch.float32 or not first.scale or has_hooks(first) or has_hooks(second):
-        return None
+def _table_of(transforms: Sequence[Any], image: Any) -> tuple[Tensor | None, int]:
+    """Return the floats that the next transforms make of each level, and the number of these transforms.
+
+    ToDtype and Normalize need one pass together; ToDtype alone is the last step of a pending image.
+    """
+    is_pending, first = type(image) is PendingImage, transforms[0]
+    image = image.image if is_pending else image
+    if type(image) is not Tensor or image.dtype != torch.uint8 or type(first) not in _TO_FLOAT:
+        return None, 0
+    if first.dtype != torch.float32 or not first.scale or has_hooks(first):
+        return None, 0
     if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
-        return None
-    return second._levels_table(image.shape[-3], image.device, type(first) is not ToDtype)
+        return None, 0
+    if len(transforms) > 1 and type(transforms[1]) in _NORMALIZE and not has_hooks(transforms[1]):
+        table = transforms[1]._levels_table(image.shape[-3], image.device, type(first) is not ToDtype)
+        if table is not None:
+            return table, 2
+    return (first._levels_table(), 1) if is_pending else (None, 0)
 
 
 _TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255, _LevelsToFloat)
@@ -225,6 +239,14 @@ _NORMALIZE: tuple[type, ...] = (Normalize, _NormalizeByChannel)
 
 def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
     """Apply one transform to the samples whose gate is open."""
+    if type(inputs[0]) is PendingImage:
+        if not _is_per_sample(transform) or sampler.count is not None:
+            if type(transform) in _COLLECTING and _is_own(transform) and not has_hooks(transform):
+                return transform._run(inputs, sampler)
+            out = inputs[0].take(transform, sampler)
+            if out is not None:
+                return out
+        inputs = (inputs[0].result(),)
     if sampler.draws_once() and not _is_per_sample(transform):
         return transform(*inputs)
     if (
@@ -598,6 +620,8 @@ class _Choosing(_Container):
 
     def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """Apply all transforms in order, each only to the samples for which it was chosen."""
+        if type(inputs[0]) is PendingImage:
+            inputs = (inputs[0].result(),)
         if not all(_is_neutral(t, inputs) for t in self.transforms):
             return self._one_of_results(inputs, chosen, sampler)
         several, out = len(inputs) > 1, None
@@ -802,3 +826,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
             inputs = out if several else (out,)
         sampler.path = path
         return out
+
+
+#: The containers inside of which an image stays pending.
+_COLLECTING = (Compose, RandomApply, RandomChoice, RandomOrder)

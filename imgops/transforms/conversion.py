@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,10 @@ class ToDtype(OperatorTransform, v2.ToDtype):
             return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=self.scale)
         return super().transform(image, {})
 
+    def _levels_table(self) -> Tensor:
+        """Return what each level becomes as float32, ``(1, 256)``."""
+        return _levels_as_floats(False)
+
 
 class _DivideBy255(ToDtype):
     """ToDtype in the arithmetic of torchvision's first version: divide by 255, not multiply by 1 / 255."""
@@ -73,6 +77,9 @@ class _DivideBy255(ToDtype):
         if image.dtype == torch.uint8 and self.dtype.is_floating_point:
             return image.to(self.dtype).div_(255)
         return v1_functional.convert_image_dtype(image, self.dtype)
+
+    def _levels_table(self) -> Tensor:
+        return _levels_as_floats(True)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if isinstance(image, PackedImages):
@@ -200,9 +207,16 @@ def _levels_of(mean: Any, std: Any, device: str, divides: bool) -> Tensor | None
 @lru_cache(maxsize=64)
 def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str, divides: bool) -> Tensor:
     with torch.inference_mode(False):  # the next call may be outside of inference mode
-        levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(len(mean), 1, 256)
-        real = levels / 255 if divides else v2.functional.to_dtype(levels, torch.float32, scale=True)
+        real = _levels_as_floats(divides).expand(len(mean), 1, 256)
         return v2.functional.normalize(real, list(mean), list(std))[:, 0].to(device)
+
+
+@cache
+def _levels_as_floats(divides: bool) -> Tensor:
+    with torch.inference_mode(False):
+        levels = torch.arange(256, dtype=torch.uint8, device="cpu")[None]
+        whole = levels[:, None]  # torchvision's function takes images
+        return levels / 255 if divides else v2.functional.to_dtype(whole, torch.float32, scale=True)[0]
 
 
 class ToImage(OperatorTransform, v2.ToImage):

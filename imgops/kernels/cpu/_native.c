@@ -734,6 +734,7 @@ end:
 }
 
 #include "_native_images.h"
+#include "_native_program.h"
 
 static PyMethodDef methods[] = {
     {"simd_level", simd_level, METH_VARARGS,
@@ -807,6 +808,11 @@ static PyMethodDef methods[] = {
      "gray(out, image, chosen, simd) -> bool\n\n"
      "PIL's gray of a tensor of bytes of three channels, in three channels, of the frames for which a byte of chosen is not\n"
      "0; copies of the others."},
+    {"run_program", run_program, METH_VARARGS,
+     "run_program(out, image, steps, numbers, tables, counter, scratch, shrinks_rows_first, simd) -> bool\n\n"
+     "Run steps (n, 6) on each image of a tensor of bytes, by a row of numbers for each of equal parts; then look the bytes\n"
+     "up in tables of floats, if there are any. Threads share the counter of images, and have a scratch buffer each. False\n"
+     "where the program cannot run, before anything is written, or without memory."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -104,6 +104,11 @@ def packed_by_native(
     return native.resized_packed(out, data, sizes, offsets, boxes, interpolation, rows_first, interleaved)
 
 
+def shrinks_rows_first() -> bool:
+    """Return whether PIL resizes the rows first where the height shrinks most."""
+    return pil_order() is _most_shrunk_first
+
+
 def _has_whole_rows(image: Tensor, interleaved: bool) -> bool:
     """Return whether the values of each row are adjacent in memory and rows do not overlap, as in a crop."""
     channels, width, row = image.shape[-3], image.shape[-1], image.stride(-2)

@@ -57,8 +57,13 @@ def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
     _run_parts(list(_ranges(count, threads)), work)
 
 
-def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None]) -> None:
-    """Run the first part in this thread and the others in the pool; within a part nothing is shared again."""
+def _run_parts(
+    parts: Sequence[tuple[int, ...]], work: Callable[..., None], *, waits_for_all: bool = True
+) -> None:
+    """Run the first part in this thread and the others in the pool; within a part nothing is shared again.
+
+    With ``waits_for_all=False`` a part that has not begun when this thread is done is not needed.
+    """
     global _pool
     elsewhere = work
     if torch.is_inference_mode_enabled():  # the mode belongs to a thread
@@ -87,10 +92,24 @@ def _run_parts(parts: Sequence[tuple[int, int]], work: Callable[[int, int], None
         del _this.has_a_part
         # Wait for all threads, because they write into memory that the caller owns; then raise the first
         # error.
+        if not waits_for_all:
+            futures = [future for future in futures if not future.cancel()]
         for future in futures:
             future.exception()
         for future in futures:
             future.result()
+
+
+def share(count: int, values: int, work: Callable[[], None]) -> None:
+    """Run ``work()`` on several threads if there are many ``values``; each takes parts until none is left.
+
+    The caller takes parts, too, and waits only for threads that have begun.
+    """
+    threads = min(number(), count, max(values // VALUES_PER_THREAD, 1))
+    if threads <= 1:
+        work()
+    else:
+        _run_parts([()] * threads, work, waits_for_all=False)
 
 
 def split_evenly(offsets: np.ndarray, work: Callable[[int, int], None]) -> None:

@@ -97,7 +97,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
 
 def _by_native(out: Tensor, image: Tensor, sigmas: list[list[float]], size: tuple[int, int]) -> bool:
     """Blur all images in one native call by ``(across, down)``; return False if nothing was done."""
-    if not _native_agrees():
+    if not native_agrees():
         return False
     view = layout.frames if layout.writes_interleaved(out) else layout.planes
     pairs = [_both(*own) for own in sigmas]
@@ -179,7 +179,7 @@ _PROBES = (
 
 
 @compare.comparison("gaussian_blur", "OpenCV")
-def _native_agrees() -> bool:
+def native_agrees() -> bool:
     """Compare the native blur with the installed OpenCV, once; return whether all bits are the same."""
     for size, sigma in _PROBES:
         found = np.empty_like(_NOISE)

@@ -206,7 +206,7 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
     Return False if nothing was done.
     """
     is_simple = set(names) <= set(native.STEPS)
-    if not is_simple and (image.dtype != torch.uint8 or not all(map(_agrees, names))):
+    if not is_simple and (image.dtype != torch.uint8 or not all(map(agrees, names))):
         return False
     if not _fuses(image):
         return False
@@ -229,7 +229,7 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
     return native.steps(out, image, kinds, _in_levels(kinds, amounts))
 
 
-def _agrees(step: str) -> bool:
+def agrees(step: str) -> bool:
     """Return whether the native step has the bits of the installed PIL, if PIL has the step."""
     return step == "invert" or compare.agrees(step if step in _pil.by_pil else f"adjust_{step}")
 

@@ -114,7 +114,7 @@ def _directly(
     numbers = matrix.detach().double().numpy()
     planar = out.is_contiguous()
     if planar and interpolation == "nearest" and channels > 1:
-        if op != "warp_affine" or channels != 3 or not _native_agrees():
+        if op != "warp_affine" or channels != 3 or not native_agrees():
             return False
         inverse = _far_positions.inverse_of(numbers)[None]
         return native.warp(out.numpy()[None], image.detach().numpy()[None], inverse, [(color,) * 3])
@@ -194,7 +194,7 @@ def _by_opencv(
             and repeat == 3
             and op == "warp_affine"
             and padding_mode == "constant"
-            and _native_agrees()
+            and native_agrees()
         )
         several = op != "remap" and len(samples) > 1  # a single matrix was compared with the identity before
         still: Sequence[bool] = [False]
@@ -233,7 +233,7 @@ def _by_opencv(
 
 
 @compare.comparison("warp_affine", "OpenCV")
-def _native_agrees() -> bool:
+def native_agrees() -> bool:
     """Compare the native warp with the installed OpenCV, once; return whether both take the same pixels."""
     if not native.is_built():
         return False

@@ -7,6 +7,7 @@ decompositions.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -31,6 +32,8 @@ RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
 STEPS = ("brightness", "contrast", "saturation", "hue")
 #: The steps that ``steps`` knows.
 ALL_STEPS = (*STEPS, "posterize", "solarize", "invert", "autocontrast", "equalize", "sharpness")
+#: The steps of a program, in the order of ``run_program``.
+STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
 
 
 def is_built() -> bool:
@@ -395,6 +398,49 @@ def steps(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) ->
     Return False if nothing was done.
     """
     return is_built() and module.steps(out, image, kinds, amounts.astype(np.float32), SIMD_LEVEL)
+
+
+def run_program(
+    out: Tensor,
+    image: Tensor,
+    steps: np.ndarray,
+    numbers: np.ndarray,
+    tables: Tensor | None,
+    shrinks_rows_first: bool,
+) -> bool:
+    """Run the steps of a program on each image of a uint8 tensor; return False if nothing was done.
+
+    ``steps`` ``(n, 6)`` are indices into ``STEP_KINDS``, the column where the numbers of a step begin, the
+    height and width of its result, and two arguments. ``numbers`` has a row for each of equal parts of the
+    images. ``out`` gets the last step's bytes, or what float32 ``tables``, ``(1 or C, 256)``, give for each.
+    """
+    pixels = max(image.shape[-1] * image.shape[-2], int((steps[:, 2] * steps[:, 3]).max()))
+    size = 2 * image.shape[-3] * pixels + 4 * (pixels + 1)
+    counter, done = np.zeros(1, np.int64), []
+    floats = None if tables is None else tables.numpy()
+
+    def work() -> None:
+        how = counter, _scratch(size), shrinks_rows_first, SIMD_LEVEL
+        done.append(module.run_program(out, image, steps, numbers, floats, *how))
+
+    count = image[..., 0, 0, 0].numel()
+    _threads.share(count, count * image.shape[-3] * pixels * len(steps), work)
+    return all(done)
+
+
+def _scratch(size: int) -> np.ndarray:
+    """Return memory of this thread for intermediate results, of any values."""
+    found = getattr(_this, "scratch", None)
+    if found is None or len(found) < size:
+        found = np.empty(size, np.uint8)
+        if size <= _MOST_SCRATCH:
+            _this.scratch = found
+    return found
+
+
+_this = threading.local()
+#: The most bytes that a thread keeps.
+_MOST_SCRATCH = 1 << 24
 
 
 def _parts(out: Tensor, image: Tensor) -> list[np.ndarray]:

@@ -52,6 +52,7 @@ from imgops._common.torch_private import (
 )
 from imgops._operator import subclass
 from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import (
     annotation_kinds,
     operators,
@@ -280,6 +281,17 @@ class OperatorTransform(torchvision_private.Hooks):
         for step in self._placed_steps(image, params, kind):
             image = step.image(image)
         return image
+
+    def _add_to(self, program: ImageProgram, params: Params) -> bool:
+        """Add what the transform does to an image to a program; return False if no program can have it."""
+        if not self._has_steps:
+            return False
+        return self._add_steps(program, self._steps(params, (program.height, program.width), Tensor))
+
+    def _add_steps(self, program: ImageProgram, listed: Sequence[Step]) -> bool:
+        if not all(step.add_to(program) for step in listed):
+            return False
+        return not (listed and self._makes_planar and program.image.ndim == 3) or program.planar()
 
     def _transform_image(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""

@@ -19,6 +19,7 @@ from torchvision.transforms import InterpolationMode
 import imgops
 from imgops import EncodedImage, EncodedImages
 from imgops._common import layout
+from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
 from imgops.transforms._core import operators
 from imgops.transforms._core.parameters import BATCHES, Numbers, as_integers
@@ -55,6 +56,10 @@ class Step:
         """Decode an image and change it; a crop decodes only the part that it keeps."""
         return self.image(image.decode())  # type: ignore[no-any-return]
 
+    def add_to(self, program: ImageProgram) -> bool:
+        """Add the step to a program of the native module; return False if no program can have it."""
+        return False
+
 
 class Compute(Step):
     """Work that is no list of operators: ``work(image, numbers)``, a method of the transform."""
@@ -70,6 +75,16 @@ class Compute(Step):
 def decode_boxes(images: EncodedImages, boxes: Tensor) -> tuple[Any, Tensor]:
     """Decode only the boxes of files; return them, and the boxes that are the whole of each of them."""
     return images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
+
+
+def levels_of(color: Any, channels: int) -> list[int] | None:
+    """Return the level of each channel of a color, or None if it is no color of whole levels."""
+    numbers = [0] if color is None else list(color) if isinstance(color, (list, tuple)) else [color]
+    if len(numbers) not in (1, channels) or not all(type(n) in (int, float) for n in numbers):
+        return None
+    if not all(0 <= n <= 255 and n == int(n) for n in numbers):
+        return None
+    return [int(n) for n in numbers] * (channels // len(numbers))
 
 
 def join(*numbers: Any) -> Numbers:
@@ -111,6 +126,11 @@ class ResizedCrop(Step):
         how = self.size, self.interpolation, self.antialias
         return _geometry.crop_boxes(image.decode(box), whole, *how, planar=True)
 
+    def add_to(self, program: ImageProgram) -> bool:
+        how = _geometry._how(self.interpolation, self.antialias)
+        done = program.resized_crop(self.numbers, self.size, *how)
+        return done and (program.image.ndim > 3 or program.planar())
+
 
 class Crop(Step):
     """Crop to a box of a known size; ``numbers`` are left, top, right and bottom."""
@@ -131,6 +151,11 @@ class Crop(Step):
 
     def of_encoded(self, image: EncodedImage) -> Tensor:
         return image.decode(as_integers(self.numbers))
+
+    def add_to(self, program: ImageProgram) -> bool:
+        if self.is_one_draw:
+            return program.crop(int(self.numbers[0]), int(self.numbers[1]), *self.size)
+        return program.resized_crop(self.numbers, self.size, "bilinear", True)  # which only copies
 
 
 class CropAt(Step):
@@ -155,6 +180,9 @@ class Resize(Step):
     def mask(self, mask: Tensor) -> Tensor:
         return _geometry.resize_labels_to(mask, self.size, self.interpolation)
 
+    def add_to(self, program: ImageProgram) -> bool:
+        return program.resize(self.size, *_geometry._how(self.interpolation, self.antialias))
+
 
 class Pad(Step):
     """Pad by left, top, right and bottom."""
@@ -164,6 +192,13 @@ class Pad(Step):
 
     def image(self, image: Tensor) -> Tensor:
         return _geometry.pad(image, self.padding, self.fill, self.mode)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        color = _geometry.color_of(self.fill)
+        if self.mode != "constant" or type(color) not in (int, float) or color != 0:
+            return False
+        left, top, right, bottom = _geometry.sides_of(self.padding)
+        return program.crop(-left, -top, program.height + top + bottom, program.width + left + right)
 
 
 class Flip(Step):
@@ -177,6 +212,9 @@ class Flip(Step):
         if self.is_one_draw:
             return operators.flip(image, self.dim)
         return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        return program.flip(self.numbers, self.dim)
 
 
 class Warp(Step):
@@ -196,6 +234,14 @@ class Warp(Step):
 
     def mask(self, mask: Tensor) -> Tensor:
         return self._warped(mask, InterpolationMode.NEAREST)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        fill = levels_of(_geometry.color_of(self.fill), 3)
+        is_nearest = _geometry._interpolation_name(self.op, self.interpolation) == "nearest"
+        if not is_nearest or fill is None or self.size is not None or self.numbers.shape[-1] != 6:
+            return False
+        matrix = self.numbers if self.numbers.ndim > 1 else self.numbers.tolist()
+        return program.warp_nearest(matrix, fill)
 
     def _warped(self, image: Tensor, interpolation: Any) -> Tensor:
         matrix = self.numbers.unflatten(-1, (-1, 3))
@@ -276,6 +322,10 @@ class ColorSequence(Step):
             order, amounts = self.numbers[..., :split].long(), self.numbers[..., split:]
         return imgops.color_sequence(image, order, amounts, self.names)
 
+    def add_to(self, program: ImageProgram) -> bool:
+        length = len(self.numbers) if self.is_one_draw else self.numbers.shape[-1]
+        return program.colors(self.numbers, length - len(self.names), self.names)
+
 
 class Gray(Step):
     """Convert to gray of three channels; ``numbers`` say whether."""
@@ -284,6 +334,9 @@ class Gray(Step):
         if self.is_one_draw:
             return imgops.grayscale(image, 3)
         return operators.gray_chosen(image, self.numbers[..., 0] > 0)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        return program.gray(self.numbers)
 
 
 class PermuteChannels(Step):
@@ -308,6 +361,9 @@ class GaussianBlur(Step):
 
     def image(self, image: Any) -> Any:
         return imgops.gaussian_blur(image, self.kernel_size, self.numbers)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        return program.gaussian_blur(self.numbers, self.kernel_size)
 
 
 class JPEG(Step):
@@ -345,6 +401,11 @@ class Erase(Step):
             value = value.expand(image.shape[-3], 1, 1)
         value = value.to(image.device, image.dtype, non_blocking=True)
         return imgops.erase(image, numbers[..., :4].long(), value)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        levels = None if self.value is None or self.inplace else levels_of(self.value, program.channels)
+        box = self.numbers[:4] if self.is_one_draw else self.numbers[..., :4]
+        return levels is not None and program.erase(box, levels)
 
     def _has_box_alone(self, image: Tensor) -> bool:
         """Return whether the random pixels are those of the box alone, as eager mode draws them."""

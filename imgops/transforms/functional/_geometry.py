@@ -384,6 +384,11 @@ def crop_boxes(
     return operators.as_planar(out) if planar else out
 
 
+def sides_of(padding: Sequence[int] | int) -> Any:
+    """Return the padding as left, top, right and bottom."""
+    return tuple((integers("pad", "padding", padding, (1, 2, 4)) * 4)[:4])
+
+
 def pad(
     image: Tensor, padding: Sequence[int] | int, fill: Fill = None, padding_mode: str = "constant"
 ) -> Tensor:
@@ -405,8 +410,7 @@ def pad(
     Tensor, tv_tensor or PIL image
         Padded input.
     """
-    sides: Any = (integers("pad", "padding", padding, (1, 2, 4)) * 4)[:4]
-    left, top, right, bottom = sides
+    sides = left, top, right, bottom = sides_of(padding)
     color = color_of(fill)
     if padding_mode == "constant" and is_eager() and type(color) in (int, float) and color == 0:
         return imgops.crop(image, (-left, -top, image.shape[-1] + right, image.shape[-2] + bottom))

@@ -14,6 +14,7 @@ from imgops import EncodedImage
 from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
+from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import pil_images, rotated_boxes, steps
 from imgops.transforms._core.base import (
     FixedTransform,
@@ -58,6 +59,13 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         if type(image) in BATCHES:
             return steps.Crop(self._middles(image), self.size).image(image)  # type: ignore[no-any-return]
         return _geometry.center_crop(image, self.size)
+
+    def _add_to(self, program: ImageProgram, params: Params) -> bool:
+        (high, wide), height, width = self.size, program.height, program.width
+        if high > height or wide > width or (high, wide) == (height, width):
+            return False
+        left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)
+        return program.crop(left, top, high, wide)
 
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
         """Return a planar result if the crop extends beyond the image on all sides, and so only pads."""

@@ -9,6 +9,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops.batches.packed import PackedImages
+from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import pil_images, steps, torchvision_private
 from imgops.transforms._core.base import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
@@ -48,6 +49,12 @@ class Resize(FixedTransform, v2.Resize):
             return _geometry.resize_to(image, self.size, self.interpolation, self.antialias)
         interpolation, antialias = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
         return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
+
+    def _add_to(self, program: ImageProgram, params: Params) -> bool:
+        size = self._out_size(program.height, program.width)
+        if size == (program.height, program.width):
+            return True  # the image stays as it is
+        return self._add_steps(program, [steps.Resize(size, self.interpolation, self.antialias)])
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         high, wide = torchvision_private.size_after_resize((height, width), self.size, self.max_size)

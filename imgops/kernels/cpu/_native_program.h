@@ -1,0 +1,436 @@
+/* A program: steps that each image of a batch goes through before the next image begins, in memory that stays in the
+ * cache. The steps are the functions of the other headers; a step that changes nothing is left out. Included by
+ * _native.c alone.
+ */
+#if defined(_MSC_VER)
+#include <intrin.h>
+#define NEXT(counter) _InterlockedExchangeAdd64((volatile __int64 *)(counter), 1)
+#else
+#define NEXT(counter) __atomic_fetch_add((counter), 1, __ATOMIC_RELAXED)
+#endif
+
+/* The kinds of steps; native.py has the same order. The numbers of each are in the row of the image. */
+enum {
+    CROP_STEP,   /* left, top */
+    RESIZE_STEP, /* left, top, right, bottom */
+    MIRROR_STEP, /* whether */
+    FLIP_STEP,   /* whether */
+    COLOR_STEP,  /* the order, then the amount of each name; a: the length of the order, b: the kinds of the names */
+    GRAY_STEP,   /* whether */
+    BLUR_STEP,   /* sigma across and down; a, b: the width and the height of the kernel */
+    WARP_STEP,   /* an affine matrix; a: the color outside, the first channel lowest */
+    ERASE_STEP,  /* left, top, right, bottom, and a level for each channel */
+    SPLIT_STEP,  /* nothing: an interleaved frame becomes planar */
+    KINDS
+};
+
+/* The kinds of the names of a color step have four bits each, from the lowest on; 15 ends them. */
+enum { MOST_STEPS = 256, MOST_ORDER = 64, MOST_NAMES = 15, MOST_CHANNELS = 4, LONGEST_WARP = 32767 };
+
+/* `height` and `width` are those of the result. */
+typedef struct {
+    int64_t kind, column, height, width, a, b;
+} Instruction;
+
+typedef struct {
+    const Instruction *steps;
+    Py_ssize_t count, columns, channels;
+    int interleaved, shrinks_rows_first, simd;
+} Program;
+
+/* A whole number between two bounds; NaN is none. */
+static int is_whole(double value, double least, double most) {
+    return value >= least && value <= most && value == floor(value);
+}
+
+static int kind_of_name(const Instruction *s, int64_t name) { return (int)(s->b >> 4 * name & 15); }
+
+static Py_ssize_t names_of(const Instruction *s) {
+    Py_ssize_t count = 0;
+    while (count < MOST_NAMES && kind_of_name(s, count) <= SHARPNESS) count++;
+    return count;
+}
+
+/* How many numbers a step has; -1 where its arguments are wrong. */
+static Py_ssize_t numbers_of_step(const Instruction *s, Py_ssize_t channels) {
+    const int64_t widest = 2 * MOST_WEIGHTS - 1;
+    switch (s->kind) {
+    case CROP_STEP: return 2;
+    case RESIZE_STEP: return s->a >= 0 && s->a < (int64_t)(sizeof filters / sizeof *filters) ? 4 : -1;
+    case MIRROR_STEP:
+    case FLIP_STEP: return 1;
+    case COLOR_STEP: return channels == 3 && s->a > 0 && s->a <= MOST_ORDER && s->b >= 0 ? (Py_ssize_t)s->a + names_of(s) : -1;
+    case GRAY_STEP: return channels == 3 ? 1 : -1;
+    case BLUR_STEP: return s->a > 0 && s->a <= widest && s->a % 2 && s->b > 0 && s->b <= widest && s->b % 2 ? 2 : -1;
+    case WARP_STEP: return channels == 3 && s->a >= 0 && s->a <= 0xFFFFFF ? 6 : -1;
+    case ERASE_STEP: return 4 + channels;
+    case SPLIT_STEP: return 0;
+    default: return -1;
+    }
+}
+
+/* OpenCV's weights of a Gaussian on bytes, in 256ths, the middle one first: from the outside in, each is rounded with the
+ * error of those before it, and the middle one takes what is missing. Returns how far they reach. */
+static Py_ssize_t weights_of(int64_t size, double sigma, uint16_t *to) {
+    const double no_blur = 0.02;
+    double value[MOST_WEIGHTS], total = 0, error = 0;
+    Py_ssize_t half = (Py_ssize_t)size / 2, x, reach = 0;
+    int32_t sum = 0;
+    to[0] = 256;
+    if (!half || sigma <= no_blur) return 0;
+    for (x = half; x > 0; x--) {
+        value[x] = exp(-0.5 / (sigma * sigma) * (double)x * (double)x);
+        total += value[x];
+    }
+    total = 2 * total + 1;
+    for (x = half; x > 0; x--) {
+        double exact = value[x] / total * 256 + error, whole = rint(exact);
+        error = exact - whole;
+        to[x] = (uint16_t)whole;
+        sum += (int32_t)whole;
+        if (!reach && to[x]) reach = x;
+    }
+    to[0] = (uint16_t)(256 - 2 * sum);
+    return reach;
+}
+
+static int is_identity(const double *m) {
+    return m[0] == 1 && m[1] == 0 && m[2] == 0 && m[3] == 0 && m[4] == 1 && m[5] == 0;
+}
+
+/* The inverse as OpenCV computes it; that of a singular matrix is 0. */
+static void inverse_of(const double *m, float *to) {
+    double determinant = m[0] * m[4] - m[1] * m[3], scale = determinant != 0 ? 1 / determinant : 0;
+    double a = m[4] * scale, b = -m[1] * scale, c = -m[3] * scale, d = m[0] * scale;
+    to[0] = (float)a;
+    to[1] = (float)b;
+    to[2] = (float)(-a * m[2] - b * m[5]);
+    to[3] = (float)c;
+    to[4] = (float)d;
+    to[5] = (float)(-c * m[2] - d * m[5]);
+}
+
+/* The chosen colors in their order, with the amounts that levels take; returns how many. */
+static int colors_of(const Instruction *s, const double *n, int32_t *kinds, float *amounts) {
+    Py_ssize_t names = names_of(s), i;
+    int count = 0;
+    for (i = 0; i < s->a; i++) {
+        int32_t kind;
+        double amount;
+        if (!(n[i] >= 0 && n[i] < (double)names)) continue;
+        kind = kind_of_name(s, (int64_t)n[i]);
+        amount = n[s->a + (Py_ssize_t)n[i]];
+        if (kind == HUE_TURN) { /* one of PIL's 256 hues */
+            amount = trunc(amount * 255);
+            amount = isfinite(amount) ? fmod(amount, 256) : 0;
+            if (amount < 0) amount += 256;
+        } else if (kind == POSTERIZE) {
+            amount = amount >= 8 ? 8 : amount > 0 ? trunc(amount) : 0;
+        } else if (kind == SOLARIZE) {
+            amount = isnan(amount) || amount >= 256 ? 256 : amount > 0 ? ceil(amount) : 0;
+        }
+        kinds[count] = kind;
+        amounts[count++] = (float)amount;
+    }
+    return count;
+}
+
+/* Whether a step can do what a row asks of it, for an image of this size. */
+static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py_ssize_t width, Py_ssize_t channels,
+                    int interleaved) {
+    const double far = (double)((int64_t)1 << 40);
+    int c;
+    if (s->kind == SPLIT_STEP || s->kind == RESIZE_STEP || s->kind == CROP_STEP || s->kind == WARP_STEP) {
+        if (s->height <= 0 || s->width <= 0 || s->height > INT32_MAX || s->width > INT32_MAX / s->height) return 0;
+    } else if (s->height != height || s->width != width)
+        return 0;
+    switch (s->kind) {
+    case CROP_STEP: return is_whole(n[0], -far, far) && is_whole(n[1], -far, far);
+    case RESIZE_STEP:
+        return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
+               is_whole(n[2], n[0] + 1, (double)width) && is_whole(n[3], n[1] + 1, (double)height);
+    case COLOR_STEP: return height >= 3 && width >= 3;
+    case BLUR_STEP: return n[0] > 0 && n[1] > 0; /* without a sigma it follows from the size, which random ones never do */
+    case WARP_STEP:
+        return !interleaved && height <= LONGEST_WARP && width <= LONGEST_WARP && s->height <= LONGEST_WARP &&
+               s->width <= LONGEST_WARP && height * width < 1 << 24 && s->height * s->width < 1 << 24;
+    case ERASE_STEP:
+        for (c = 0; c < channels; c++)
+            if (!is_whole(n[4 + c], 0, 255)) return 0;
+        return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
+               is_whole(n[2], n[0], (double)width) && is_whole(n[3], n[1], (double)height);
+    case SPLIT_STEP: return s->height == height && s->width == width && (!interleaved || channels == 3);
+    default: return 1;
+    }
+}
+
+static int changes(const Instruction *s, const double *n, const Image *image) {
+    switch (s->kind) {
+    case CROP_STEP: return n[0] != 0 || n[1] != 0 || s->height != image->height || s->width != image->width;
+    case RESIZE_STEP:
+        return n[0] != 0 || n[1] != 0 || n[2] != (double)image->width || n[3] != (double)image->height ||
+               s->height != image->height || s->width != image->width;
+    case COLOR_STEP: {
+        int32_t kinds[MOST_ORDER];
+        float amounts[MOST_ORDER];
+        return colors_of(s, n, kinds, amounts) > 0;
+    }
+    case BLUR_STEP: {
+        uint16_t weights[MOST_WEIGHTS];
+        return weights_of(s->a, n[0], weights) > 0 || weights_of(s->b, n[1], weights) > 0;
+    }
+    case WARP_STEP: return !is_identity(n) || s->height != image->height || s->width != image->width;
+    case ERASE_STEP: return n[0] < n[2] && n[1] < n[3];
+    case SPLIT_STEP: return image->interleaved;
+    default: return n[0] != 0;
+    }
+}
+
+static void flip_rows(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssize_t height, Py_ssize_t row) {
+    Py_ssize_t p, y;
+    for (p = 0; p < planes; p++, out += height * row, in += height * row)
+        for (y = 0; y < height; y++) memcpy(out + y * row, in + (height - 1 - y) * row, (size_t)row);
+}
+
+static void erase_box(Image *image, const double *n) {
+    Py_ssize_t left = (Py_ssize_t)n[0], top = (Py_ssize_t)n[1], right = (Py_ssize_t)n[2], bottom = (Py_ssize_t)n[3];
+    Py_ssize_t row = image->width * image->channels, p, x, y, c;
+    for (p = 0; p < image->planes; p++)
+        for (y = top; y < bottom; y++) {
+            uint8_t *at = (uint8_t *)image->at + (p * image->height + y) * row;
+            if (image->channels == 1)
+                memset(at + left, (int)n[4 + p], (size_t)(right - left));
+            else
+                for (x = left; x < right; x++)
+                    for (c = 0; c < image->channels; c++) at[x * image->channels + c] = (uint8_t)n[4 + c];
+        }
+}
+
+/* One step from `now` to `to`, which may be one memory where the step reads no neighbors; 0 without memory. */
+static int run_step(const Program *p, const Instruction *s, const double *n, Image *to, const Image *now, uint8_t *spare,
+                    uint32_t *words) {
+    uint8_t *out = (uint8_t *)to->at;
+    const uint8_t *in = (const uint8_t *)now->at;
+    Py_ssize_t pixel = now->channels, row = now->width * pixel, i;
+    switch (s->kind) {
+    case CROP_STEP:
+        for (i = 0; i < now->planes; i++)
+            crop_plane(to->at + i * to->height * to->width * pixel, now->at + i * now->height * row, to->height,
+                       to->width * pixel, now->height, row, (Py_ssize_t)n[0] * pixel, (Py_ssize_t)n[1]);
+        return 1;
+    case RESIZE_STEP: {
+        int64_t box[4];
+        for (i = 0; i < 4; i++) box[i] = (int64_t)n[i];
+        return resize_boxes(to, now, box, 1, (size_t)s->a, p->shrinks_rows_first, p->simd);
+    }
+    case MIRROR_STEP: {
+        const uint8_t yes = 1;
+        mirror_frames(to, now, &yes, 1, p->simd);
+        return 1;
+    }
+    case FLIP_STEP: flip_rows(out, in, now->planes, now->height, row); return 1;
+    case COLOR_STEP: {
+        int32_t kinds[MOST_ORDER];
+        float amounts[MOST_ORDER];
+        run_steps(out, in, now, kinds, amounts, colors_of(s, n, kinds, amounts), spare, p->simd);
+        return 1;
+    }
+    case GRAY_STEP: {
+        const uint8_t yes = 1;
+        gray_frames(to, now, &yes, 1, 1, p->simd);
+        return 1;
+    }
+    case BLUR_STEP: {
+        uint16_t across[MOST_WEIGHTS], down[MOST_WEIGHTS];
+        Py_ssize_t rx = weights_of(s->a, n[0], across), ry = weights_of(s->b, n[1], down);
+        int (*pass) BLUR_ARGS = portable_blur;
+#if X86
+        if (p->simd) pass = avx2_blur;
+#endif
+        return pass(out, in, now->planes, now->height, now->width, pixel, 0, now->height, across, rx, down, ry);
+    }
+    case WARP_STEP: {
+        float m[6];
+        inverse_of(n, m);
+        words[now->height * now->width] = (uint32_t)s->a;
+        warps[p->simd](out, in, words, now->height, now->width, to->height, to->width, m);
+        return 1;
+    }
+    case ERASE_STEP:
+        if (out != in) memcpy(out, in, (size_t)(now->planes * now->height * row));
+        erase_box(to, n);
+        return 1;
+    default: split_frame(out, in, now->height * now->width, p->simd); return 1;
+    }
+}
+
+static void set_format(Image *image, Py_ssize_t channels, int interleaved) {
+    image->interleaved = interleaved;
+    image->planes = interleaved ? 1 : channels;
+    image->channels = interleaved ? channels : 1;
+    image->itemsize = 1;
+    image->values = channels * image->height * image->width;
+}
+
+/* One image through all steps. `out` gets the bytes, or what `tables` say of each. 0 without memory. */
+static int run_image(const Program *p, const double *row, Image now, char *out, const float *tables, int per_channel,
+                     uint8_t *const *scratch, uint32_t *words) {
+    Py_ssize_t i, last = -1, c, which = 0;
+    const char *source = now.at;
+    Image probe = now;
+    for (i = 0; i < p->count; i++) {
+        const Instruction *s = p->steps + i;
+        if (changes(s, row + s->column, &probe)) last = i;
+        probe.height = (Py_ssize_t)s->height;
+        probe.width = (Py_ssize_t)s->width;
+        if (s->kind == SPLIT_STEP) probe.interleaved = 0;
+    }
+    for (i = 0; i <= last; i++) {
+        const Instruction *s = p->steps + i;
+        Image to = now;
+        int in_place = (s->kind == COLOR_STEP || s->kind == GRAY_STEP || s->kind == ERASE_STEP) && now.at != source;
+        if (!changes(s, row + s->column, &now)) continue;
+        to.height = (Py_ssize_t)s->height;
+        to.width = (Py_ssize_t)s->width;
+        set_format(&to, p->channels, now.interleaved && s->kind != SPLIT_STEP);
+        if (i == last && !tables)
+            to.at = out;
+        else if (!in_place) {
+            which = !which;
+            to.at = (char *)scratch[which];
+        }
+        if (!run_step(p, s, row + s->column, &to, &now, scratch[!which], words)) return 0;
+        now = to;
+    }
+    if (tables) {
+        Py_ssize_t pixels = now.height * now.width;
+        if (now.interleaved || !per_channel) {
+            Color job = {out, now.at, tables, now.values, 1, per_channel ? p->channels : 1, 0, 0};
+            passes[LUT_PASS].f32[p->simd](&job);
+        } else
+            for (c = 0; c < p->channels; c++) {
+                Color job = {(float *)(void *)out + c * pixels, now.at + c * pixels, tables + 256 * c, pixels, 1, 1, 0, 0};
+                passes[LUT_PASS].f32[p->simd](&job);
+            }
+    } else if (now.at != out)
+        memcpy(out, now.at, (size_t)now.values);
+    return 1;
+}
+
+/* Whether all steps are known, have their numbers in a row, and can run on an image of this size. */
+static int check_row(const Program *p, const double *row, Py_ssize_t height, Py_ssize_t width) {
+    Py_ssize_t i;
+    int interleaved = p->interleaved;
+    for (i = 0; i < p->count; i++) {
+        const Instruction *s = p->steps + i;
+        if (!is_valid(s, row + s->column, height, width, p->channels, interleaved)) return 0;
+        height = (Py_ssize_t)s->height;
+        width = (Py_ssize_t)s->width;
+        if (s->kind == SPLIT_STEP) interleaved = 0;
+    }
+    return 1;
+}
+
+static PyObject *run_program(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *steps_object, *numbers_object, *tables_object, *counter_object, *scratch_object;
+    PyObject *result = NULL;
+    const Py_buffer *steps_view, *numbers, *tables = NULL, *counter, *scratch;
+    Arrays arrays = {0};
+    Image out, image;
+    Program p;
+    Py_ssize_t i, rows, frames, per_row, size, out_size, most, words_size = 0;
+    int found, simd, done = 1, shrinks_rows_first, splits = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOOOpi", &out_object, &image_object, &steps_object, &numbers_object, &tables_object,
+                          &counter_object, &scratch_object, &shrinks_rows_first, &simd))
+        return NULL;
+    if ((found = image_of(out_object, &out)) == 1) found = image_of(image_object, &image);
+    if (found < 0) return NULL;
+    if (!found || image.itemsize != 1 || image.dimensions != out.dimensions) Py_RETURN_FALSE;
+    if (!(steps_view = array_of(&arrays, steps_object, "steps", "q", 2, CONTIGUOUS)) ||
+        !(numbers = array_of(&arrays, numbers_object, "numbers", "d", 2, CONTIGUOUS)) ||
+        !(counter = array_of(&arrays, counter_object, "counter", "q", 1, CONTIGUOUS | WRITABLE)) ||
+        !(scratch = array_of(&arrays, scratch_object, "scratch", "B", 1, CONTIGUOUS | WRITABLE)))
+        goto end;
+    if (tables_object != Py_None && !(tables = array_of(&arrays, tables_object, "tables", "f", 2, CONTIGUOUS))) goto end;
+    memset(&p, 0, sizeof p);
+    p.steps = steps_view->buf;
+    p.count = steps_view->shape[0];
+    p.columns = numbers->shape[1];
+    p.channels = image.shape[image.dimensions - 3];
+    p.interleaved = image.interleaved;
+    p.shrinks_rows_first = shrinks_rows_first;
+    p.simd = usable_simd(simd);
+    rows = numbers->shape[0];
+    if (!require(steps_view->shape[1] == sizeof(Instruction) / sizeof(int64_t) && p.count > 0 && p.count <= MOST_STEPS,
+                 "steps must be 1 to 256 rows of six numbers") ||
+        !require(counter->shape[0] == 1, "counter must be one number") ||
+        !require(!tables || (tables->shape[1] == 256 && (tables->shape[0] == 1 || tables->shape[0] == p.channels)),
+                 "tables must be one for all channels or for each, of 256 values") ||
+        !require(out.itemsize == (tables ? 4 : 1), "out must be of floats with tables, else of bytes"))
+        goto end;
+    if (p.channels < 1 || p.channels > MOST_CHANNELS || !image.values || !out.values) {
+        result = Py_NewRef(Py_False);
+        goto end;
+    }
+    frames = image.values / (p.channels * image.height * image.width);
+    most = image.height * image.width;
+    for (i = 0; i < p.count; i++) {
+        const Instruction *s = p.steps + i;
+        Py_ssize_t count = numbers_of_step(s, p.channels);
+        if (!require(count >= 0, "a step must be known, with arguments in its range") ||
+            !require(s->column >= 0 && count <= p.columns && s->column <= p.columns - count,
+                     "a step must have its numbers in the row") ||
+            !require(s->height > 0 && s->width > 0 && s->height <= INT32_MAX && s->width <= INT32_MAX / s->height,
+                     "a step must have a size"))
+            goto end;
+        if (s->kind == WARP_STEP) words_size = 1;
+        if (s->kind == SPLIT_STEP) splits = 1;
+        if (s->height * s->width > most) most = (Py_ssize_t)(s->height * s->width);
+    }
+    i = image.dimensions;
+    {
+        const Instruction *s = p.steps + p.count - 1;
+        int same = out.shape[i - 1] == s->width && out.shape[i - 2] == s->height && out.shape[i - 3] == p.channels;
+        Py_ssize_t d;
+        for (d = 0; d < i - 3; d++) same = same && out.shape[d] == image.shape[d];
+        if (!require(same, "out must have the size of the last step, and the batch of image")) goto end;
+        /* One channel, or one pixel, has both formats. */
+        if (out.interleaved != (image.interleaved && !splits) && out.shape[i - 3] > 1 && s->height * s->width > 1) {
+            result = Py_NewRef(Py_False);
+            goto end;
+        }
+    }
+    size = p.channels * image.height * image.width;
+    out_size = out.values / frames * out.itemsize;
+    words_size = words_size ? (most + 1) * (Py_ssize_t)sizeof(uint32_t) : 0;
+    if (!require(rows > 0 && frames % rows == 0, "numbers must be those of equal parts of the images") ||
+        !require((uintptr_t)scratch->buf % sizeof(uint32_t) == 0 && scratch->len >= words_size + 2 * most * p.channels,
+                 "scratch must have room for two images, and for a word for each pixel of a warp"))
+        goto end;
+    per_row = frames / rows;
+    for (i = 0; i < rows; i++)
+        if (!check_row(&p, (const double *)numbers->buf + i * p.columns, image.height, image.width)) {
+            result = Py_NewRef(Py_False);
+            goto end;
+        }
+    Py_BEGIN_ALLOW_THREADS
+    {
+        uint32_t *words = scratch->buf;
+        uint8_t *spare[2];
+        spare[0] = (uint8_t *)scratch->buf + words_size;
+        spare[1] = spare[0] + most * p.channels;
+        while (done && (i = (Py_ssize_t)NEXT((int64_t *)counter->buf)) < frames && i >= 0) {
+            Image one = image;
+            one.at = image.at + i * size;
+            set_format(&one, p.channels, image.interleaved);
+            done = run_image(&p, (const double *)numbers->buf + i / per_row * p.columns, one, out.at + i * out_size,
+                             tables ? tables->buf : NULL, tables && tables->shape[0] > 1, spare, words);
+        }
+    }
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(done);
+end:
+    release(&arrays);
+    return result;
+}

@@ -1,0 +1,195 @@
+"""Programs: steps that the native module runs on each image of a batch before the next image begins.
+
+The intermediate images stay in the cache of the processor, and a batch costs one call instead of one for each
+step. The pixels are those of the operators called one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imgops._common import compare, layout, memory
+from imgops._common.torch_private import is_readable
+from imgops.kernels.cpu import _resample, _threads, blur, color, geometry, native
+
+#: The most channels of an image, and the most steps of a program.
+_MOST_CHANNELS, _MOST_STEPS = 4, 256
+#: The most names of a step of colors: four bits each say which colors they are.
+_MOST_NAMES, _MOST_ORDER = 15, 64
+
+
+def accepts(image: Any) -> bool:
+    """Return whether programs can begin with an image: uint8 on the CPU, in one of the memory formats.
+
+    A large image alone is left to the operators, which divide it among threads.
+    """
+    return (
+        type(image) is Tensor
+        and image.dtype == torch.uint8
+        and image.ndim > 2
+        and is_readable(image)
+        and 0 < image.shape[-3] <= _MOST_CHANNELS
+        and image.numel() > 0
+        and (image.ndim > 3 or _threads.is_small(image))
+        and layout.is_dense(image)
+        and native.is_built()
+    )
+
+
+class ImageProgram:
+    """The steps for one tensor of images, and the numbers of each step.
+
+    The methods that add a step return False if no program can have it. The numbers are a list if all images
+    share them, else a tensor with a row for each sample. Numbers that no operator would take are refused by
+    ``run``, which then returns None.
+    """
+
+    def __init__(self, image: Tensor) -> None:
+        self.image = image
+        self.channels, self.height, self.width = image.shape[-3:]
+        self.interleaved = layout.is_interleaved(image)
+        self.steps: list[tuple[int, ...]] = []
+        self.numbers: list[Any] = []
+        self.columns = 0
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def crop(self, left: int, top: int, height: int, width: int) -> bool:
+        """Crop to a box of one place, with zeros outside of the image."""
+        return height > 0 and width > 0 and self._add("crop", [left, top], 2, size=(height, width))
+
+    def resized_crop(self, box: Any, size: Sequence[int], interpolation: str, antialias: bool) -> bool:
+        """Crop to a box, left, top, right and bottom, and resize as PIL does."""
+        if not antialias or interpolation not in _resample.FILTERS or _resample.pil_order() is None:
+            return False
+        height, width = size
+        which = list(_resample.FILTERS).index(interpolation)
+        return height > 0 and width > 0 and self._add("resize", box, 4, a=which, size=(height, width))
+
+    def resize(self, size: Sequence[int], interpolation: str, antialias: bool) -> bool:
+        return self.resized_crop([0, 0, self.width, self.height], size, interpolation, antialias)
+
+    def flip(self, chosen: Any, dim: int) -> bool:
+        """Mirror the images whose number is above 0 along the last dimension or the one before."""
+        if dim not in (-1, -2):
+            return False
+        return self._add("mirror" if dim == -1 else "flip", _chosen(chosen), 1)
+
+    def colors(self, numbers: Any, length: int, names: Sequence[str]) -> bool:
+        """Apply colors as ``color_sequence``: ``numbers`` are the order, then the amount of each name."""
+        if self.channels != 3 or not 0 < length <= _MOST_ORDER:
+            return False
+        kinds = _kinds_of(tuple(names))
+        return kinds is not None and self._add("colors", numbers, length + len(names), a=length, b=kinds)
+
+    def gray(self, chosen: Any) -> bool:
+        """Convert the images whose number is above 0 to gray of three channels."""
+        return self.channels == 3 and compare.agrees("grayscale") and self._add("gray", _chosen(chosen), 1)
+
+    def gaussian_blur(self, sigmas: Any, kernel_size: Sequence[int]) -> bool:
+        across, down = kernel_size
+        return (
+            max(kernel_size) < 258 and blur.native_agrees() and self._add("blur", sigmas, 2, a=across, b=down)
+        )
+
+    def warp_nearest(self, matrix: Any, fill: Sequence[int]) -> bool:
+        """Warp by an affine matrix; ``fill`` is the level of each channel outside of the image."""
+        if self.channels != 3 or self.interleaved or not geometry.native_agrees():
+            return False
+        return self._add("warp", matrix, 6, a=fill[0] | fill[1] << 8 | fill[2] << 16)
+
+    def erase(self, boxes: Any, levels: Sequence[int]) -> bool:
+        """Set a box, left, top, right and bottom, to the level of each channel."""
+        if len(levels) != self.channels:
+            return False
+        if isinstance(boxes, Tensor):
+            boxes = torch.cat([boxes, boxes.new_tensor(levels).expand(len(boxes), -1)], -1)
+            return self._add("erase", boxes, 4 + self.channels)
+        return self._add("erase", [*boxes, *levels], 4 + self.channels)
+
+    def planar(self) -> bool:
+        """Convert interleaved images to planar ones."""
+        if self.interleaved and self.channels == 3:
+            self.interleaved = False
+            return self._add("split", [], 0)
+        return not self.interleaved
+
+    def _add(
+        self,
+        kind: str,
+        numbers: Any,
+        count: int,
+        *,
+        a: int = 0,
+        b: int = 0,
+        size: tuple[int, int] | None = None,
+    ) -> bool:
+        if len(self.steps) == _MOST_STEPS or (isinstance(numbers, Tensor) and numbers.ndim != 2):
+            return False
+        if size is not None:
+            self.height, self.width = size
+        self.steps.append((native.STEP_KINDS.index(kind), self.columns, self.height, self.width, a, b))
+        self.numbers.append(numbers)
+        self.columns += count
+        return True
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def state(self) -> tuple[Any, ...]:
+        return len(self.steps), self.columns, self.height, self.width, self.interleaved
+
+    def forget(self, state: tuple[Any, ...]) -> None:
+        """Remove the steps that were added after an earlier ``state()``."""
+        steps, self.columns, self.height, self.width, self.interleaved = state
+        del self.steps[steps:], self.numbers[steps:]
+
+    def run(self, tables: Tensor | None = None) -> Tensor | None:
+        """Return the images after all steps, or None if the program cannot run.
+
+        With ``tables``, float32 ``(1 or C, 256)``, the result has the floats that they give for each level.
+        """
+        samples = [len(x) for x in self.numbers if isinstance(x, Tensor)]
+        if not samples:
+            row = [float(n) for numbers in self.numbers for n in numbers]
+            rows = np.array([row or [0.0]], np.float64)
+        else:
+            rows = np.empty((samples[0], max(self.columns, 1)), np.float64)
+            ends = [*(step[1] for step in self.steps[1:]), self.columns]
+            for step, end, numbers in zip(self.steps, ends, self.numbers, strict=True):
+                rows[:, step[1] : end] = numbers.detach().numpy() if isinstance(numbers, Tensor) else numbers
+        out = self._empty(torch.uint8 if tables is None else torch.float32)
+        steps = np.array(self.steps, np.int64)
+        done = native.run_program(out, self.image, steps, rows, tables, _resample.shrinks_rows_first())
+        return out if done else None
+
+    def _empty(self, dtype: torch.dtype) -> Tensor:
+        size = (*self.image.shape[:-2], self.height, self.width)
+        if not self.interleaved and prod(size) * dtype.itemsize < memory.LEAST:
+            return torch.empty(size, dtype=dtype, device="cpu")
+        stride = layout.interleaved_strides(size) if self.interleaved else layout.planar_strides(size)
+        return memory.empty_strided(size, tuple(stride), dtype=dtype)
+
+
+def _chosen(numbers: Any) -> Any:
+    """Return 1 for the samples whose number is above 0, else 0; a list of one draw is always chosen."""
+    return (numbers[..., :1] > 0).double() if isinstance(numbers, Tensor) else [1.0]
+
+
+@lru_cache(maxsize=256)
+def _kinds_of(names: tuple[str, ...]) -> int | None:
+    """Return the kinds of the names of a step of colors, four bits each; None if one is not native."""
+    if (
+        len(names) > _MOST_NAMES
+        or not set(names) <= set(native.ALL_STEPS)
+        or not all(map(color.agrees, names))
+    ):
+        return None
+    kinds = [native.ALL_STEPS.index(name) for name in names] + [15] * (_MOST_NAMES - len(names))
+    return sum(kind << 4 * i for i, kind in enumerate(kinds))
