@@ -117,7 +117,7 @@ BOTH: list[tuple[str, dict[str, Any]]] = [
     ("PILToTensor", {}),
 ]
 #: The most that the levels may differ: convert warns about these.
-NEAR = {"GaussianBlur": 1, "ElasticTransform": 1, "AugMix": 255}
+DIFFERENCES = {"GaussianBlur": 1, "ElasticTransform": 1, "AugMix": 255}
 
 
 @pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
@@ -130,7 +130,7 @@ def test_classes_of_torchvision(name: str, arguments: dict[str, Any], version: A
         wanted = given(photo())
         after = state()
         seed(number)
-        assert levels_apart(converted(photo()), wanted) <= NEAR.get(name, 0)
+        assert levels_apart(converted(photo()), wanted) <= DIFFERENCES.get(name, 0)
         assert state() == after
 
 
@@ -1448,10 +1448,10 @@ def test_inputs_of_every_kind(library: str, kind: str) -> None:
                 raise AssertionError(what) from found
             assert moved == after, what
             assert kinds_of(found) == kinds_of(wanted), what
-            near = NEAR.get(type(given).__name__, 0)
+            most = DIFFERENCES.get(type(given).__name__, 0)
             if isinstance(given, v2.RandomErasing) and given.value is None and isinstance(found, Image.Image):
                 continue  # noise below 0 has no defined level
-            assert kind == "tensors" or levels_apart(found, wanted) <= near, what
+            assert kind == "tensors" or levels_apart(found, wanted) <= most, what
 
 
 def memory(out: Any) -> list[Tensor]:

@@ -508,14 +508,14 @@ def test_graphs_samples_and_copies(name: str, seed: int | None) -> None:
 # -- gradients ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted({*values.OPERATORS, *values.NEAR} & set(NAMES)))
+@pytest.mark.parametrize("name", sorted({*values.OPERATORS, *values.INEXACT} & set(NAMES)))
 def test_operators_on_floats(name: str) -> None:
     """With a gradient, floats come within their last bits of what albumentations makes of them."""
     given = A.Compose([made(name, p=1.0)], seed=8)
     mine, again = converted(given), copy.deepcopy(given)
     scene = SCENE.clip(1, 254)  # a power has an infinite gradient at 0
     image = (torch.from_numpy(scene).permute(2, 0, 1) / 255).requires_grad_()
-    own = values.NEAR.get(name) or values.OPERATORS[name]
+    own = values.INEXACT.get(name) or values.OPERATORS[name]
     params = host.sampled(again.transforms[0], {"image": scene / np.float32(255)})
     if own(image.detach(), again.transforms[0], params) is None:
         with pytest.raises(NotImplementedError, match=f"^{name}: image must not require a gradient"):
@@ -1192,7 +1192,7 @@ def test_a_method_that_was_replaced(kind: Any, name: str, monkeypatch: pytest.Mo
 
 def test_every_class_is_listed() -> None:
     kinds = {n for n in dir(A) if isinstance(getattr(A, n), type)}
-    assert {*moves.MOVES, *values.OPERATORS, *values.NEAR, *table.WITHOUT, *VARIANTS, *NEEDED} <= kinds
+    assert {*moves.MOVES, *values.OPERATORS, *values.INEXACT, *table.WITHOUT, *VARIANTS, *NEEDED} <= kinds
     assert not set(NAMES) & set(table.WITHOUT)
 
 

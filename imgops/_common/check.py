@@ -152,8 +152,8 @@ def tensors(op: str, **values: object) -> None:
         tensor(op, name, value)
 
 
-def images(op: str, value: object) -> None:
-    """Check the image of a function that also takes a batch of images of different sizes."""
+def tensor_or_batch(op: str, value: object) -> None:
+    """Check that an image is a tensor, or a batch of images of different sizes; its shape is not checked."""
     if not (isinstance(value, Tensor) or is_batch(value)):
         tensor(op, "image", value)
 

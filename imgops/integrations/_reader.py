@@ -30,7 +30,7 @@ Difference = Callable[[Any], Any]
 #: Module and name of a class or function -> the function that makes its counterpart.
 MAKERS: dict[str, Maker] = {"torch.nn.modules.container.Sequential": lambda t, r: r.read_sequential(t)}
 #: The same names -> how the pixels of the counterpart differ.
-NEAR: dict[str, Difference] = {}
+DIFFERENCES: dict[str, Difference] = {}
 
 #: How to go on with a transform that has no counterpart.
 WAY_OUT = (
@@ -57,7 +57,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.unmapped: list[str] = []
-        self.near: dict[str, str] = {}
+        self.differences: dict[str, str] = {}
         self._replaced = _replaced_functions.replaced_functions()
         #: The identity of a counterpart -> the module that it stands for.
         self._sources: dict[int, Any] = {}
@@ -104,8 +104,8 @@ class Reader:
         except Unmapped as why:
             self.unmapped.append(f"{name.rpartition('.')[2]}({why})")
             return AlreadyRead([conversion.Identity()])
-        if differs := name in NEAR and NEAR[name](given):
-            self.near[name.rpartition(".")[2]] = differs
+        if difference := name in DIFFERENCES and DIFFERENCES[name](given):
+            self.differences[name.rpartition(".")[2]] = difference
         return made if isinstance(made, AlreadyRead) else _finished(name, given, made)
 
     def read_all(self, given: Iterable[Any]) -> AlreadyRead:

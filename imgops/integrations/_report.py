@@ -10,10 +10,10 @@ class Unmapped(Exception):
     """The reason why a transform, or one of its arguments, has no counterpart."""
 
 
-def report(op: str, unmapped: Sequence[str], near: Mapping[str, str], way_out: str = "") -> None:
-    """Raise for transforms without a counterpart, and warn the caller's caller of those that come near."""
+def report(op: str, unmapped: Sequence[str], differences: Mapping[str, str], way_out: str = "") -> None:
+    """Raise for transforms without a counterpart, and warn the caller's caller of those with differences."""
     if unmapped:
         raise ValueError(f"{op}: transforms must have a counterpart, got {', '.join(unmapped)}{way_out}")
-    if near:
-        listed = "; ".join(f"{name}: {differs}" for name, differs in near.items())
+    if differences:
+        listed = "; ".join(f"{name}: {difference}" for name, difference in differences.items())
         warnings.warn(f"{op}: these come near, but differ: {listed}", stacklevel=3)

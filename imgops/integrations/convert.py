@@ -59,7 +59,7 @@ def convert(pipeline: Any) -> Any:
     """
     reader = Reader()
     made = _converted(pipeline, reader)
-    report("convert", reader.unmapped, reader.near, WAY_OUT)
+    report("convert", reader.unmapped, reader.differences, WAY_OUT)
     return made
 
 

@@ -89,7 +89,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
     >>> imgops.box_blur(torch.tensor([[[0.0, 3.0, 6.0, 0.0]]]), (3, 1))
     tensor([[[2., 3., 3., 4.]]])
     """
-    check.images("box_blur", image)
+    check.tensor_or_batch("box_blur", image)
     width, height = check.pair("box_blur", "kernel_size", kernel_size, ("width", "height"))
     return _box_blur(image, width, height, check.padding_mode(padding_mode))
 
@@ -147,7 +147,7 @@ def bilateral_filter(
     >>> imgops.bilateral_filter(x, 3, 30.0, 2.0)
     tensor([[[  4,   6,   2, 202, 206, 204]]], dtype=torch.uint8)
     """
-    check.images("bilateral_filter", image)
+    check.tensor_or_batch("bilateral_filter", image)
     size = check.integer("bilateral_filter", "kernel_size must be an integer", kernel_size)
     sigmas = check.reals("bilateral_filter", sigma_color=sigma_color, sigma_space=sigma_space)
     return _bilateral_filter(image, *sigmas, size, check.padding_mode(padding_mode))
@@ -302,7 +302,7 @@ def gaussian_blur(
     >>> imgops.gaussian_blur(torch.tensor([[[0.0, 0.0, 1.0, 0.0, 0.0]]]), (3, 1), 0.8)
     tensor([[[0.0000, 0.2390, 0.5220, 0.2390, 0.0000]]])
     """
-    check.images("gaussian_blur", image)
+    check.tensor_or_batch("gaussian_blur", image)
     width, height = check.pair("gaussian_blur", "kernel_size", kernel_size, ("width", "height"))
     deviation = check.real("gaussian_blur", "sigma", 0.0 if sigma is None else sigma)
     if deviation.ndim == 0 or deviation.shape == (1,):
@@ -346,6 +346,6 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     >>> imgops.median_blur(torch.tensor([[[1.0, 1.0, 9.0, 2.0, 3.0]]]), 3)
     tensor([[[1., 1., 2., 3., 3.]]])
     """
-    check.images("median_blur", image)
+    check.tensor_or_batch("median_blur", image)
     size = check.integer("median_blur", "kernel_size must be an integer", kernel_size)
     return _median_blur(image, size)

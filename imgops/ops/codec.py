@@ -479,7 +479,7 @@ def jpeg(image: Tensor, quality: int | Tensor) -> Tensor:
     >>> int((imgops.jpeg(image, 90).int() - image.int()).abs().max())
     1
     """
-    check.images("jpeg", image)
+    check.tensor_or_batch("jpeg", image)
     return _jpeg(image, check.real("jpeg", "quality", quality))
 
 
@@ -521,5 +521,5 @@ def webp(image: Tensor, quality: int | Tensor) -> Tensor:
     >>> imgops.webp(image, 80).shape
     torch.Size([3, 8, 8])
     """
-    check.images("webp", image)
+    check.tensor_or_batch("webp", image)
     return _webp(image, check.real("webp", "quality", quality))

@@ -154,7 +154,7 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_brightness(torch.tensor([[[10, 100, 200]]], dtype=torch.uint8), 1.5)
     tensor([[[ 15, 150, 255]]], dtype=torch.uint8)
     """
-    check.images("adjust_brightness", image)
+    check.tensor_or_batch("adjust_brightness", image)
     return _adjust_brightness(image, check.real("adjust_brightness", "factor", factor))
 
 
@@ -196,7 +196,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_contrast(torch.tensor([[[0.25, 0.75]]]), 0.5)
     tensor([[[0.3750, 0.6250]]])
     """
-    check.images("adjust_contrast", image)
+    check.tensor_or_batch("adjust_contrast", image)
     return _adjust_contrast(image, check.real("adjust_contrast", "factor", factor))
 
 
@@ -239,7 +239,7 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_saturation(pixel, 0.5).flatten()
     tensor([162, 112,  87], dtype=torch.uint8)
     """
-    check.images("adjust_saturation", image)
+    check.tensor_or_batch("adjust_saturation", image)
     return _adjust_saturation(image, check.real("adjust_saturation", "factor", factor))
 
 
@@ -284,7 +284,7 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_hue(red, 1 / 3).flatten()
     tensor([0., 1., 0.])
     """
-    check.images("adjust_hue", image)
+    check.tensor_or_batch("adjust_hue", image)
     return _adjust_hue(image, check.real("adjust_hue", "factor", factor))
 
 
@@ -322,7 +322,7 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     >>> imgops.grayscale(torch.tensor([200, 100, 50], dtype=torch.uint8).reshape(3, 1, 1))
     tensor([[[124]]], dtype=torch.uint8)
     """
-    check.images("grayscale", image)
+    check.tensor_or_batch("grayscale", image)
     return _grayscale(
         image, check.integer("grayscale", "num_output_channels must be 1 or 3", num_output_channels)
     )
@@ -364,7 +364,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     >>> imgops.color_matrix(torch.tensor([1.0, 2.0, 3.0]).reshape(3, 1, 1), swap).flatten()
     tensor([3., 2., 1.])
     """
-    check.images("color_matrix", image)
+    check.tensor_or_batch("color_matrix", image)
     check.tensor("color_matrix", "matrix", matrix)
     return _color_matrix(image, matrix)
 
@@ -416,7 +416,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     >>> imgops.color_sequence(image, torch.tensor([1, -1]), parameters, ["brightness", "invert"])
     tensor([[[0.5000]]])
     """
-    check.images("color_sequence", image)
+    check.tensor_or_batch("color_sequence", image)
     check.tensors("color_sequence", order=order, parameters=parameters)
     if not check.is_sequence(names) or not all(isinstance(name, str) for name in names):
         check.fail(TypeError, "color_sequence", "names must be a sequence of str", type(names).__name__)

@@ -75,5 +75,5 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
     >>> imgops.cvt_color(orange, "rgb2hsv").flatten()
     tensor([30.0000,  1.0000,  1.0000])
     """
-    check.images("cvt_color", image)
+    check.tensor_or_batch("cvt_color", image)
     return _cvt_color(image, code.lower() if isinstance(code, str) else code)  # OpenCV writes "RGB2HSV"

@@ -109,7 +109,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     >>> imgops.sobel(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]), 1, 0)
     tensor([[[ 0., 16., 32.,  0.]]])
     """
-    check.images("sobel", image)
+    check.tensor_or_batch("sobel", image)
     orders = _orders("sobel", dx, dy)
     size = check.integer("sobel", "kernel_size must be an integer", kernel_size)
     return _sobel(image, *orders, size, check.padding_mode(padding_mode))
@@ -150,7 +150,7 @@ def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Te
     >>> imgops.scharr(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]), 1, 0)
     tensor([[[  0.,  64., 128.,   0.]]])
     """
-    check.images("scharr", image)
+    check.tensor_or_batch("scharr", image)
     return _scharr(image, *_orders("scharr", dx, dy), check.padding_mode(padding_mode))
 
 
@@ -195,7 +195,7 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
     >>> imgops.laplacian(torch.tensor([[[0.0, 1.0, 4.0, 9.0]]]))
     tensor([[[  2.,   2.,   2., -10.]]])
     """
-    check.images("laplacian", image)
+    check.tensor_or_batch("laplacian", image)
     size = check.integer("laplacian", "kernel_size must be an integer", kernel_size)
     return _laplacian(image, size, check.padding_mode(padding_mode))
 
@@ -252,7 +252,7 @@ def canny(
     >>> imgops.canny(image, 50, 100)[0, 1]
     tensor([  0,   0, 255,   0,   0,   0], dtype=torch.uint8)
     """
-    check.images("canny", image)
+    check.tensor_or_batch("canny", image)
     thresholds = check.reals("canny", low=low, high=high)
     size = check.integer("canny", "kernel_size must be an integer", kernel_size)
     return _canny(image, *thresholds, size, check.switch("canny", "l2_gradient", l2_gradient))

@@ -79,7 +79,7 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     >>> imgops.filter2d(torch.tensor([[[1.0, 4.0, 9.0]]]), torch.tensor([[-1.0, 0.0, 1.0]]))
     tensor([[[0., 8., 0.]]])
     """
-    check.images("filter2d", image)
+    check.tensor_or_batch("filter2d", image)
     check.tensor("filter2d", "kernel", kernel)
     return _filter2d(image, kernel, check.padding_mode(padding_mode))
 
@@ -124,7 +124,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     >>> imgops.adjust_sharpness(image, 2.0)[0, 1]
     tensor([0.0000, 0.8077, 0.0000])
     """
-    check.images("adjust_sharpness", image)
+    check.tensor_or_batch("adjust_sharpness", image)
     return _adjust_sharpness(image, check.real("adjust_sharpness", "factor", factor))
 
 
@@ -189,6 +189,6 @@ def unsharp_mask(
     >>> imgops.unsharp_mask(x, 1.0)
     tensor([[[ 10,   3,   0, 126,  97,  90]]], dtype=torch.uint8)
     """
-    check.images("unsharp_mask", image)
+    check.tensor_or_batch("unsharp_mask", image)
     numbers = check.reals("unsharp_mask", radius=radius, percent=percent, threshold=threshold)
     return _unsharp_mask(image, *numbers)

@@ -75,7 +75,7 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     >>> imgops.downscale(torch.tensor([[[0.0, 4.0, 8.0, 8.0]]]), 0.5, up="nearest")
     tensor([[[2., 2., 8., 8.]]])
     """
-    check.images("downscale", image)
+    check.tensor_or_batch("downscale", image)
     names = check.interpolation(down), check.interpolation(up)
     return _downscale(image, check.real("downscale", "factor", factor), *names)
 
@@ -260,7 +260,7 @@ def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[
 
 
 def _sizes(op: str, image: Any, size: Sequence[int]) -> tuple[Any, ...]:
-    check.images(op, image)
+    check.tensor_or_batch(op, image)
     if isinstance(image, Tensor):
         check.image(op, "image", image)
     rows, columns = check.positive_size(op, size)

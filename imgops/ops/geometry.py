@@ -182,7 +182,7 @@ def warp_affine(
     >>> imgops.warp_affine(torch.tensor([[[0.0, 4.0, 8.0]]]), half_a_pixel_right, fill=-2)
     tensor([[[-1.,  2.,  6.]]])
     """
-    check.images("warp_affine", image)
+    check.tensor_or_batch("warp_affine", image)
     matrix = check.real("warp_affine", "matrix", matrix)
     height, width = _size("warp_affine", image, size)
     value = fill_tensor("warp_affine", fill, image.dtype)
@@ -251,7 +251,7 @@ def warp_perspective(
     >>> imgops.warp_perspective(torch.tensor([[[0.0, 4.0, 8.0]]]), twice_as_large)
     tensor([[[0., 2., 4.]]])
     """
-    check.images("warp_perspective", image)
+    check.tensor_or_batch("warp_perspective", image)
     matrix = check.real("warp_perspective", "matrix", matrix)
     height, width = _size("warp_perspective", image, size)
     value = fill_tensor("warp_perspective", fill, image.dtype)
@@ -350,7 +350,7 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
     >>> imgops.flip(torch.tensor([[[1, 2, 3]]]))
     tensor([[[3, 2, 1]]])
     """
-    check.images("flip", image)
+    check.tensor_or_batch("flip", image)
     if isinstance(image, Tensor):
         check.image("flip", "image", image)
     check.choice("flip", "direction", direction, _DIRECTIONS)

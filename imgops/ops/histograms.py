@@ -87,7 +87,7 @@ def clahe(image: Tensor, clip_limit: float | Tensor = 40.0, tiles: int | Sequenc
     tensor([[[ 64, 128, 191, 255],
              [ 64, 128, 191, 255]]], dtype=torch.uint8)
     """
-    check.images("clahe", image)
+    check.tensor_or_batch("clahe", image)
     limit = check.real("clahe", "clip_limit", clip_limit)
     across, down = check.pair("clahe", "tiles", tiles, ("x", "y"))
     return _clahe(image, limit, across, down)
@@ -190,7 +190,7 @@ def autocontrast(image: Tensor) -> Tensor:
     >>> imgops.autocontrast(torch.tensor([[[0.25, 0.5, 0.75]]]))
     tensor([[[0.0000, 0.5000, 1.0000]]])
     """
-    check.images("autocontrast", image)
+    check.tensor_or_batch("autocontrast", image)
     return _autocontrast(image)
 
 
@@ -227,5 +227,5 @@ def equalize(image: Tensor) -> Tensor:
     >>> imgops.equalize(levels.repeat_interleave(256).reshape(1, 32, 32)).unique()
     tensor([  0,  85, 171, 255], dtype=torch.uint8)
     """
-    check.images("equalize", image)
+    check.tensor_or_batch("equalize", image)
     return _equalize(image)

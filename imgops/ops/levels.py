@@ -107,7 +107,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     >>> imgops.adjust_gamma(torch.tensor([[[0, 64, 255]]], dtype=torch.uint8), 0.5)
     tensor([[[  0, 128, 255]]], dtype=torch.uint8)
     """
-    check.images("adjust_gamma", image)
+    check.tensor_or_batch("adjust_gamma", image)
     return _adjust_gamma(image, *check.reals("adjust_gamma", gamma=gamma, gain=gain))
 
 
@@ -146,7 +146,7 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     >>> imgops.posterize(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8), 2)
     tensor([[[  0,  64, 192]]], dtype=torch.uint8)
     """
-    check.images("posterize", image)
+    check.tensor_or_batch("posterize", image)
     return _posterize(image, check.real("posterize", "bits", bits))
 
 
@@ -185,7 +185,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     >>> imgops.solarize(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8), 128)
     tensor([[[  0, 100,   0]]], dtype=torch.uint8)
     """
-    check.images("solarize", image)
+    check.tensor_or_batch("solarize", image)
     return _solarize(image, check.real("solarize", "threshold", threshold))
 
 
@@ -220,7 +220,7 @@ def invert(image: Tensor) -> Tensor:
     >>> imgops.invert(torch.tensor([[[0, 100, 255]]], dtype=torch.uint8))
     tensor([[[255, 155,   0]]], dtype=torch.uint8)
     """
-    check.images("invert", image)
+    check.tensor_or_batch("invert", image)
     check.levels_or_floats("invert", image)
     if not isinstance(image, Tensor):
         return image.like(decomposition.invert(image.data))
@@ -262,6 +262,6 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     >>> imgops.lut(torch.tensor([[[0, 1, 255]]], dtype=torch.uint8), torch.arange(256) / 255)
     tensor([[[0.0000, 0.0039, 1.0000]]])
     """
-    check.images("lut", image)
+    check.tensor_or_batch("lut", image)
     check.tensor("lut", "table", table)
     return _lut(image, table.unsqueeze(0) if table.ndim == 1 else table)

@@ -101,7 +101,7 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
     >>> imgops.erode(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (3, 1))
     tensor([[[1., 1., 1., 3., 3.]]])
     """
-    check.images("erode", image)
+    check.tensor_or_batch("erode", image)
     return _erode(image, _element("erode", kernel), check.padding_mode(padding_mode))
 
 
@@ -137,7 +137,7 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: st
     >>> imgops.dilate(torch.tensor([[[5.0, 1.0, 4.0, 3.0, 9.0]]]), (3, 1))
     tensor([[[5., 5., 4., 9., 9.]]])
     """
-    check.images("dilate", image)
+    check.tensor_or_batch("dilate", image)
     return _dilate(image, _element("dilate", kernel), check.padding_mode(padding_mode))
 
 

@@ -127,7 +127,7 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     tensor([[[4, 5, 0],
              [7, 8, 0]]])
     """
-    check.images("crop", image)
+    check.tensor_or_batch("crop", image)
     if isinstance(box, Crop):
         box = box.box
     names = ("left", "top", "right", "bottom")

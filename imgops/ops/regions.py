@@ -89,7 +89,7 @@ def distance_transform(image: Tensor, distance: str = "l2", kernel_size: int = 5
     >>> imgops.distance_transform(torch.tensor([[[0, 1, 1, 1, 0]]], dtype=torch.uint8), "l1")
     tensor([[[0., 1., 2., 1., 0.]]])
     """
-    check.images("distance_transform", image)
+    check.tensor_or_batch("distance_transform", image)
     size = check.integer("distance_transform", "kernel_size must be an integer", kernel_size)
     return _distance_transform(image, size, distance)
 

@@ -184,7 +184,7 @@ def resize(
     >>> imgops.resize(torch.tensor([[[0.0, 4.0, 8.0, 12.0]]]), (1, 2), "box")
     tensor([[[ 2., 10.]]])
     """
-    check.images("resize", image)
+    check.tensor_or_batch("resize", image)
     return _resize(image, *_arguments("resize", image, size, interpolation, antialias, box))
 
 
@@ -241,7 +241,7 @@ def resized_crop(
     >>> imgops.resized_crop(images, box, (1, 1), "box").flatten()
     tensor([0.5000, 5.5000])
     """
-    check.images("resized_crop", image)
+    check.tensor_or_batch("resized_crop", image)
     height, width = check.integers("resized_crop", "size", size, ("height", "width"))
     antialias = check.switch("resized_crop", "antialias", antialias)
     interpolation = check.interpolation(interpolation)

@@ -97,7 +97,7 @@ def threshold(
     >>> imgops.threshold(torch.tensor([[[0.1, 0.5, 0.9]]]), 0.4, operation="tozero")
     tensor([[[0.0000, 0.5000, 0.9000]]])
     """
-    check.images("threshold", image)
+    check.tensor_or_batch("threshold", image)
     if max_value is None:
         max_value = 1.0 if image.is_floating_point() else 255.0
     return _threshold(image, *check.reals("threshold", threshold=threshold, max_value=max_value), operation)
@@ -157,7 +157,7 @@ def adaptive_threshold(
     >>> imgops.adaptive_threshold(x, kernel_size=3)
     tensor([[[255,   0,   0, 255,   0,   0]]], dtype=torch.uint8)
     """
-    check.images("adaptive_threshold", image)
+    check.tensor_or_batch("adaptive_threshold", image)
     max_value = 255.0 if max_value is None else max_value
     numbers = check.reals("adaptive_threshold", max_value=max_value, c=c)
     size = check.integer("adaptive_threshold", "kernel_size must be an integer", kernel_size)

@@ -109,23 +109,27 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def _walk(self, image: Tensor, numbers: Any, steps: range, fill: Any) -> Tensor:
         """Apply some of the steps; in eager mode, apply only the part of a known step that has an effect."""
-        interpolation = self.interpolation  # type: ignore[attr-defined]
         place = 7 if image.dtype == torch.uint8 else 8
         for i in steps:
             if not isinstance(numbers, Tensor):
                 step = numbers[_WIDTH * i : _WIDTH * (i + 1)]
                 if step[:6] != _NO_STEP[:6]:
                     matrix = torch.tensor(step[:6], dtype=torch.float64, device="cpu").reshape(2, 3)
-                    image = _geometry.warp(image, matrix, interpolation, fill)
+                    image = self._warp(image, matrix, fill)
                 if step[6] >= 0:
                     image = COLORS[_STEPS[int(step[6])]](image, step[place])
                 continue
             step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)]
-            image = _geometry.warp(image, step[..., :6].unflatten(-1, (2, 3)), interpolation, fill)
+            image = self._warp(image, step[..., :6].unflatten(-1, (2, 3)), fill)
             amount = step[..., place : place + 1]
             amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only the amount of one kind is read
             image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
         return image
+
+    def _warp(self, image: Tensor, matrix: Tensor, fill: Any) -> Tensor:
+        # Here and not earlier: steps that move no pixels take any interpolation, as in torchvision.
+        name = _geometry.warp_interpolation("affine", self.interpolation)  # type: ignore[attr-defined]
+        return _geometry.warp(image, matrix, name, fill)
 
 
 @lru_cache(maxsize=1024)

@@ -116,7 +116,7 @@ class _Reader:
 
     def __init__(self, outermost: Any) -> None:
         self.unmapped: list[str] = []
-        self.near: dict[str, str] = {}
+        self.differences: dict[str, str] = {}
         processors = getattr(outermost, "processors", None) or {}
         self.boxes, self.points = (
             processors[n].params if n in processors else None for n in ("bboxes", "keypoints")
@@ -210,7 +210,8 @@ class _Reader:
         if "RandomGridShuffle" in bases_of(given) and self.rule.has_boxes:
             raise Unmapped("it cuts boxes into several")
         if getattr(given, "border_mode", 0) in MIRRORS and self.rule.follows:
-            self.near[type(given).__name__] = "boxes and keypoints are not repeated in a mirrored border"
+            difference = "boxes and keypoints are not repeated in a mirrored border"
+            self.differences[type(given).__name__] = difference
         if not _changes_size(given):
             return [host._ByAlbumentations.of(host.Host(given, forced))]
         made = host._ResizedByAlbumentations.of(host.Host(given, True))
@@ -334,5 +335,5 @@ def from_albumentations(compose: Any) -> Any:
     own = deepcopy(compose)  # so that its generators are separate
     reader = _Reader(own)
     made = reader.read_outermost(own)
-    report("from_albumentations", reader.unmapped, reader.near)
+    report("from_albumentations", reader.unmapped, reader.differences)
     return made

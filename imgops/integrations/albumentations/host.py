@@ -265,7 +265,9 @@ class _ByAlbumentations(BesideAnnotations, ProbabilisticTransform):
         frames = image.reshape(-1, *image.shape[-3:])
         params = self._source.params(seed, {"image": _view(frames[0])}, (1, *image.shape[-3:]))
         needs_gradient = torch.is_grad_enabled() and image.requires_grad
-        tables = [values.OPERATORS, values.NEAR] if needs_gradient or not image.is_cpu else [values.OPERATORS]
+        tables = [values.OPERATORS]
+        if needs_gradient or not image.is_cpu:
+            tables.append(values.INEXACT)
         has_operators = image.dtype == torch.uint8 or image.is_floating_point()
         for table in tables if has_operators else ():
             own = table.get(self._source.name)

@@ -1,8 +1,8 @@
 """imgops' operators in the place of albumentations' own code, where they have its pixels.
 
 A function takes an image, the transform and its parameters, and returns None if albumentations must compute
-the image. Those in ``OPERATORS`` give its bits. Those in ``NEAR`` differ in the last bits of floats: they are
-for images on a device and for gradients.
+the image. Those in ``OPERATORS`` give its bits. Those in ``INEXACT`` differ in the last bits of floats: they
+are for images on a device and for gradients.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ OPERATORS: dict[str, Change] = {
     "Sharpen": _filter("sharpening_matrix", False),
 }
 #: Class -> the change of an image of floats on a device, or with a gradient.
-NEAR: dict[str, Change] = {
+INEXACT: dict[str, Change] = {
     **dict.fromkeys(("AdvancedBlur", "MotionBlur"), _filter("kernel", True)),
     "Blur": _box_blur,
     "Emboss": _filter("emboss_matrix", True),

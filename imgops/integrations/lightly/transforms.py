@@ -13,7 +13,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import transforms
 from imgops.integrations._counterparts import Counterpart, RandomApply
-from imgops.integrations._reader import NEAR, Reader, add_makers
+from imgops.integrations._reader import DIFFERENCES, Reader, add_makers
 from imgops.integrations.lightly.spectra import SPECTRA
 from imgops.integrations.lightly.views import VIEWS, MultiViewTransform
 from imgops.integrations.torchvision.rules import WARPS
@@ -118,4 +118,4 @@ _TRANSFORMS: dict[str, Any] = {
     "solarize.RandomSolarization": lambda t, _: RandomSolarization(t.prob, t.threshold),
 }
 add_makers("lightly.transforms", {**_TRANSFORMS, **VIEWS, **SPECTRA})
-NEAR["lightly.transforms.rotation.RandomRotate"] = lambda t: WARPS if t.prob and t.angle % 90 else None
+DIFFERENCES["lightly.transforms.rotation.RandomRotate"] = lambda t: WARPS if t.prob and t.angle % 90 else None

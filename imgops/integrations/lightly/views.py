@@ -161,7 +161,8 @@ class RandomResizedCropAndFlip(RandomCounterpart):
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         top, left, high, wide, *flips = each_number(params.numbers)[:6]
         box = steps.join(left, top, left + wide, top + high)
-        listed: list[steps.Step] = [steps.ResizedCrop(box, self.size, InterpolationMode(self.interpolation))]
+        how = _geometry.resize_interpolation(self.interpolation, True)
+        listed: list[steps.Step] = [steps.ResizedCrop(box, self.size, *how)]
         for flip, dim in zip(flips, (-1, -2), strict=True):
             if isinstance(flip, Tensor) or flip:
                 listed.append(steps.Flip(steps.join(flip), dim))
@@ -226,8 +227,7 @@ class _Pieces(RandomCounterpart):
             return [_geometry.crop(image, top, left, side, side) for top, left in places]
         top, left = spread(corners, image).unflatten(-1, (-1, 2)).unbind(-1)
         boxes = torch.stack([left, top, left + side, top + side], -1).unbind(-2)
-        how = (side, side), InterpolationMode.NEAREST_EXACT, None
-        return [_geometry.crop_boxes(image, box, *how) for box in boxes]
+        return [_geometry.resize_boxes(image, box, (side, side), "nearest", True) for box in boxes]
 
 
 class _Shuffle(RandomCounterpart):

@@ -29,7 +29,7 @@ from imgops.integrations.timm.sizes import (
     modes_of,
 )
 from imgops.transforms import geometry
-from imgops.transforms._core import seeding
+from imgops.transforms._core import operators, seeding
 from imgops.transforms._core.base import NOTHING, RandomSizeTransform
 from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, as_integers, each_number
@@ -76,18 +76,18 @@ class RandomResizedCropToSequence(RandomSizeTransform, RandomCounterpart):
         if kind is tv_tensors.Mask:
 
             def cropped_labels(mask: Tensor, numbers: Numbers) -> Tensor:
-                boxes, nearest = as_integers(numbers), InterpolationMode.NEAREST_EXACT
-                return _geometry.crop_boxes(mask, boxes, out_size, nearest, True)
+                return _geometry.resize_boxes(mask, as_integers(numbers), out_size, "nearest", True)
 
             return [Compute(join(*box), cropped_labels)]
 
         def cropped(image: Tensor, numbers: Numbers) -> Tensor:
             boxes = as_integers(numbers[..., :4] if isinstance(numbers, Tensor) else numbers[:4])
-            how: dict[str, Any] = {"antialias": True, "planar": params.is_one_draw and image.ndim == 3}
 
-            def crop(mode: str) -> Tensor:
-                out = _geometry.crop_boxes(image, boxes, out_size, InterpolationMode(mode), **how)
-                return out if params.is_one_draw else in_known_format(out, image)
+            def crop(*how: Any) -> Tensor:
+                out = _geometry.resize_boxes(image, boxes, out_size, *how)
+                if not params.is_one_draw:
+                    return in_known_format(out, image)
+                return operators.as_planar(out) if image.ndim == 3 else out
 
             return in_drawn_mode(numbers, self.interpolations, crop)
 

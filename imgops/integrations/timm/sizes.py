@@ -21,7 +21,7 @@ from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
 from imgops.integrations._reader import Unmapped
 from imgops.integrations.torchvision.rules import resampling
-from imgops.transforms._core import annotation_kinds, operators, pil_images, seeding
+from imgops.transforms._core import annotation_kinds, operators, seeding
 from imgops.transforms._core.base import FixedTransform
 from imgops.transforms._core.inputs import ANNOTATIONS, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
@@ -140,16 +140,18 @@ def draw_mode(modes: list[str]) -> int:
     return random.choice(range(len(modes))) if len(modes) > 1 else 0
 
 
-def in_drawn_mode(numbers: Numbers, modes: list[str], change: Callable[[str], Tensor]) -> Tensor:
+def in_drawn_mode(numbers: Numbers, modes: list[str], change: Callable[[str, bool], Tensor]) -> Tensor:
     """Change an image in the mode whose index is the last of the numbers.
 
-    In a graph, and if each sample has separate parameters, select between the results of all modes.
+    ``change`` takes the operators' name of the interpolation, and whether it antialiases. In a graph, and if
+    each sample has separate parameters, select between the results of all modes.
     """
+    each = [_geometry.resize_interpolation(mode, True) for mode in modes]
     if len(modes) == 1 or not isinstance(numbers, Tensor):
-        return change(modes[int(numbers[-1]) if len(modes) > 1 else 0])
-    drawn, out = numbers[..., -1, None, None, None], change(modes[0])
-    for i, name in enumerate(modes[1:], 1):
-        out = torch.where(drawn.to(out.device) == i, change(name), out)
+        return change(*each[int(numbers[-1]) if len(modes) > 1 else 0])
+    drawn, out = numbers[..., -1, None, None, None], change(*each[0])
+    for i, how in enumerate(each[1:], 1):
+        out = torch.where(drawn.to(out.device) == i, change(*how), out)
     return out
 
 
@@ -188,8 +190,8 @@ class ResizeTo(_Fixed):
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._out_size(*image.shape[-2:])
-        how = pil_images.interpolation_of(kind, InterpolationMode(self.interpolation), True)
-        return _geometry.resize(image, size, how[0], None, how[1])
+        how = _geometry.resize_interpolation(self.interpolation, True)
+        return _geometry.resize_sides(image, size, None, *how)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         how = {"interpolation": InterpolationMode(self.interpolation), "antialias": True}
@@ -212,13 +214,13 @@ class ResizeInAMode(_Named, RandomCounterpart):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._out_size(*image.shape[-2:])
 
-        def resize(mode: str) -> Tensor:
-            return _geometry.resize_to(image, size, InterpolationMode(mode), True)
+        def resize(*how: Any) -> Tensor:
+            return _geometry.resize_to(image, size, *how)
 
         return in_drawn_mode(params.numbers, self.interpolations, resize)
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
-        return _geometry.resize_labels_to(mask, self._out_size(*mask.shape[-2:]), InterpolationMode.NEAREST)
+        return _geometry.resize_labels_to(mask, self._out_size(*mask.shape[-2:]))
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         mode = InterpolationMode(self.interpolations[values["mode"]])
@@ -249,8 +251,8 @@ class RandomResizeTo(_RandomResize, _Named, RandomCounterpart):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._canvas(params)
 
-        def resize(mode: str) -> Tensor:
-            out = _geometry.resize_to(image, size, InterpolationMode(mode), True)
+        def resize(*how: Any) -> Tensor:
+            out = _geometry.resize_to(image, size, *how)
             return out if params.is_one_draw else in_known_format(out, image)
 
         return in_drawn_mode(params.numbers, self.interpolations, resize)
@@ -334,7 +336,7 @@ class RandomWindow(_Window, RandomCounterpart):
             image = imgops.pad(image, padding, self.padding_mode, _geometry.color_of(fill))
             edges = (left + columns, top + rows, left + columns + wide, top + rows + high)
             boxes = torch.stack([edge.long() for edge in edges], -1)
-            return _geometry.crop_boxes(image, boxes, (high, wide), InterpolationMode.NEAREST_EXACT, None)
+            return _geometry.resize_boxes(image, boxes, (high, wide), "nearest", True)
 
         return [Compute(params.numbers, cut)]
 

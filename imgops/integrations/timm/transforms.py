@@ -27,7 +27,7 @@ from imgops.integrations.timm.sizes import (
     modes_of,
 )
 from imgops.transforms import geometry
-from imgops.transforms._core import pil_images, seeding, steps
+from imgops.transforms._core import seeding, steps
 from imgops.transforms._core.inputs import meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
 
@@ -35,15 +35,14 @@ from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_
 class CropInDrawnMode(steps.Step):
     """A resized crop; ``numbers`` are left, top, right, bottom and the index of the interpolation."""
 
-    def __init__(self, numbers: Numbers, size: Any, modes: list[str], kind: type) -> None:
+    def __init__(self, numbers: Numbers, size: Any, modes: list[str]) -> None:
         self.numbers = numbers
-        self.size, self.modes, self.kind = size, modes, kind
+        self.size, self.modes = size, modes
 
     def image(self, image: Tensor) -> Tensor:
         numbers = self.numbers[..., :4] if isinstance(self.numbers, Tensor) else self.numbers[:4]
 
-        def crop(mode: str) -> Tensor:
-            how = pil_images.interpolation_of(self.kind, InterpolationMode(mode), True)
+        def crop(*how: Any) -> Tensor:
             return steps.ResizedCrop(numbers, self.size, *how).image(image)
 
         return in_drawn_mode(self.numbers, self.modes, crop)
@@ -93,7 +92,7 @@ class RandomResizedCropAndInterpolation(geometry.RandomResizedCrop):
         if len(self.interpolations) == 1 or kind is tv_tensors.Mask:
             return [crop]
         box, mode = each_number(crop.numbers), each_number(params.numbers)[4]
-        return [CropInDrawnMode(steps.join(*box, mode), self.size, self.interpolations, kind)]
+        return [CropInDrawnMode(steps.join(*box, mode), self.size, self.interpolations)]
 
 
 class ToNumpy(Counterpart):

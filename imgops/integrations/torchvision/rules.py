@@ -16,7 +16,7 @@ from torchvision.transforms import InterpolationMode, v2
 from imgops import transforms
 from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomApply
-from imgops.integrations._reader import MAKERS, NEAR, Reader, UsersCode, add_makers
+from imgops.integrations._reader import DIFFERENCES, MAKERS, Reader, UsersCode, add_makers
 from imgops.integrations._to_tensor import maybe_to_tensor, to_tensor
 from imgops.integrations.torchvision import first_version as first
 from imgops.transforms import conversion
@@ -45,7 +45,7 @@ def _is_shift(given: Any) -> bool:
 
 
 #: How the counterparts of both versions differ for their arguments; None or False if they do not.
-_DIFFERENT: dict[str, Callable[[Any], Any]] = {
+_DIFFERENCES: dict[str, Callable[[Any], Any]] = {
     "RandomRotation": lambda t: not _is_quarter(t.degrees) and WARPS,
     "RandomAffine": lambda t: not _is_shift(t) and WARPS,
     "RandomPerspective": lambda t: t.p > 0 and WARPS,
@@ -80,12 +80,12 @@ def _copied(cls: Any, given: Any, reader: Reader) -> Any:
 
 
 def _apply(cls: Any, given: Any, reader: Reader) -> Any:
-    near = dict(reader.near)
+    before = dict(reader.differences)
     steps: Any = reader.read_all(given.transforms)
     if isinstance(given.transforms, nn.ModuleList):
         steps = nn.ModuleList(steps)
     if given.p <= 0:
-        reader.near = near  # transforms that are never applied change no pixels
+        reader.differences = before  # transforms that are never applied change no pixels
     return cls(steps, given.p)
 
 
@@ -224,7 +224,7 @@ _PRESETS: dict[str, Any] = {
 add_makers("torchvision.transforms.transforms", _V1)
 add_makers("torchvision.transforms.autoaugment", _POLICIES)
 add_makers("torchvision.transforms._presets", _PRESETS)
-NEAR["torchvision.transforms._presets.VideoClassification"] = lambda given: _A_LEVEL
+DIFFERENCES["torchvision.transforms._presets.VideoClassification"] = lambda given: _A_LEVEL
 #: Makers of the second version's transforms: those that imgops has too are copied, but for the containers.
 _V2: dict[str, Any] = {
     **{name: partial(_copied, getattr(transforms, name)) for name in transforms.OURS if hasattr(v2, name)},
@@ -237,5 +237,5 @@ _V2: dict[str, Any] = {
 for _name, _maker in _V2.items():
     MAKERS[f"{getattr(v2, _name).__module__}.{_name}"] = _maker
 for _known in [n for n in MAKERS if n.startswith("torchvision.")]:
-    if _known.rpartition(".")[2] in _DIFFERENT:
-        NEAR[_known] = _DIFFERENT[_known.rpartition(".")[2]]
+    if _known.rpartition(".")[2] in _DIFFERENCES:
+        DIFFERENCES[_known] = _DIFFERENCES[_known.rpartition(".")[2]]

@@ -14,7 +14,6 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
-from torchvision.transforms import InterpolationMode
 
 from imgops._common.torch_private import raise_error
 
@@ -49,14 +48,3 @@ def each_frame(image: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
     """Change each image ``(C, H, W)`` of a tensor by a function, on the host."""
     frames = image.detach().reshape(-1, *image.shape[-3:]).cpu()
     return torch.stack([change(frame) for frame in frames]).reshape(image.shape).to(image.device)
-
-
-def interpolation_of(kind: type, interpolation: Any, antialias: Any) -> tuple[Any, Any]:
-    """Return the interpolation and the antialiasing for a class of images.
-
-    PIL always antialiases, and its nearest pixel is torchvision's "nearest-exact".
-    """
-    if kind is not PIL.Image.Image:
-        return interpolation, antialias
-    nearest = interpolation in (InterpolationMode.NEAREST, "nearest", 0)
-    return InterpolationMode.NEAREST_EXACT if nearest else interpolation, True

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
-from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops import EncodedImage, EncodedImages
@@ -102,8 +101,8 @@ class ResizedCrop(Step):
         self,
         numbers: Numbers,
         size: Sequence[int],
-        interpolation: Any = InterpolationMode.BILINEAR,
-        antialias: bool | None = True,
+        interpolation: str = "bilinear",
+        antialias: bool = True,
         nearest: str = "nearest",
     ) -> None:
         self.numbers = numbers
@@ -113,9 +112,11 @@ class ResizedCrop(Step):
         boxes, how = as_integers(self.numbers), (self.size, self.interpolation, self.antialias)
         if type(image) is EncodedImages:
             image, boxes = decode_boxes(image, boxes)
-        # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster.
+        out = _geometry.resize_boxes(image, boxes, *how)
+        # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster:
+        # also those of a PIL image, for which ``_makes_planar`` does nothing.
         is_one = type(image) not in BATCHES and image.ndim == 3
-        return _geometry.crop_boxes(image, boxes, *how, planar=is_one)
+        return operators.as_planar(out) if is_one else out
 
     def mask(self, mask: Tensor) -> Tensor:
         return operators.nearest(mask, self.integers(), self.size, self.nearest)
@@ -124,11 +125,10 @@ class ResizedCrop(Step):
         box = self.integers()
         whole = box - box[[0, 1, 0, 1]]
         how = self.size, self.interpolation, self.antialias
-        return _geometry.crop_boxes(image.decode(box), whole, *how, planar=True)
+        return operators.as_planar(_geometry.resize_boxes(image.decode(box), whole, *how))
 
     def add_to(self, program: ImageProgram) -> bool:
-        how = _geometry._how(self.interpolation, self.antialias)
-        done = program.resized_crop(self.numbers, self.size, *how)
+        done = program.resized_crop(self.numbers, self.size, self.interpolation, self.antialias)
         return done and (program.image.ndim > 3 or program.planar())
 
 
@@ -144,10 +144,10 @@ class Crop(Step):
         if type(image) in BATCHES:  # boxes of the size of the output are copied
             if type(image) is EncodedImages:
                 image, boxes = decode_boxes(image, boxes)
-            return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.BILINEAR, True)
+            return _geometry.resize_boxes(image, boxes, self.size, "bilinear", True)
         if self.is_one_draw:
             return imgops.crop(image, tuple(boxes))
-        return _geometry.crop_boxes(image, boxes, self.size, InterpolationMode.NEAREST_EXACT, None)
+        return _geometry.resize_boxes(image, boxes, self.size, "nearest", True)
 
     def of_encoded(self, image: EncodedImage) -> Tensor:
         return image.decode(as_integers(self.numbers))
@@ -171,7 +171,7 @@ class CropAt(Step):
 class Resize(Step):
     """Resize to a height and width."""
 
-    def __init__(self, size: Sequence[Any], interpolation: Any, antialias: bool | None) -> None:
+    def __init__(self, size: Sequence[Any], interpolation: str, antialias: bool) -> None:
         self.size, self.interpolation, self.antialias = size, interpolation, antialias
 
     def image(self, image: Any) -> Any:
@@ -181,7 +181,7 @@ class Resize(Step):
         return _geometry.resize_labels_to(mask, self.size, self.interpolation)
 
     def add_to(self, program: ImageProgram) -> bool:
-        return program.resize(self.size, *_geometry._how(self.interpolation, self.antialias))
+        return program.resize(self.size, self.interpolation, self.antialias)
 
 
 class Pad(Step):
@@ -223,31 +223,22 @@ class Warp(Step):
     The numbers are a tensor even for one draw in eager mode.
     """
 
-    def __init__(
-        self, numbers: Tensor, interpolation: Any, fill: Any, size: Any = None, op: str = "affine"
-    ) -> None:
+    def __init__(self, numbers: Tensor, interpolation: str, fill: Any, size: Any = None) -> None:
         self.numbers = numbers
-        self.interpolation, self.fill, self.size, self.op = interpolation, fill, size, op
+        self.interpolation, self.fill, self.size = interpolation, fill, size
 
     def image(self, image: Tensor) -> Tensor:
-        return self._warped(image, self.interpolation)
-
-    def mask(self, mask: Tensor) -> Tensor:
-        return self._warped(mask, InterpolationMode.NEAREST)
+        matrix = self.numbers.unflatten(-1, (-1, 3))
+        if matrix.shape[-2] == 3:
+            return _geometry.warp_corners(image, matrix, self.interpolation, self.fill)
+        return _geometry.warp(image, matrix, self.interpolation, self.fill, self.size)
 
     def add_to(self, program: ImageProgram) -> bool:
         fill = levels_of(_geometry.color_of(self.fill), 3)
-        is_nearest = _geometry._interpolation_name(self.op, self.interpolation) == "nearest"
-        if not is_nearest or fill is None or self.size is not None or self.numbers.shape[-1] != 6:
+        is_affine = self.numbers.shape[-1] == 6 and self.size is None
+        if not is_affine or self.interpolation != "nearest" or fill is None:
             return False
-        matrix = self.numbers if self.numbers.ndim > 1 else self.numbers.tolist()
-        return program.warp_nearest(matrix, fill)
-
-    def _warped(self, image: Tensor, interpolation: Any) -> Tensor:
-        matrix = self.numbers.unflatten(-1, (-1, 3))
-        if matrix.shape[-2] == 3:
-            return _geometry.warp_corners(image, matrix, interpolation, self.fill)
-        return _geometry.warp(image, matrix, interpolation, self.fill, self.size, self.op)
+        return program.warp_nearest(self.numbers if self.numbers.ndim > 1 else self.numbers.tolist(), fill)
 
 
 class Turn(Step):
@@ -261,8 +252,7 @@ class Turn(Step):
         return _geometry.rotate(image, self.numbers[0], self.interpolation, self.expand, None, self.fill)
 
     def mask(self, mask: Tensor) -> Tensor:
-        nearest = InterpolationMode.NEAREST
-        return _geometry.rotate(mask, self.numbers[0], nearest, self.expand, None, self.fill)
+        return _geometry.rotate(mask, self.numbers[0], "nearest", self.expand, None, self.fill)
 
 
 class Displace(Step):
@@ -276,7 +266,7 @@ class Displace(Step):
         return self._moved(image, self.interpolation)
 
     def mask(self, mask: Tensor) -> Tensor:
-        return self._moved(mask, InterpolationMode.NEAREST)
+        return self._moved(mask, "nearest")
 
     def _moved(self, image: Tensor, interpolation: Any) -> Tensor:
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32

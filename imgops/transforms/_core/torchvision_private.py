@@ -38,6 +38,8 @@ _INTERPOLATIONS = {mode.value: mode for mode in InterpolationMode}
 
 
 def interpolation_mode(interpolation: Any) -> InterpolationMode:
+    if isinstance(interpolation, InterpolationMode):
+        return interpolation
     if isinstance(interpolation, str):  # torchvision accepts names from 0.29 on
         if interpolation not in _INTERPOLATIONS:  # a graph does not show what an Enum raises
             names = ", ".join(map(repr, _INTERPOLATIONS))

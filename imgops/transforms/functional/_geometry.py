@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
@@ -28,31 +29,31 @@ from imgops.transforms.functional import _matrices
 Interpolation = Any  # an InterpolationMode, its name, or PIL's number
 Fill = int | float | Sequence[int] | Sequence[float] | Tensor | None
 
-_PLAIN = ("nearest", "bilinear", "bicubic")
 
+def resize_interpolation(
+    interpolation: Interpolation, antialias: bool | None, kind: type = Tensor
+) -> tuple[str, bool]:
+    """Return the operators' name of the interpolation of a resize, and whether it antialiases.
 
-def _name(interpolation: Interpolation) -> str:
-    if isinstance(interpolation, InterpolationMode):
-        return interpolation.value
-    return str(torchvision_private.interpolation_mode(interpolation).value)
-
-
-def _how(interpolation: Interpolation, antialias: bool | None) -> tuple[str, bool]:
-    """Return the operators' name of an interpolation, and whether it antialiases.
-
-    "nearest" is PyTorch's, "nearest-exact" PIL's; the last three of torchvision's modes exist only in PIL.
+    torchvision's "nearest" is PyTorch's pixel, and its "nearest-exact" PIL's. Where ``kind`` is the class of
+    PIL images, both are PIL's, which always antialiases. The last three of torchvision's modes exist only in
+    PIL.
     """
-    name = _name(interpolation)
-    if name == "nearest":
+    name = torchvision_private.interpolation_mode(interpolation).value
+    of_pil = kind is PIL.Image.Image
+    if name == "nearest" and not of_pil:
         return "torch_nearest", False
-    if name == "nearest-exact":
+    if name in ("nearest", "nearest-exact"):
         return "nearest", True
-    return name, bool(antialias) or name not in _PLAIN
+    return name, of_pil or bool(antialias) or name not in ("bilinear", "bicubic")
 
 
-def _interpolation_name(op: str, interpolation: Interpolation) -> str:
-    name = interpolation if interpolation in _PLAIN else _name(interpolation)
-    if name not in _PLAIN:
+def warp_interpolation(op: str, interpolation: Interpolation, kind: type = Tensor) -> str:
+    """Return the operators' name of the interpolation of a warp; masks take the nearest pixel."""
+    if kind is tv_tensors.Mask:
+        return "nearest"
+    name: str = torchvision_private.interpolation_mode(interpolation).value
+    if name not in ("nearest", "bilinear", "bicubic"):
         raise_error(ValueError, f"{op}: interpolation must be nearest, bilinear or bicubic, got {name}")
     return name
 
@@ -96,12 +97,20 @@ def resize(
     Tensor, tv_tensor or PIL image
         Input of the new size, in its class and dtype.
     """
+    name, smooth = resize_interpolation(interpolation, antialias)
+    require_antialias(name, antialias)
+    return resize_sides(image, size, max_size, name, smooth)
+
+
+def resize_sides(
+    image: Tensor, size: Sequence[int] | int | None, max_size: int | None, interpolation: str, antialias: bool
+) -> Tensor:
+    """Resize an image to a size in one of torchvision's forms: both sides, the shorter or the longer one."""
     height, width = image.shape[-2:]
-    require_antialias(interpolation, antialias)
-    size = _size_after_resize(height, width, size, max_size)
-    if _is_size(image, size):
+    wanted = _size_after_resize(height, width, size, max_size)
+    if _is_size(image, wanted):
         return image
-    return resize_to(image, size, interpolation, antialias)
+    return resize_to(image, wanted, interpolation, antialias)
 
 
 def _is_size(image: Tensor, size: Sequence[int]) -> bool:
@@ -125,27 +134,25 @@ def _size_after_resize(height: int, width: int, size: Any, max_size: Any) -> lis
     return torchvision_private.size_after_resize((height, width), size, max_size)
 
 
-def require_antialias(interpolation: Interpolation, antialias: bool | None) -> None:
-    if _how(interpolation, antialias)[0] == "lanczos" and not antialias:
+def require_antialias(interpolation: str, antialias: bool | None) -> None:
+    """Raise for an interpolation that torchvision refuses without antialiasing."""
+    if interpolation == "lanczos" and not antialias:
         raise_error(ValueError, "resize: antialias must be True with lanczos, got False")
 
 
-def resize_to(
-    image: Tensor, size: Sequence[int], interpolation: Interpolation, antialias: bool | None
-) -> Tensor:
+def resize_to(image: Tensor, size: Sequence[int], interpolation: str, antialias: bool) -> Tensor:
     """Resize an image to a height and a width that a compiler may not know."""
-    name, smooth = _how(interpolation, antialias)
-    return restore_dtype(imgops.resize(_numbers(image, name), tuple(size), name, antialias=smooth), image)
+    source = _numbers(image, interpolation)
+    return restore_dtype(imgops.resize(source, tuple(size), interpolation, antialias=antialias), image)
 
 
-def resize_into(out: Tensor, image: Tensor, interpolation: Interpolation, antialias: bool | None) -> None:
+def resize_into(out: Tensor, image: Tensor, interpolation: str, antialias: bool) -> None:
     """Resize an image to the size of ``out``, and write the result of ``resize_to`` there."""
-    name, smooth = _how(interpolation, antialias)
-    source, size = _numbers(image, name), tuple(out.shape[-2:])
+    source, size = _numbers(image, interpolation), tuple(out.shape[-2:])
     if source is image:
-        imgops.resize_out(image, size, name, antialias=smooth, out=out)
+        imgops.resize_out(image, size, interpolation, antialias=antialias, out=out)
     else:
-        out.copy_(restore_dtype(imgops.resize(source, size, name, antialias=smooth), image))
+        out.copy_(restore_dtype(imgops.resize(source, size, interpolation, antialias=antialias), image))
 
 
 def round_size(size: Any) -> Any:
@@ -164,14 +171,18 @@ def resize_labels(
     wanted = _size_after_resize(height, width, size, max_size)
     if _is_size(mask, wanted):
         return mask
-    return resize_labels_to(mask, wanted, interpolation)
+    name, _ = resize_interpolation(interpolation, antialias)
+    return resize_labels_to(mask, wanted, name)
 
 
-def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: Interpolation) -> Tensor:
-    """Resize labels to a height and a width that a compiler may not know."""
+def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: str = "torch_nearest") -> Tensor:
+    """Resize labels to a height and a width that a compiler may not know.
+
+    The nearest pixel is that of the images' interpolation if this is "nearest", else PyTorch's.
+    """
     height, width = mask.shape[-2:]
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
-    how = "nearest-exact" if _name(interpolation) == "nearest-exact" else "nearest"
+    how = "nearest-exact" if interpolation == "nearest" else "nearest"
     return operators.nearest(mask, box, tuple(size), how)
 
 
@@ -348,7 +359,7 @@ def resized_crop(
     if box[0] < 0 or box[1] < 0 or box[2] > image.shape[-1] or box[3] > image.shape[-2]:
         return resize(imgops.crop(image, box), size, interpolation, antialias=antialias)
     wanted = _size_after_resize(box[3] - box[1], box[2] - box[0], size, None)
-    return crop_boxes(image, box, wanted, interpolation, antialias)
+    return resize_boxes(image, box, wanted, *resize_interpolation(interpolation, antialias))
 
 
 def resized_crop_labels(
@@ -364,24 +375,15 @@ def resized_crop_labels(
     return resize_labels(imgops.crop(mask, _box("resized_crop", top, left, height, width)), size)
 
 
-def crop_boxes(
-    image: Tensor,
-    boxes: Sequence[int] | Tensor,
-    size: Sequence[int],
-    interpolation: Interpolation,
-    antialias: bool | None,
-    planar: bool = False,
+def resize_boxes(
+    image: Tensor, boxes: Sequence[int] | Tensor, size: Sequence[int], interpolation: str, antialias: bool
 ) -> Tensor:
-    """Crop and resize as ``resized_crop`` does, with boxes ``(..., 4)``: left, top, right, bottom.
-
-    With ``planar=True`` the result is planar, whatever the memory format of the image.
-    """
-    name, smooth = _how(interpolation, antialias)
+    """Crop and resize as ``resized_crop`` does, with boxes ``(..., 4)``: left, top, right, bottom."""
     if not isinstance(boxes, Tensor):
         boxes = check.integers_tensor("resized_crop", "box", boxes)
-    out = imgops.resized_crop(_numbers(image, name), boxes, tuple(size), name, antialias=smooth)
-    out = restore_dtype(out, image)
-    return operators.as_planar(out) if planar else out
+    source = _numbers(image, interpolation)
+    out = imgops.resized_crop(source, boxes, tuple(size), interpolation, antialias=antialias)
+    return restore_dtype(out, image)
 
 
 def sides_of(padding: Sequence[int] | int) -> Any:
@@ -492,7 +494,7 @@ def affine(
     _require_affine(angle, translate, scale, shear, center)
     shear = torchvision_private.two_shears(shear)
     matrix = _matrices.affine(angle, translate, scale, shear, center, *image.shape[-2:])
-    return warp(image, matrix, interpolation, fill)
+    return warp(image, matrix, warp_interpolation("affine", interpolation), fill)
 
 
 def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> None:
@@ -515,16 +517,9 @@ def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: 
             raise_error(kind, f"affine: {argument} must be {must}, got {check.shown(value)}")
 
 
-def warp(
-    image: Tensor,
-    matrix: Tensor,
-    interpolation: Interpolation,
-    fill: Fill,
-    size: Any = None,
-    op: str = "affine",
-) -> Tensor:
-    name = _interpolation_name(op, interpolation)
-    out = imgops.warp_affine(_numbers(image, name), matrix, size, name, "constant", color_of(fill))
+def warp(image: Tensor, matrix: Tensor, interpolation: str, fill: Fill, size: Any = None) -> Tensor:
+    source = _numbers(image, interpolation)
+    out = imgops.warp_affine(source, matrix, size, interpolation, "constant", color_of(fill))
     return _round_to_dtype(out, image)
 
 
@@ -568,7 +563,8 @@ def rotate(
         must = "rotate: angle must be one number if expand is True"
         raise_error(ValueError, f"{must}, got shape {check.written(angle.shape)}")
     size = _matrices.expanded_size(angle, center, height, width) if expand else None
-    return turn(image, check.real("rotate", "angle", angle), interpolation, center, fill, size)
+    matrix = turn_matrix(check.real("rotate", "angle", angle), center, image.shape[-2:], size)
+    return warp(image, matrix, warp_interpolation("rotate", interpolation), fill, size)
 
 
 def _require_rotation(angle: Any, center: Any) -> None:
@@ -580,19 +576,6 @@ def _require_rotation(angle: Any, center: Any) -> None:
 def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
     """Return the matrix of ``rotate``."""
     return _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
-
-
-def turn(
-    image: Tensor,
-    angle: Tensor,
-    interpolation: Interpolation,
-    center: Sequence[float] | None,
-    fill: Fill,
-    size: Sequence[int] | None,
-) -> Tensor:
-    """Rotate by a tensor of angles, onto a canvas of ``size`` with the same middle."""
-    matrix = turn_matrix(angle, center, image.shape[-2:], size)
-    return warp(image, matrix, interpolation, fill, size, "rotate")
 
 
 def turn_matrix(
@@ -713,17 +696,14 @@ def perspective(
     Tensor, tv_tensor or PIL image
         Warped input of the same size.
     """
-    return warp_corners(
-        image, _matrices.perspective(startpoints, endpoints, coefficients), interpolation, fill
-    )
+    matrix = _matrices.perspective(startpoints, endpoints, coefficients)
+    return warp_corners(image, matrix, warp_interpolation("perspective", interpolation), fill)
 
 
-def warp_corners(image: Tensor, matrix: Tensor, interpolation: Interpolation, fill: Fill) -> Tensor:
-    name = _interpolation_name("perspective", interpolation)
-    source = _numbers(image, name)
-    return _round_to_dtype(
-        imgops.warp_perspective(source, matrix, None, name, "constant", color_of(fill)), image
-    )
+def warp_corners(image: Tensor, matrix: Tensor, interpolation: str, fill: Fill) -> Tensor:
+    source = _numbers(image, interpolation)
+    out = imgops.warp_perspective(source, matrix, None, interpolation, "constant", color_of(fill))
+    return _round_to_dtype(out, image)
 
 
 def elastic(
@@ -762,7 +742,7 @@ def elastic(
         raise_error(ValueError, f"elastic: {must}, got {check.written(displacement.shape)}")
     if displacement.ndim == 4 and displacement.shape[0] == 1:
         displacement = displacement[0]
-    name = _interpolation_name("elastic", interpolation)
+    name = warp_interpolation("elastic", interpolation)
     displacement = displacement.to(image.device, non_blocking=True)
     if displacement.dtype not in (torch.float32, torch.float64):
         displacement = displacement.float()

@@ -15,7 +15,7 @@ from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import pil_images, rotated_boxes, steps
+from imgops.transforms._core import rotated_boxes, steps
 from imgops.transforms._core.base import (
     FixedTransform,
     OperatorTransform,
@@ -164,8 +164,10 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         top, left, height, width = each_number(params.numbers)[:4]
         box = steps.join(left, top, left + width, top + height)
-        how = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
-        return [steps.ResizedCrop(box, self.size, *how, self._nearest)]
+        if kind is tv_tensors.Mask:
+            return [steps.ResizedCrop(box, self.size, nearest=self._nearest)]
+        how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
+        return [steps.ResizedCrop(box, self.size, *how)]
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)

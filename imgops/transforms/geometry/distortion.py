@@ -130,8 +130,8 @@ class _Distortion(ProbabilisticTransform):
         fill: Any,
         **arguments: Any,
     ) -> None:
-        how = getattr(interpolation, "value", interpolation)
-        arguments["interpolation"] = one_of(self, "interpolation", how, ("nearest", "bilinear", "bicubic"))
+        name = check.interpolation(interpolation)
+        arguments["interpolation"] = one_of(self, "interpolation", name, ("nearest", "bilinear", "bicubic"))
         modes = ("constant", "edge", "reflect", "symmetric", "wrap")
         arguments["padding_mode"] = one_of(self, "padding_mode", check.padding_mode(padding_mode), modes)
         arguments["fill"] = fill_values(self, "fill", fill)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import PIL.Image
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import pil_images, steps, torchvision_private
+from imgops.transforms._core import steps, torchvision_private
 from imgops.transforms._core.base import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
 from imgops.transforms.functional import _geometry
@@ -44,17 +45,19 @@ class Resize(FixedTransform, v2.Resize):
         return isinstance(self.size, (tuple, list)) and len(self.size) == 2
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        name, smooth = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
+        if kind is not PIL.Image.Image:
+            _geometry.require_antialias(name, self.antialias)
         if isinstance(image, PackedImages):
-            _geometry.require_antialias(self.interpolation, self.antialias)
-            return _geometry.resize_to(image, self.size, self.interpolation, self.antialias)
-        interpolation, antialias = pil_images.interpolation_of(kind, self.interpolation, self.antialias)
-        return _geometry.resize(image, self.size, interpolation, self.max_size, antialias)
+            return _geometry.resize_to(image, self.size, name, smooth)
+        return _geometry.resize_sides(image, self.size, self.max_size, name, smooth)
 
     def _add_to(self, program: ImageProgram, params: Params) -> bool:
         size = self._out_size(program.height, program.width)
         if size == (program.height, program.width):
             return True  # the image stays as it is
-        return self._add_steps(program, [steps.Resize(size, self.interpolation, self.antialias)])
+        how = _geometry.resize_interpolation(self.interpolation, self.antialias)
+        return self._add_steps(program, [steps.Resize(size, *how)])
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         high, wide = torchvision_private.size_after_resize((height, width), self.size, self.max_size)
@@ -75,7 +78,7 @@ class _RandomResize(RandomSizeTransform):
         wanted, this = self._canvas(params), cast("Any", self)
         if params.is_one_draw and wanted == size and kind is not tv_tensors.Mask:
             return []
-        return [steps.Resize(wanted, this.interpolation, this.antialias)]
+        return [steps.Resize(wanted, *_geometry.resize_interpolation(this.interpolation, this.antialias))]
 
 
 class RandomResize(_RandomResize, v2.RandomResize):

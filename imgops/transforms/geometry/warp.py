@@ -22,13 +22,18 @@ class _Warp(RandomTransform):
     _needs_pixels = True
     _moves = True
 
+    #: The functional that an error about the interpolation names.
+    _functional = "affine"
+
     def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
         """Return the matrix of a draw, or those of all samples."""
         raise NotImplementedError
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         matrix = self._matrix(params.numbers, *size).flatten(-2)
-        return [steps.Warp(matrix, cast("Any", self).interpolation, fill_of(self, kind))]
+        given = cast("Any", self).interpolation
+        name = _geometry.warp_interpolation(self._functional, given, kind)
+        return [steps.Warp(matrix, name, fill_of(self, kind))]
 
 
 class RandomAffine(_Warp, v2.RandomAffine):
@@ -84,6 +89,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     """
 
     _config = ("distortion_scale", "p")
+    _functional = "perspective"
     _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
     def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
@@ -139,8 +145,10 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
         if not self.expand:
             (angle,) = each_number(params.numbers)
             matrix = _geometry.rotation_matrix(angle, self.center, *size)
-            return [steps.Warp(matrix.flatten(-2), self.interpolation, fill)]
+            name = _geometry.warp_interpolation("affine", self.interpolation, kind)
+            return [steps.Warp(matrix.flatten(-2), name, fill)]
         # The matrix depends on the sampled size, which a graph reads from an operator.
         wanted, numbers = self._sizes(params), params.tensor()
         matrix = _geometry.turn_matrix(numbers[..., 0], self.center, size, wanted)
-        return [steps.Warp(matrix.flatten(-2), self.interpolation, fill, wanted, "rotate")]
+        name = _geometry.warp_interpolation("rotate", self.interpolation, kind)
+        return [steps.Warp(matrix.flatten(-2), name, fill, wanted)]

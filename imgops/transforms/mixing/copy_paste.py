@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops._common import check
@@ -92,7 +91,7 @@ class CopyPaste(_Join):
             if at == first.image:
                 other = second.pixels
                 if tuple(other.shape[-2:]) != size:
-                    other = _geometry.resize_to(other, size, InterpolationMode.BILINEAR, True)
+                    other = _geometry.resize_to(other, size, "bilinear", True)
                 shown = hidden
                 if self.feather:
                     side = int(8 * self.feather + 1) | 1
@@ -156,7 +155,7 @@ def _zero_where(flags: Tensor, mask: Tensor) -> Tensor:
 
 def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
     planes = mask.unsqueeze(0) if mask.ndim == 2 else mask
-    out = _geometry.resize_labels_to(planes, size, InterpolationMode.NEAREST)
+    out = _geometry.resize_labels_to(planes, size)
     return out.squeeze(0) if mask.ndim == 2 else out
 
 

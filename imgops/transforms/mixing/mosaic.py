@@ -417,28 +417,38 @@ class Mosaic(_Join):
         flat = first.ndim == 2
         shape = (*(first.unsqueeze(0) if flat else first).shape[:-2], *self.size)
         canvas = self._canvas_of(first, shape, 0 if labels else self.fill)
+        how = _geometry.resize_interpolation(self.interpolation, self.antialias)
         writes_directly = not labels and can_bypass_dispatcher() and all(map(is_plain, images))
         for image, (left, top, wide, high) in zip(images, places, strict=True):
             if writes_directly:
-                self._write(canvas, image, left, top, high, wide)
+                self._write(canvas, image, left, top, high, wide, how)
                 continue
             if labels:
                 whole = image.unsqueeze(0) if flat else image
-                small = _geometry.resize_labels_to(whole, (high, wide), InterpolationMode.NEAREST)
+                small = _geometry.resize_labels_to(whole, (high, wide))
             else:
-                small = _geometry.resize_to(image, (high, wide), self.interpolation, self.antialias)
+                small = _geometry.resize_to(image, (high, wide), *how)
             imgops.paste_(canvas, small, (left, top))
         return canvas.squeeze(0) if flat else canvas
 
-    def _write(self, canvas: Tensor, image: Tensor, left: int, top: int, high: int, wide: int) -> None:
+    def _write(
+        self,
+        canvas: Tensor,
+        image: Tensor,
+        left: int,
+        top: int,
+        high: int,
+        wide: int,
+        how: tuple[str, bool],
+    ) -> None:
         """Resize an image directly into a window of the canvas, without a graph and without a gradient."""
         size, y, x = (high, wide), max(top, 0), max(left, 0)
         bottom, right = max(min(top + high, self.size[0]), y), max(min(left + wide, self.size[1]), x)
         window = canvas[..., y:bottom, x:right]
         if (bottom - y, right - x) == size:
-            _geometry.resize_into(window, image, self.interpolation, self.antialias)
+            _geometry.resize_into(window, image, *how)
         elif window.numel():
-            small = _geometry.resize_to(image, size, self.interpolation, self.antialias)
+            small = _geometry.resize_to(image, size, *how)
             window.copy_(small[..., y - top : bottom - top, x - left : right - left])
 
     def _canvas_of(self, first: Tensor, shape: tuple[int, ...], fill: Any) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops.transforms._core.arguments import one_number, switch
@@ -141,7 +140,7 @@ _ALL_OPS = tuple(_MAGNITUDES)
 def _warp(image: Tensor, *rows: Sequence[float]) -> Tensor:
     """Warp by a forward matrix, from source to destination; PIL's matrix goes from destination to source."""
     matrix = torch.tensor(rows, dtype=torch.float64, device="cpu")
-    return _geometry.warp(image, matrix, InterpolationMode.BILINEAR, None)
+    return _geometry.warp(image, matrix, "bilinear", None)
 
 
 #: name -> one of PIL's operations on an image and a magnitude; a warp reads zeros outside.
@@ -149,7 +148,7 @@ _CHANGES: dict[str, Callable[[Tensor, float], Tensor]] = {
     "autocontrast": lambda image, _: imgops.autocontrast(image),
     "equalize": lambda image, _: imgops.equalize(image),
     "posterize": lambda image, bits: imgops.posterize(image, int(bits)),
-    "rotate": lambda image, degrees: _geometry.rotate(image, degrees, InterpolationMode.BILINEAR),
+    "rotate": lambda image, degrees: _geometry.rotate(image, degrees, "bilinear"),
     "solarize": lambda image, at: imgops.solarize(image, at if image.dtype == torch.uint8 else at / 255),
     "shear_x": lambda image, m: _warp(image, [1, -m, -m / 2], [0, 1, 0]),
     "shear_y": lambda image, m: _warp(image, [1, 0, 0], [-m, 1, -m / 2]),
