@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -70,6 +71,18 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     one_image = Tensor(np.zeros((2, 3, 8, 9), np.uint8))
     two_boxes = np.array([[0, 0, 9, 8], [0, 0, 10, 8]])
     frame = Tensor(np.zeros((2, 3, 4, 5), np.uint8))
+    step = np.array([[2, 0, 8, 9, 0, 0]])
+
+    def program(out: Any = None, steps: Any = step, tables: Any = None, **other: Any) -> Any:
+        target = Tensor(np.zeros((2, 3, 8, 9), np.uint8)) if out is None else out
+        usual = {
+            "numbers": np.ones((1, 1)),
+            "counter": np.zeros(1, np.int64),
+            "scratch": np.empty(10_000, np.uint8),
+        }
+        numbers, counter, scratch = {**usual, **other}.values()
+        return native.run_program(target, one_image, steps, numbers, tables, counter, scratch, True, 2)
+
     return {
         "a crop of an array": (AttributeError, lambda: native.crop(out, image, 0, 0)),
         "a crop of nothing": (AttributeError, lambda: native.crop(None, one_image, 0, 0)),
@@ -258,6 +271,24 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
             ValueError,
             lambda: native.steps(one_image, one_image, kinds + 10, two, 2),
         ),
+        "a program of no steps": (ValueError, lambda: program(steps=step[:0])),
+        "a step of five numbers": (ValueError, lambda: program(steps=step[:, :5].copy())),
+        "an unknown kind of step": (ValueError, lambda: program(steps=step + [[10, 0, 0, 0, 0, 0]])),
+        "a step whose numbers are missing": (ValueError, lambda: program(steps=step + [[0, 1, 0, 0, 0, 0]])),
+        "a step without a size": (ValueError, lambda: program(steps=step * [[1, 1, 0, 1, 1, 1]])),
+        "a program for another size": (ValueError, lambda: program(steps=step + [[0, 0, 1, 0, 0, 0]])),
+        "rows of other images": (ValueError, lambda: program(numbers=np.zeros((3, 1)))),
+        "numbers in single precision": (TypeError, lambda: program(numbers=np.zeros((1, 1), np.float32))),
+        "tables of other channels": (
+            ValueError,
+            lambda: program(tables=np.zeros((2, 256), np.float32)),
+        ),
+        "floats without tables": (
+            ValueError,
+            lambda: program(out=Tensor(np.zeros((2, 3, 8, 9), np.float32))),
+        ),
+        "a short scratch": (ValueError, lambda: program(scratch=np.empty(100, np.uint8))),
+        "two counters": (ValueError, lambda: program(counter=np.zeros(2, np.int64))),
         "steps of other images": (
             ValueError,
             lambda: native.steps(one_image, one_image, kinds.repeat(3, 0), two.repeat(3, 0), 2),
@@ -705,7 +736,140 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
     return found
 
 
-MAKERS = (random_resample, random_color, random_levels, random_moves, random_tensors)
+# -- programs --------------------------------------------------------------------------------------
+
+#: The kinds of steps, as in imgops/kernels/cpu/native.py.
+STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
+
+
+def random_step(
+    rng: np.random.Generator, now: tuple[int, int, int], rows: int
+) -> tuple[list[int], np.ndarray]:
+    """Return a step for images of a number of channels, a height and a width: all but its column, and its numbers."""
+    channels, height, width = now
+    high, wide, a, b = height, width, 0, 0
+    kind = STEP_KINDS[int(rng.integers(len(STEP_KINDS)))]
+    if kind in ("crop", "resize"):
+        high, wide = size(rng), size(rng)
+    if kind == "crop":
+        numbers = rng.integers(-20, 40, (rows, 2))
+    elif kind == "resize":
+        a, numbers = int(rng.integers(5)), np.empty((rows, 4))
+        for row in numbers:
+            x, y = int(rng.integers(width)), int(rng.integers(height))
+            row[:] = x, y, int(rng.integers(x + 1, width + 1)), int(rng.integers(y + 1, height + 1))
+        if rng.random() < 0.3:
+            numbers[:], high, wide = (0, 0, width, height), height, width
+    elif kind in ("mirror", "flip", "gray"):
+        numbers = rng.integers(0, 2, (rows, 1))
+    elif kind == "colors":
+        names = [int(n) for n in rng.permutation(10)[: int(rng.integers(1, 6))]]
+        a, b = (
+            int(rng.integers(1, 5)),
+            sum(n << 4 * i for i, n in enumerate([*names, *[15] * (15 - len(names))])),
+        )
+        order = rng.integers(-1, len(names) + 1, (rows, a))
+        amounts = rng.choice([0.5, -0.3, 1.7, 4.0, 130.5, np.nan, np.inf], (rows, len(names)))
+        numbers = np.concatenate([order, amounts], 1)
+    elif kind == "blur":
+        a, b = (2 * int(n) + 1 for n in rng.integers(0, 12, 2))
+        numbers = rng.uniform(0.001, 3, (rows, 2))
+    elif kind == "warp":
+        a = int(rng.integers(1 << 24))
+        numbers = np.eye(2, 3).ravel() + rng.normal(0, [0.3, 0.3, 5] * 2, (rows, 6)) * rng.integers(
+            0, 2, (rows, 1)
+        )
+    elif kind == "erase":
+        numbers = rng.integers(0, 256, (rows, 4 + channels)).astype(float)
+        numbers[:, :4] = rng.integers(0, 1 + np.array([width, height] * 2), (rows, 4))
+        numbers[:, :4] = np.sort(numbers[:, :4].reshape(rows, 2, 2), 1).reshape(rows, 4)
+    else:
+        numbers = np.empty((rows, 0))
+    return [STEP_KINDS.index(kind), high, wide, a, b], np.asarray(numbers, np.float64)
+
+
+def run_program(
+    native: Any, image: np.ndarray, steps: np.ndarray, numbers: np.ndarray, tables: Any, simd: int
+) -> np.ndarray | None:
+    """Return the result of a program, or None if the module declines it."""
+    out = like(image, int(steps[-1, 2]), int(steps[-1, 3]))
+    if len(steps) and (steps[:, 0] == STEP_KINDS.index("split")).any():
+        out = np.full(out.shape, 77, np.uint8)
+    if tables is not None:
+        floats = np.zeros(out.shape, np.float32)
+        out = floats if out.flags.c_contiguous else np.zeros_like(out, np.float32)
+    pixels = max(image.shape[2] * image.shape[3], int((steps[:, 2] * steps[:, 3]).max()))
+    scratch = np.empty(2 * image.shape[1] * pixels + 4 * (pixels + 1), np.uint8)
+    counter = np.zeros(1, np.int64)
+    how = counter, scratch, True, simd
+    done = native.run_program(Tensor(out), Tensor(image), steps, numbers, tables, *how)
+    assert not done or counter[0] == len(image) + 1, "the images that were taken"
+    assert done or tables is not None or (out == 77).all(), "a declined program writes nothing"
+    return out if done else None
+
+
+def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    """Return a program, compared with its steps one by one, and one whose arguments may be wrong."""
+    frames, channels, height, width = (
+        int(rng.integers(1, 4)),
+        int(rng.choice([1, 3, 3, 3, 4])),
+        size(rng),
+        size(rng),
+    )
+    image = random_image(rng, frames, channels, height, width, bool(rng.integers(2)))
+    rows = int(rng.choice([1, frames]))
+    now, steps, columns, at = (channels, height, width), [], [], 0
+    for _ in range(int(rng.integers(1, 6))):
+        (kind, high, wide, *rest), numbers = random_step(rng, now, rows)
+        if channels != 3 and kind in (4, 5, 7):  # steps of three channels
+            continue
+        steps.append([kind, at, high, wide, *rest])
+        columns.append(numbers)
+        at, now = at + numbers.shape[1], (channels, high, wide)
+    if not steps:
+        return []
+    listed, numbers = np.array(steps, np.int64), np.concatenate([*columns, np.zeros((rows, 1))], 1)
+    tables = rng.normal(size=(int(rng.choice([1, channels])), 256)).astype(np.float32)
+
+    def whole(simd: int) -> np.ndarray:
+        found = run_program(native, image, listed, numbers, None, simd)
+        if found is None:
+            return np.zeros(0)
+        wanted = image
+        for step in listed:
+            if step[0] == 9 and wanted.flags.c_contiguous:
+                continue
+            wanted = run_program(native, wanted, step[None].copy(), numbers, None, simd)
+            assert wanted is not None, "a step of a program that ran"
+        assert np.array_equal(found, wanted), f"steps one by one: {listed.tolist()}"
+        floats = run_program(native, image, listed, numbers, tables, simd)
+        at = np.arange(channels)[:, None, None] % len(tables)
+        assert floats is not None and np.array_equal(floats, tables[at, found]), "tables"
+        return found
+
+    odd, strange = listed.copy(), numbers.copy()
+    edges = [-1, 0, 1, 2, 9, 10, 15, 255, 1 << 15, 1 << 31, 1 << 40, -(1 << 62), (1 << 63) - 1]
+    for _ in range(int(rng.integers(1, 4))):
+        odd[int(rng.integers(len(odd))), int(rng.integers(6))] = rng.choice(edges)
+        strange[int(rng.integers(rows)), int(rng.integers(strange.shape[1]))] = rng.choice(
+            [np.nan, np.inf, -np.inf, -1, 0.5, 1e300, 1 << 40, 3, 256]
+        )
+
+    def wrong(simd: int) -> np.ndarray:
+        for given, row in ((odd, numbers), (listed, strange), (odd, strange)):
+            most = given[:, 2].clip(1, 300).max() * given[:, 3].clip(1, 300).max()
+            out = like(image, int(given[-1, 2].clip(0, 300)), int(given[-1, 3].clip(0, 300)))
+            scratch = np.empty(int(2 * channels * max(most, height * width) + 4 * most + 4), np.uint8)
+            with contextlib.suppress(ValueError):
+                native.run_program(
+                    Tensor(out), Tensor(image), given, row, None, np.zeros(1, np.int64), scratch, True, simd
+                )
+        return np.zeros(0)
+
+    return [whole, wrong]
+
+
+MAKERS = (random_resample, random_color, random_levels, random_moves, random_tensors, random_programs)
 
 
 def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:

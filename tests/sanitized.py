@@ -15,13 +15,15 @@ if __name__ == "__main__":
     sys.modules["imgops._common._memory"] = pool
     from imgops._common import memory
     from imgops.kernels.cpu import native
-    from tests import fuzz_calls
+    from tests import fuzz_calls, fuzz_pipelines
 
     assert native.module is module and memory._memory is pool
     memory.LEAST = 1
     found, wrong = fuzz_calls.run(2_000_000, 0, calls, patience=600)
     more, worse = fuzz_calls.run(3_000_000, 0, calls // 2, patience=600, new=True)
     found, wrong = found + more, wrong + worse
+    counted, differ = fuzz_pipelines.run(4_000_000, calls // 2)
+    found, wrong = found + counted, wrong + [(n, "a pipeline", "; ".join(how)) for n, how in differ]
     for index, call, error in wrong:
         print(f"call {index}: {call}\n    {error}")
     print(f"{sum(found.values())} calls under the sanitizers: {dict(found)}")

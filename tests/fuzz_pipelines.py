@@ -1,0 +1,156 @@
+"""Random pipelines: ``python -m tests.fuzz_pipelines 100000``.
+
+A pipeline is a Compose of random transforms, some of them in containers. The native module runs as many of its steps as it
+can on each image before the next one begins; the result must have the bits and the memory format of a loop that calls the
+transforms one by one. With ``per_sample=True``, the loop goes over the samples, too. ``--only N`` runs pipeline N again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parent))  # as under pytest
+
+from transform_cases import CASES
+
+from imgops import transforms as v2
+from imgops.transforms import containers
+
+#: Transforms that a sampler cannot sample ahead: in a loop over the samples, each sample draws all of its numbers first.
+_NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")
+_CASES = [case for case in CASES if not case.boxes and not case.sized]
+
+
+def make(seed: int) -> tuple[list[Any], Any, int]:
+    """Return the transforms of a pipeline, its images and a seed."""
+    random = Random(seed)
+    channels, sides = random.choice([1, 3, 3, 3]), [random.randrange(25, 90) for _ in range(2)]
+    batch = random.choice([(), (1,), (3,), (5,), (2, 3)])
+    image = torch.randint(0, 256, (*batch, *sides, channels), generator=torch.Generator().manual_seed(seed))
+    image = image.to(torch.uint8).movedim(-1, -3)
+    if random.random() < 0.6:
+        image = image.contiguous()
+
+    def leaf() -> Any:
+        return random.choice(_CASES).make(v2)
+
+    def step() -> Any:
+        what = random.random()
+        if what > 0.25:
+            return leaf()
+        if what > 0.15:
+            return v2.RandomApply(
+                [leaf() for _ in range(random.randrange(1, 3))], p=random.choice([0.0, 0.5, 1.0])
+            )
+        if what > 0.1:
+            return v2.Compose([leaf(), leaf()])
+        return random.choice([v2.RandomChoice, v2.RandomOrder])(
+            [leaf() for _ in range(random.randrange(1, 4))]
+        )
+
+    steps = [step() for _ in range(random.randrange(1, 7))]
+    if random.random() < 0.5:
+        steps.append(v2.ToDtype(torch.float32, scale=True))
+        if random.random() < 0.7:
+            count = random.choice([1, channels])
+            steps.append(v2.Normalize([0.4, 0.5, 0.6][:count], [0.2, 0.3, 0.4][:count]))
+    return steps, image, random.randrange(1 << 30)
+
+
+def one_by_one(steps: list[Any], image: Tensor) -> Any:
+    """Call the transforms in a loop; containers, too, call theirs one by one."""
+    with mock.patch.object(containers, "accepts", return_value=False):
+        for step in steps:
+            image = step(image)
+    return image
+
+
+def result(call: Any, seed: int) -> tuple[Any, Tensor]:
+    """Return what a call returns or raises, and the state of the generator after it."""
+    torch.manual_seed(seed)
+    try:
+        out = call()
+    except (ValueError, TypeError, NotImplementedError) as error:
+        out = f"{type(error).__name__}: {error}"
+    return out, torch.get_rng_state()
+
+
+def differences(seed: int, counts: Counter[str]) -> list[str]:
+    """Run a pipeline in both ways; return what differs."""
+    steps, image, draw = make(seed)
+    found = []
+    kept = image.clone()
+    wanted, state = result(lambda: one_by_one(steps, image), draw)
+    out, after = result(lambda: v2.Compose(steps)(image), draw)
+    found += compared("one draw", wanted, out)
+    if not isinstance(wanted, str) and not torch.equal(state, after):
+        found.append("one draw: another state of the generator")
+    counts["raised" if isinstance(wanted, str) else "one draw"] += 1
+    names = repr(steps)
+    if image.ndim > 3 and not any(name in names for name in _NOT_AHEAD):
+        whole = v2.Compose(steps, per_sample=True)
+        out, after = result(lambda: whole(image), draw)
+        with mock.patch.object(containers, "accepts", return_value=False):
+            wanted, state = result(lambda: whole(image), draw)
+        found += compared("per sample", wanted, out)
+        if not isinstance(wanted, str):
+            counts["per sample"] += 1
+            each, state = result(lambda: torch.stack([one_by_one(steps, x) for x in image]), draw)
+            if isinstance(each, Tensor):
+                found += compared("a loop over the samples", each, out, strides=False)
+                if not torch.equal(state, after):
+                    found.append("per sample: another state of the generator")
+    if not torch.equal(image, kept):
+        found.append("the input was written to")
+    return found
+
+
+def compared(name: str, wanted: Any, found: Any, strides: bool = True) -> list[str]:
+    if isinstance(wanted, str) or isinstance(found, str):
+        return [] if wanted is found or str(wanted) == str(found) else [f"{name}: {wanted} and {found}"]
+    if wanted.shape != found.shape or wanted.dtype != found.dtype:
+        return [f"{name}: {tuple(wanted.shape)} of {wanted.dtype} and {tuple(found.shape)} of {found.dtype}"]
+    out = [] if torch.equal(wanted, found) else [f"{name}: {int((wanted != found).sum())} values differ"]
+    alike = zip(wanted.shape, wanted.stride(), found.stride(), strict=True)
+    if strides and any(size > 1 and a != b for size, a, b in alike):
+        out.append(f"{name}: strides {wanted.stride()} and {found.stride()}")
+    return out
+
+
+def run(first: int, count: int) -> tuple[Counter[str], list[tuple[int, list[str]]]]:
+    counts: Counter[str] = Counter()
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(first, first + count):
+            found = differences(seed, counts)
+            if found:
+                wrong.append((seed, found))
+    return counts, wrong
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("count", type=int, nargs="?", default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--only", type=int)
+    given = parser.parse_args()
+    if given.only is not None:
+        print(*make(given.only)[:1], make(given.only)[1].shape, make(given.only)[1].stride())
+        print(differences(given.only, Counter()))
+        sys.exit()
+    counted, failed = run(given.first, given.count)
+    for seed, found in failed:
+        print(seed, *found, sep="\n    ")
+    print(f"{given.count} pipelines: {dict(counted)}; {len(failed)} differ")
+    sys.exit(bool(failed))
