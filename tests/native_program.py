@@ -275,6 +275,7 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         "a step of five numbers": (ValueError, lambda: program(steps=step[:, :5].copy())),
         "an unknown kind of step": (ValueError, lambda: program(steps=step + [[10, 0, 0, 0, 0, 0]])),
         "a step whose numbers are missing": (ValueError, lambda: program(steps=step + [[0, 1, 0, 0, 0, 0]])),
+        "a filter beyond the last": (ValueError, lambda: program(steps=step + [[-1, 0, 0, 0, 5, 1]])),
         "a step without a size": (ValueError, lambda: program(steps=step * [[1, 1, 0, 1, 1, 1]])),
         "a program for another size": (ValueError, lambda: program(steps=step + [[0, 0, 1, 0, 0, 0]])),
         "rows of other images": (ValueError, lambda: program(numbers=np.zeros((3, 1)))),
@@ -752,7 +753,7 @@ def random_step(
     if kind in ("crop", "resize"):
         high, wide = size(rng), size(rng)
     if kind == "crop":
-        numbers = rng.integers(-20, 40, (rows, 2))
+        a, b, numbers = int(rng.integers(-20, 40)), int(rng.integers(-20, 40)), np.empty((rows, 0))
     elif kind == "resize":
         a, numbers = int(rng.integers(5)), np.empty((rows, 4))
         for row in numbers:
@@ -760,6 +761,8 @@ def random_step(
             row[:] = x, y, int(rng.integers(x + 1, width + 1)), int(rng.integers(y + 1, height + 1))
         if rng.random() < 0.3:
             numbers[:], high, wide = (0, 0, width, height), height, width
+        elif rng.random() < 0.3:
+            b, numbers = 1, np.empty((rows, 0))
     elif kind in ("mirror", "flip", "gray"):
         numbers = rng.integers(0, 2, (rows, 1))
     elif kind == "colors":
@@ -780,9 +783,11 @@ def random_step(
             0, 2, (rows, 1)
         )
     elif kind == "erase":
-        numbers = rng.integers(0, 256, (rows, 4 + channels)).astype(float)
-        numbers[:, :4] = rng.integers(0, 1 + np.array([width, height] * 2), (rows, 4))
-        numbers[:, :4] = np.sort(numbers[:, :4].reshape(rows, 2, 2), 1).reshape(rows, 4)
+        a, numbers = (
+            int(rng.integers(1 << 8 * channels)),
+            rng.integers(0, 1 + np.array([width, height] * 2), (rows, 4)),
+        )
+        numbers = np.sort(numbers.reshape(rows, 2, 2), 1).reshape(rows, 4)
     else:
         numbers = np.empty((rows, 0))
     return [STEP_KINDS.index(kind), high, wide, a, b], np.asarray(numbers, np.float64)

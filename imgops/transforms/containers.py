@@ -30,7 +30,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.kernels.cpu.program import accepts
+from imgops.kernels.cpu.program import accepts, accepts_in_graph
 from imgops.transforms._core import annotation_kinds, operators, pil_images, programs, seeding
 from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
@@ -108,7 +108,7 @@ class _Container(RandomTransform):
         was_pending = type(out) is PendingImage
         collects = was_pending or (len(transforms) > 1 and not several and sampler.may_collect())
         while at < len(transforms):
-            if collects and type(out) is Tensor and accepts(out):
+            if collects and type(out) is Tensor and (accepts(out) if is_eager() else accepts_in_graph(out)):
                 out = PendingImage(out)
                 inputs = (out,)
             transform, table, count = transforms[at], None, 1

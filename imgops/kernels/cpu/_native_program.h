@@ -11,15 +11,15 @@
 
 /* The kinds of steps; native.py has the same order. The numbers of each are in the row of the image. */
 enum {
-    CROP_STEP,   /* left, top */
-    RESIZE_STEP, /* left, top, right, bottom */
-    MIRROR_STEP, /* whether */
-    FLIP_STEP,   /* whether */
+    CROP_STEP,   /* nothing; a, b: left and top */
+    RESIZE_STEP, /* left, top, right and bottom, or nothing if b is 1 for the whole image; a: the filter */
+    MIRROR_STEP, /* whether: more than 0 */
+    FLIP_STEP,   /* the same */
     COLOR_STEP,  /* the order, then the amount of each name; a: the length of the order, b: the kinds of the names */
-    GRAY_STEP,   /* whether */
+    GRAY_STEP,   /* whether: more than 0 */
     BLUR_STEP,   /* sigma across and down; a, b: the width and the height of the kernel */
     WARP_STEP,   /* an affine matrix; a: the color outside, the first channel lowest */
-    ERASE_STEP,  /* left, top, right, bottom, and a level for each channel */
+    ERASE_STEP,  /* left, top, right, bottom; a: the color, the first channel lowest */
     SPLIT_STEP,  /* nothing: an interleaved frame becomes planar */
     KINDS
 };
@@ -53,17 +53,19 @@ static Py_ssize_t names_of(const Instruction *s) {
 
 /* How many numbers a step has; -1 where its arguments are wrong. */
 static Py_ssize_t numbers_of_step(const Instruction *s, Py_ssize_t channels) {
-    const int64_t widest = 2 * MOST_WEIGHTS - 1;
+    const int64_t widest = 2 * MOST_WEIGHTS - 1, far = (int64_t)1 << 40;
     switch (s->kind) {
-    case CROP_STEP: return 2;
-    case RESIZE_STEP: return s->a >= 0 && s->a < (int64_t)(sizeof filters / sizeof *filters) ? 4 : -1;
+    case CROP_STEP: return s->a >= -far && s->a <= far && s->b >= -far && s->b <= far ? 0 : -1;
+    case RESIZE_STEP:
+        if (s->a < 0 || s->a >= (int64_t)(sizeof filters / sizeof *filters) || s->b < 0 || s->b > 1) return -1;
+        return s->b ? 0 : 4;
     case MIRROR_STEP:
     case FLIP_STEP: return 1;
     case COLOR_STEP: return channels == 3 && s->a > 0 && s->a <= MOST_ORDER && s->b >= 0 ? (Py_ssize_t)s->a + names_of(s) : -1;
     case GRAY_STEP: return channels == 3 ? 1 : -1;
     case BLUR_STEP: return s->a > 0 && s->a <= widest && s->a % 2 && s->b > 0 && s->b <= widest && s->b % 2 ? 2 : -1;
     case WARP_STEP: return channels == 3 && s->a >= 0 && s->a <= 0xFFFFFF ? 6 : -1;
-    case ERASE_STEP: return 4 + channels;
+    case ERASE_STEP: return s->a >= 0 && s->a < (int64_t)1 << 8 * channels ? 4 : -1;
     case SPLIT_STEP: return 0;
     default: return -1;
     }
@@ -138,15 +140,13 @@ static int colors_of(const Instruction *s, const double *n, int32_t *kinds, floa
 /* Whether a step can do what a row asks of it, for an image of this size. */
 static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py_ssize_t width, Py_ssize_t channels,
                     int interleaved) {
-    const double far = (double)((int64_t)1 << 40);
-    int c;
     if (s->kind == SPLIT_STEP || s->kind == RESIZE_STEP || s->kind == CROP_STEP || s->kind == WARP_STEP) {
         if (s->height <= 0 || s->width <= 0 || s->height > INT32_MAX || s->width > INT32_MAX / s->height) return 0;
     } else if (s->height != height || s->width != width)
         return 0;
     switch (s->kind) {
-    case CROP_STEP: return is_whole(n[0], -far, far) && is_whole(n[1], -far, far);
     case RESIZE_STEP:
+        if (s->b) return 1;
         return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
                is_whole(n[2], n[0] + 1, (double)width) && is_whole(n[3], n[1] + 1, (double)height);
     case COLOR_STEP: return height >= 3 && width >= 3;
@@ -155,8 +155,6 @@ static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py
         return !interleaved && height <= LONGEST_WARP && width <= LONGEST_WARP && s->height <= LONGEST_WARP &&
                s->width <= LONGEST_WARP && height * width < 1 << 24 && s->height * s->width < 1 << 24;
     case ERASE_STEP:
-        for (c = 0; c < channels; c++)
-            if (!is_whole(n[4 + c], 0, 255)) return 0;
         return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
                is_whole(n[2], n[0], (double)width) && is_whole(n[3], n[1], (double)height);
     case SPLIT_STEP: return s->height == height && s->width == width && (!interleaved || channels == 3);
@@ -166,10 +164,10 @@ static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py
 
 static int changes(const Instruction *s, const double *n, const Image *image) {
     switch (s->kind) {
-    case CROP_STEP: return n[0] != 0 || n[1] != 0 || s->height != image->height || s->width != image->width;
+    case CROP_STEP: return s->a || s->b || s->height != image->height || s->width != image->width;
     case RESIZE_STEP:
-        return n[0] != 0 || n[1] != 0 || n[2] != (double)image->width || n[3] != (double)image->height ||
-               s->height != image->height || s->width != image->width;
+        return s->height != image->height || s->width != image->width ||
+               (!s->b && (n[0] != 0 || n[1] != 0 || n[2] != (double)image->width || n[3] != (double)image->height));
     case COLOR_STEP: {
         int32_t kinds[MOST_ORDER];
         float amounts[MOST_ORDER];
@@ -182,7 +180,7 @@ static int changes(const Instruction *s, const double *n, const Image *image) {
     case WARP_STEP: return !is_identity(n) || s->height != image->height || s->width != image->width;
     case ERASE_STEP: return n[0] < n[2] && n[1] < n[3];
     case SPLIT_STEP: return image->interleaved;
-    default: return n[0] != 0;
+    default: return n[0] > 0;
     }
 }
 
@@ -192,17 +190,17 @@ static void flip_rows(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssi
         for (y = 0; y < height; y++) memcpy(out + y * row, in + (height - 1 - y) * row, (size_t)row);
 }
 
-static void erase_box(Image *image, const double *n) {
+static void erase_box(Image *image, const double *n, int64_t color) {
     Py_ssize_t left = (Py_ssize_t)n[0], top = (Py_ssize_t)n[1], right = (Py_ssize_t)n[2], bottom = (Py_ssize_t)n[3];
     Py_ssize_t row = image->width * image->channels, p, x, y, c;
     for (p = 0; p < image->planes; p++)
         for (y = top; y < bottom; y++) {
             uint8_t *at = (uint8_t *)image->at + (p * image->height + y) * row;
             if (image->channels == 1)
-                memset(at + left, (int)n[4 + p], (size_t)(right - left));
+                memset(at + left, (int)(color >> 8 * p & 255), (size_t)(right - left));
             else
                 for (x = left; x < right; x++)
-                    for (c = 0; c < image->channels; c++) at[x * image->channels + c] = (uint8_t)n[4 + c];
+                    for (c = 0; c < image->channels; c++) at[x * image->channels + c] = (uint8_t)(color >> 8 * c & 255);
         }
 }
 
@@ -216,11 +214,11 @@ static int run_step(const Program *p, const Instruction *s, const double *n, Ima
     case CROP_STEP:
         for (i = 0; i < now->planes; i++)
             crop_plane(to->at + i * to->height * to->width * pixel, now->at + i * now->height * row, to->height,
-                       to->width * pixel, now->height, row, (Py_ssize_t)n[0] * pixel, (Py_ssize_t)n[1]);
+                       to->width * pixel, now->height, row, (Py_ssize_t)s->a * pixel, (Py_ssize_t)s->b);
         return 1;
     case RESIZE_STEP: {
-        int64_t box[4];
-        for (i = 0; i < 4; i++) box[i] = (int64_t)n[i];
+        int64_t box[4] = {0, 0, now->width, now->height};
+        for (i = 0; i < 4 && !s->b; i++) box[i] = (int64_t)n[i];
         return resize_boxes(to, now, box, 1, (size_t)s->a, p->shrinks_rows_first, p->simd);
     }
     case MIRROR_STEP: {
@@ -258,7 +256,7 @@ static int run_step(const Program *p, const Instruction *s, const double *n, Ima
     }
     case ERASE_STEP:
         if (out != in) memcpy(out, in, (size_t)(now->planes * now->height * row));
-        erase_box(to, n);
+        erase_box(to, n, s->a);
         return 1;
     default: split_frame(out, in, now->height * now->width, p->simd); return 1;
     }

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib import import_module
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -403,29 +405,39 @@ def steps(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) ->
 def run_program(
     out: Tensor,
     image: Tensor,
-    steps: np.ndarray,
+    steps: Sequence[Sequence[int]],
     numbers: np.ndarray,
     tables: Tensor | None,
     shrinks_rows_first: bool,
 ) -> bool:
     """Run the steps of a program on each image of a uint8 tensor; return False if nothing was done.
 
-    ``steps`` ``(n, 6)`` are indices into ``STEP_KINDS``, the column where the numbers of a step begin, the
-    height and width of its result, and two arguments. ``numbers`` has a row for each of equal parts of the
-    images. ``out`` gets the last step's bytes, or what float32 ``tables``, ``(1 or C, 256)``, give for each.
+    A step is an index into ``STEP_KINDS``, the column where its numbers begin, the height and width of its
+    result, and two arguments. ``numbers`` has a row for each of equal parts of the images. ``out`` gets the
+    last step's bytes, or what float32 ``tables``, ``(1 or C, 256)``, give for each.
     """
-    pixels = max(image.shape[-1] * image.shape[-2], int((steps[:, 2] * steps[:, 3]).max()))
-    size = 2 * image.shape[-3] * pixels + 4 * (pixels + 1)
+    *batch, channels, height, width = image.shape
+    pixels = max(height * width, max([step[2] * step[3] for step in steps]))
+    size = 2 * channels * pixels + 4 * (pixels + 1)
+    listed, floats = np.array(steps, np.int64), None if tables is None else _array_of(tables)
     counter, done = np.zeros(1, np.int64), []
-    floats = None if tables is None else tables.numpy()
 
     def work() -> None:
         how = counter, _scratch(size), shrinks_rows_first, SIMD_LEVEL
-        done.append(module.run_program(out, image, steps, numbers, floats, *how))
+        done.append(module.run_program(out, image, listed, numbers, floats, *how))
 
-    count = image[..., 0, 0, 0].numel()
-    _threads.share(count, count * image.shape[-3] * pixels * len(steps), work)
+    count = prod(batch)
+    if count == 1:
+        work()
+    else:
+        _threads.share(count, count * channels * pixels * len(steps), work)
     return all(done)
+
+
+@lru_cache(maxsize=64)
+def _array_of(tables: Tensor) -> np.ndarray:
+    """Return tables, which nobody writes to, as an array; a tensor is found by its identity."""
+    return tables.numpy()
 
 
 def _scratch(size: int) -> np.ndarray:

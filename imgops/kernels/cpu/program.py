@@ -7,16 +7,16 @@ step. The pixels are those of the operators called one by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import has_static_value
 
-from imgops._common import compare, layout, memory
-from imgops._common.torch_private import is_readable
+from imgops._common import layout, memory
+from imgops._common.torch_private import constant_in_graphs, is_readable
 from imgops.kernels.cpu import _resample, _threads, blur, color, geometry, native
 
 #: The most channels of an image, and the most steps of a program.
@@ -43,6 +43,26 @@ def accepts(image: Any) -> bool:
     )
 
 
+def accepts_in_graph(image: Any) -> bool:
+    """Return whether programs can begin with an image of a graph.
+
+    Its number of channels is known, and it is no large image alone, as far as its size is known.
+    """
+    if type(image) is not Tensor or image.dtype != torch.uint8 or image.ndim < 3 or not image.is_cpu:
+        return False
+    sides = list(image.shape[-3:])
+    if not has_static_value(sides[0]) or not 0 < sides[0] <= _MOST_CHANNELS or not _is_built():
+        return False
+    if not layout.is_dense(image):
+        return False
+    return image.ndim > 3 or not all(map(has_static_value, sides)) or _threads.is_small(image)
+
+
+@constant_in_graphs
+def _is_built() -> bool:
+    return native.is_built()
+
+
 class ImageProgram:
     """The steps for one tensor of images, and the numbers of each step.
 
@@ -63,56 +83,59 @@ class ImageProgram:
 
     def crop(self, left: int, top: int, height: int, width: int) -> bool:
         """Crop to a box of one place, with zeros outside of the image."""
-        return height > 0 and width > 0 and self._add("crop", [left, top], 2, size=(height, width))
+        return self._add("crop", [], 0, a=left, b=top, size=(height, width))
 
     def resized_crop(self, box: Any, size: Sequence[int], interpolation: str, antialias: bool) -> bool:
         """Crop to a box, left, top, right and bottom, and resize as PIL does."""
-        if not antialias or interpolation not in _resample.FILTERS or _resample.pil_order() is None:
+        if not antialias or not _is_exact("resize", interpolation):
             return False
-        height, width = size
         which = list(_resample.FILTERS).index(interpolation)
-        return height > 0 and width > 0 and self._add("resize", box, 4, a=which, size=(height, width))
+        height, width = size
+        if box is None:
+            return self._add("resize", [], 0, a=which, b=1, size=(height, width))
+        return self._add("resize", box, 4, a=which, size=(height, width))
 
     def resize(self, size: Sequence[int], interpolation: str, antialias: bool) -> bool:
-        return self.resized_crop([0, 0, self.width, self.height], size, interpolation, antialias)
+        return self.resized_crop(None, size, interpolation, antialias)
 
     def flip(self, chosen: Any, dim: int) -> bool:
         """Mirror the images whose number is above 0 along the last dimension or the one before."""
         if dim not in (-1, -2):
             return False
-        return self._add("mirror" if dim == -1 else "flip", _chosen(chosen), 1)
+        return self._add("mirror" if dim == -1 else "flip", _first(chosen), 1)
 
     def colors(self, numbers: Any, length: int, names: Sequence[str]) -> bool:
         """Apply colors as ``color_sequence``: ``numbers`` are the order, then the amount of each name."""
         if self.channels != 3 or not 0 < length <= _MOST_ORDER:
             return False
-        kinds = _kinds_of(tuple(names))
-        return kinds is not None and self._add("colors", numbers, length + len(names), a=length, b=kinds)
+        if not all(_is_exact(name) for name in names) or len(names) > _MOST_NAMES:
+            return False
+        kinds = [native.ALL_STEPS.index(name) for name in names] + [15] * (_MOST_NAMES - len(names))
+        code = sum(kind << 4 * i for i, kind in enumerate(kinds))
+        return self._add("colors", numbers, length + len(names), a=length, b=code)
 
     def gray(self, chosen: Any) -> bool:
         """Convert the images whose number is above 0 to gray of three channels."""
-        return self.channels == 3 and compare.agrees("grayscale") and self._add("gray", _chosen(chosen), 1)
+        return self.channels == 3 and _is_exact("grayscale") and self._add("gray", _first(chosen), 1)
 
     def gaussian_blur(self, sigmas: Any, kernel_size: Sequence[int]) -> bool:
         across, down = kernel_size
         return (
-            max(kernel_size) < 258 and blur.native_agrees() and self._add("blur", sigmas, 2, a=across, b=down)
+            max(kernel_size) < 258
+            and _is_exact("gaussian_blur")
+            and self._add("blur", sigmas, 2, a=across, b=down)
         )
 
     def warp_nearest(self, matrix: Any, fill: Sequence[int]) -> bool:
         """Warp by an affine matrix; ``fill`` is the level of each channel outside of the image."""
-        if self.channels != 3 or self.interleaved or not geometry.native_agrees():
+        if self.channels != 3 or self.interleaved or not _is_exact("warp_affine"):
             return False
         return self._add("warp", matrix, 6, a=fill[0] | fill[1] << 8 | fill[2] << 16)
 
     def erase(self, boxes: Any, levels: Sequence[int]) -> bool:
         """Set a box, left, top, right and bottom, to the level of each channel."""
-        if len(levels) != self.channels:
-            return False
-        if isinstance(boxes, Tensor):
-            boxes = torch.cat([boxes, boxes.new_tensor(levels).expand(len(boxes), -1)], -1)
-            return self._add("erase", boxes, 4 + self.channels)
-        return self._add("erase", [*boxes, *levels], 4 + self.channels)
+        color = sum(level << 8 * i for i, level in enumerate(levels))
+        return len(levels) == self.channels and self._add("erase", boxes, 4, a=color)
 
     def planar(self) -> bool:
         """Convert interleaved images to planar ones."""
@@ -131,8 +154,10 @@ class ImageProgram:
         b: int = 0,
         size: tuple[int, int] | None = None,
     ) -> bool:
-        if len(self.steps) == _MOST_STEPS or (isinstance(numbers, Tensor) and numbers.ndim != 2):
+        if len(self.steps) == _MOST_STEPS or (isinstance(numbers, Tensor) and numbers.ndim > 2):
             return False
+        if isinstance(numbers, Tensor) and numbers.ndim == 1:
+            numbers = numbers[None]
         if size is not None:
             self.height, self.width = size
         self.steps.append((native.STEP_KINDS.index(kind), self.columns, self.height, self.width, a, b))
@@ -160,36 +185,37 @@ class ImageProgram:
             row = [float(n) for numbers in self.numbers for n in numbers]
             rows = np.array([row or [0.0]], np.float64)
         else:
-            rows = np.empty((samples[0], max(self.columns, 1)), np.float64)
+            rows = np.empty((max(samples), max(self.columns, 1)), np.float64)
             ends = [*(step[1] for step in self.steps[1:]), self.columns]
             for step, end, numbers in zip(self.steps, ends, self.numbers, strict=True):
                 rows[:, step[1] : end] = numbers.detach().numpy() if isinstance(numbers, Tensor) else numbers
-        out = self._empty(torch.uint8 if tables is None else torch.float32)
-        steps = np.array(self.steps, np.int64)
-        done = native.run_program(out, self.image, steps, rows, tables, _resample.shrinks_rows_first())
-        return out if done else None
-
-    def _empty(self, dtype: torch.dtype) -> Tensor:
+        dtype = torch.uint8 if tables is None else torch.float32
         size = (*self.image.shape[:-2], self.height, self.width)
         if not self.interleaved and prod(size) * dtype.itemsize < memory.LEAST:
-            return torch.empty(size, dtype=dtype, device="cpu")
-        stride = layout.interleaved_strides(size) if self.interleaved else layout.planar_strides(size)
-        return memory.empty_strided(size, tuple(stride), dtype=dtype)
+            out = torch.empty(size, dtype=dtype, device="cpu")
+        else:
+            stride = layout.interleaved_strides(size) if self.interleaved else layout.planar_strides(size)
+            out = memory.empty_strided(size, tuple(stride), dtype=dtype)
+        return out if run(out, self.image, self.steps, rows, tables) else None
 
 
-def _chosen(numbers: Any) -> Any:
-    """Return 1 for the samples whose number is above 0, else 0; a list of one draw is always chosen."""
-    return (numbers[..., :1] > 0).double() if isinstance(numbers, Tensor) else [1.0]
+def run(
+    out: Tensor, image: Tensor, steps: Sequence[Sequence[int]], rows: np.ndarray, tables: Tensor | None
+) -> bool:
+    """Run a program; return False if nothing was done."""
+    return native.run_program(out, image, steps, rows, tables, _resample.shrinks_rows_first())
 
 
-@lru_cache(maxsize=256)
-def _kinds_of(names: tuple[str, ...]) -> int | None:
-    """Return the kinds of the names of a step of colors, four bits each; None if one is not native."""
-    if (
-        len(names) > _MOST_NAMES
-        or not set(names) <= set(native.ALL_STEPS)
-        or not all(map(color.agrees, names))
-    ):
-        return None
-    kinds = [native.ALL_STEPS.index(name) for name in names] + [15] * (_MOST_NAMES - len(names))
-    return sum(kind << 4 * i for i, kind in enumerate(kinds))
+def _first(numbers: Any) -> Any:
+    """Return the first number of each sample, above 0 if it is chosen; one draw is always chosen."""
+    return numbers[..., :1] if isinstance(numbers, Tensor) else [1.0]
+
+
+@constant_in_graphs
+def _is_exact(name: str, interpolation: str = "bilinear") -> bool:
+    """Return whether the native step has the bits of the installed PIL or OpenCV."""
+    if name == "resize":
+        return interpolation in _resample.FILTERS and _resample.pil_order() is not None
+    if name in ("gaussian_blur", "warp_affine"):
+        return blur.native_agrees() if name == "gaussian_blur" else geometry.native_agrees()
+    return (name == "grayscale" or name in native.ALL_STEPS) and color.agrees(name)

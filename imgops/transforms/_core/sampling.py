@@ -127,8 +127,9 @@ class ParameterSampler:
         return not (unusual or self.replays is not None or self.record is not None) and self.draws_in_python
 
     def may_collect(self) -> bool:
-        """Return whether an image may stay pending: in eager mode, if nobody asks for the parameters."""
-        return self.draws_in_python and self.record is None and self.replays is None and self.gate is None
+        """Return whether an image may stay pending: if nobody asks for the parameters, and not under vmap."""
+        unusual = self.record is not None or self.replays is not None
+        return not unusual and self.gate is None and self.open is None
 
     def plans(self, transform: Any) -> bool:
         """Return whether to sample ahead: in a graph by one operator, for a batch sample by sample."""

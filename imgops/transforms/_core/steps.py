@@ -238,7 +238,7 @@ class Warp(Step):
         is_affine = self.numbers.shape[-1] == 6 and self.size is None
         if not is_affine or self.interpolation != "nearest" or fill is None:
             return False
-        return program.warp_nearest(self.numbers if self.numbers.ndim > 1 else self.numbers.tolist(), fill)
+        return program.warp_nearest(self.numbers, fill)
 
 
 class Turn(Step):
