@@ -11,7 +11,7 @@ import torch
 
 from imgops import transforms as v2
 from imgops.kernels.cpu import native
-from imgops.transforms import containers
+from imgops.kernels.cpu.program import accepts
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
 JITTER = v2.ColorJitter(0.4, 0.4, 0.4, 0.1)
@@ -96,6 +96,6 @@ def test_nothing_applied_returns_the_input() -> None:
 
 def test_only_images_that_programs_take_are_collected() -> None:
     image = torch.zeros(3, 8, 8, dtype=torch.uint8)
-    assert containers.accepts(image)
+    assert accepts(image)
     for other in (image.float(), image[:, ::2], torch.zeros(5, 8, 8, dtype=torch.uint8), image[:0], image[0]):
-        assert not containers.accepts(other)
+        assert not accepts(other)

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
@@ -30,8 +31,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.kernels.cpu.program import accepts, accepts_in_graph
-from imgops.transforms._core import annotation_kinds, operators, pil_images, programs, seeding
+from imgops.transforms._core import annotation_kinds, pil_images, programs, seeding
 from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
@@ -42,9 +42,7 @@ from imgops.transforms._core.signatures import is_own
 from imgops.transforms.conversion import (
     Normalize,
     ToDtype,
-    ToImage,
     _DivideBy255,
-    _ImageToTensor,
     _LevelsToFloat,
     _NormalizeByChannel,
 )
@@ -106,10 +104,10 @@ class _Container(RandomTransform):
         transforms, at = self.transforms, 0
         out: Any = inputs if several else inputs[0]
         was_pending = type(out) is PendingImage
-        collects = was_pending or (len(transforms) > 1 and not several and sampler.may_collect())
+        collects = was_pending or (not several and sampler.may_collect())
         while at < len(transforms):
-            if collects and type(out) is Tensor and (accepts(out) if is_eager() else accepts_in_graph(out)):
-                out = PendingImage(out)
+            if collects and type(out) is not PendingImage:
+                out = _pending(out, transforms[at:], sampler)
                 inputs = (out,)
             transform, table, count = transforms[at], None, 1
             sampler.path = (*path, at)
@@ -122,28 +120,11 @@ class _Container(RandomTransform):
             if table is not None:
                 at += count
                 out = out.result(table) if type(out) is PendingImage else imgops.lut(out, table)
-            elif not isinstance(out, Tensor) and _outweigh_pil(transforms[at:], out, sampler):
-                out, at = self._of_pil(out, at, sampler)
             else:
                 out, at = _apply(transform, inputs, sampler), at + 1
             inputs = out if several else (out,)
         sampler.path, sampler.covered = path, covered
         return out.result() if type(out) is PendingImage and not was_pending else out
-
-    def _of_pil(self, given: Any, at: int, sampler: ParameterSampler) -> tuple[Any, int]:
-        """Apply the transforms from ``at`` on that give exactly PIL's pixels; also return the next index."""
-        transforms, image = self.transforms, pil_images.to_tensor(given)
-        while at < len(transforms) and _is_pils(transforms[at]):
-            image = transforms[at]._pil_image(image, sampler)
-            at += 1
-        after = transforms[at] if at < len(transforms) else None
-        if type(after) is ToImage and not has_hooks(after):
-            return tv_tensors.Image(image), at + 1
-        if type(after) is _ImageToTensor and not has_hooks(after):
-            return operators.as_planar(image), at + 1
-        out = pil_images.to_pil(image)
-        out.info = given.info.copy()  # the color profile, which most of PIL's functions keep
-        return out, at
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         path = sampler.path
@@ -179,11 +160,16 @@ def _sample_ahead(
         sampler.planned.update(planned)
 
 
-def _outweigh_pil(transforms: Sequence[Any], image: Any, sampler: ParameterSampler) -> bool:
+def _pending(image: Any, transforms: Sequence[Any], sampler: ParameterSampler) -> Any:
+    """Return an image as pending if this pays off for the next transforms; else return it as it is."""
+    if pil_images.is_known(image):
+        return PendingImage.of_pil(image) if _outweigh_pil(transforms, sampler) else image
+    return PendingImage.of(image) if len(transforms) > 1 else image
+
+
+def _outweigh_pil(transforms: Sequence[Any], sampler: ParameterSampler) -> bool:
     """Return whether a conversion from PIL pays off for the first transforms, whose pixels are PIL's."""
-    if not pil_images.is_known(image) or not sampler.draws_once():
-        return False
-    return any(t._outweighs_pil for t in takewhile(_is_pils, transforms))
+    return sampler.draws_once() and any(t._outweighs_pil for t in takewhile(_is_pils, transforms))
 
 
 def _is_own(transform: Any) -> bool:
@@ -219,6 +205,8 @@ def _table_of(transforms: Sequence[Any], image: Any) -> tuple[Tensor | None, int
     ToDtype and Normalize need one pass together; ToDtype alone is the last step of a pending image.
     """
     is_pending, first = type(image) is PendingImage, transforms[0]
+    if is_pending and image.kind is PIL.Image.Image:
+        return None, 0
     image = image.image if is_pending else image
     if type(image) is not Tensor or image.dtype != torch.uint8 or type(first) not in _TO_FLOAT:
         return None, 0

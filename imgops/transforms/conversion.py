@@ -225,12 +225,17 @@ class ToImage(OperatorTransform, v2.ToImage):
     In a graph the transform also works with tensors.
     """
 
+    _converts_to = tv_tensors.Image
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
         return tv_tensors.Image(image)
 
 
 class ToPureTensor(OperatorTransform, v2.ToPureTensor):
     """Convert tv_tensors to plain tensors, as torchvision's ToPureTensor does."""
+
+    _converts_to = Tensor
+    _unwraps = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return image
@@ -245,6 +250,8 @@ class PILToTensor(OperatorTransform, v2.PILToTensor):
     A graph has no PIL images: convert them before the call of a compiled function.
     """
 
+    _converts_to = Tensor
+
 
 class _ImageToTensor(PILToTensor):
     """The first half of the first version's ToTensor: PIL images and arrays become planar tensors.
@@ -254,6 +261,8 @@ class _ImageToTensor(PILToTensor):
     floats, because later steps cannot distinguish tensors made from PIL images from tensors in the input.
     """
 
+    _converts_to = Tensor
+    _makes_planar = True
     _transformed_types = (PIL.Image.Image, np.ndarray, Tensor)
 
     def __init__(self, takes_tensors: bool = False) -> None:

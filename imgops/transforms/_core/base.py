@@ -125,6 +125,10 @@ class OperatorTransform(torchvision_private.Hooks):
     _has_pils_pixels: bool | property = False
     #: Whether the transform is so much faster than PIL that it pays for a conversion and back.
     _outweighs_pil: bool | property = False
+    #: The class to which the transform converts an image, if this is all that it does.
+    _converts_to: type | None = None
+    #: Whether it converts tv_tensors, too.
+    _unwraps = False
     #: Whether the transform takes packed images in the place of an image.
     _takes_batches = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
@@ -282,16 +286,17 @@ class OperatorTransform(torchvision_private.Hooks):
             image = step.image(image)
         return image
 
-    def _add_to(self, program: ImageProgram, params: Params) -> bool:
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
         """Add what the transform does to an image to a program; return False if no program can have it."""
         if not self._has_steps:
             return False
-        return self._add_steps(program, self._steps(params, (program.height, program.width), Tensor))
+        return self._add_steps(program, self._steps(params, (program.height, program.width), kind), kind)
 
-    def _add_steps(self, program: ImageProgram, listed: Sequence[Step]) -> bool:
+    def _add_steps(self, program: ImageProgram, listed: Sequence[Step], kind: type) -> bool:
         if not all(step.add_to(program) for step in listed):
             return False
-        return not (listed and self._makes_planar and program.image.ndim == 3) or program.planar()
+        makes_planar = self._makes_planar and program.image.ndim == 3 and kind is not PIL.Image.Image
+        return not (listed and makes_planar) or program.planar()
 
     def _transform_image(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""

@@ -5,91 +5,161 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torchvision import tv_tensors
 
 import imgops
 from imgops._common import layout
 from imgops._common.torch_private import is_eager
+from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops.kernels.cpu._resample import FILTERS
 from imgops.kernels.cpu.native import ALL_STEPS, STEP_KINDS
-from imgops.kernels.cpu.program import ImageProgram, run
+from imgops.kernels.cpu.program import ImageProgram, accepts, accepts_in_graph, run
 from imgops.rules import vmap
-from imgops.transforms._core import operators
+from imgops.transforms._core import operators, pil_images
 from imgops.transforms._core.base import NOTHING, OperatorTransform, RandomTransform
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import Params, spread
 from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms.functional import _dispatch
 
 
 class PendingImage:
-    """An image, and the transforms that are applied to it when its result is needed."""
+    """An image, and the transforms that are applied to it when its result is needed.
 
-    __slots__ = ("image", "program", "shown", "transforms")
+    ``kind`` is the class of the result: Tensor, ``tv_tensors.Image`` or PIL's. Without a program, which a
+    large image alone does not have, each transform is applied at once.
+    """
 
-    def __init__(self, image: Tensor) -> None:
-        self.image = image
-        self.program = ImageProgram(image)
-        self.transforms: list[tuple[OperatorTransform, Params]] = []
-        self.shown = image
+    __slots__ = ("image", "info", "kind", "program", "shown", "transforms")
+
+    def __init__(self, image: Tensor, kind: type = Tensor, info: dict[Any, Any] | None = None) -> None:
+        self.image = self.shown = image
+        self.kind, self.info = kind, info
+        self.program = ImageProgram(image) if _can_begin(image) else None
+        self.transforms: list[tuple[Any, Params]] = []
+
+    @classmethod
+    def of(cls, image: Any) -> Any:
+        """Return a tensor or an Image as pending, and any other input as it is."""
+        kind = type(image)
+        if kind is Tensor:
+            return cls(image) if _can_begin(image) else image
+        if kind is tv_tensors.Image and is_eager() and not _dispatch.has_users_kernel(kind):
+            plain = subclass.plain(image)
+            return cls(plain, kind) if _can_begin(plain) else image
+        return image
+
+    @classmethod
+    def of_pil(cls, image: PIL.Image.Image) -> PendingImage:
+        # PIL's functions keep the information of an image, such as its color profile.
+        return cls(pil_images.to_tensor(image), PIL.Image.Image, image.info.copy())
 
     def stand_in(self) -> Tensor:
         """Return a tensor of the shape that the result will have, to sample parameters from."""
+        if self.program is None:
+            return self.image
         size = self.program.height, self.program.width
-        if self.shown.shape[-2:] != size:
+        if not _are_equal(self.shown.shape[-2:], size):
             shape = (*self.image.shape[:-2], *size)
             self.shown = torch.empty(shape, dtype=self.image.dtype, device="meta")
         return self.shown
 
-    def take(self, transform: OperatorTransform, sampler: ParameterSampler) -> Any:
+    def take(self, transform: Any, sampler: ParameterSampler) -> PendingImage | None:
         """Sample the parameters of a transform, and return the image after it.
 
-        This is ``self`` if a program can have the transform, and a tensor if the transform had to be applied
-        after the earlier ones. None means that nothing was done, because the transform needs another path.
+        None means that nothing was done, because the transform needs another path.
         """
         gate, shown = sampler.gate, self.stand_in()
-        if not _has_usual_path(transform) or not transform._supports(shown):
+        if not _has_usual_path(transform):
             return None
-        if gate is not None and sampler.path not in sampler.ready:
+        if transform._converts_to is not None:
+            return self._become(transform) if gate is None else None
+        if not transform._supports(shown) or (gate is not None and sampler.path not in sampler.ready):
             return None
-        transform.check_inputs([shown])  # type: ignore[attr-defined]
+        if self.kind is PIL.Image.Image and not transform._has_pils_pixels:
+            return None
+        transform.check_inputs([shown])
         params: Any = NOTHING
         if isinstance(transform, RandomTransform):
             params = transform._sample_params([shown], sampler)
             if params is None:
                 return self
-        before = self.program.state()
-        taken = transform._add_to(self.program, params)
-        if taken and (gate is None or (self.program.height, self.program.width) == before[2:4]):
-            self.transforms.append((transform, params))
-            return self
-        self.program.forget(before)
+        if self.program is not None:
+            before = self.program.state()
+            taken = transform._add_to(self.program, params, self.kind)
+            if taken and (gate is None or _are_equal(self.program.state()[2:4], before[2:4])):
+                self.transforms.append((transform, params))
+                return self
+            self.program.forget(before)
         if gate is not None:  # the numbers are still those that were sampled ahead
             return None
-        return transform._transform_image(self.result(), params, Tensor)
+        return PendingImage(self._change(self.pixels(), transform, params), self.kind, self.info)
 
-    def result(self, tables: Tensor | None = None) -> Any:
+    def _become(self, transform: Any) -> PendingImage | None:
+        """Convert the result to another class, which is all that the transform does."""
+        kind = transform._converts_to
+        if kind is tv_tensors.Image and _dispatch.has_users_kernel(kind):
+            return None
+        if self.kind is PIL.Image.Image and transform._makes_planar:
+            if self.program is None or not self.program.planar():
+                return PendingImage(operators.as_planar(self.pixels()), kind)
+        elif self.kind is tv_tensors.Image and not transform._unwraps:
+            return self
+        self.kind = kind
+        return self
+
+    def _change(self, image: Tensor, transform: Any, params: Params) -> Tensor:
+        work = transform._image if self.kind is PIL.Image.Image else transform._transform_image
+        return work(image, params, self.kind)  # type: ignore[no-any-return]
+
+    def pixels(self, tables: Tensor | None = None) -> Tensor:
         """Return the image after all transforms, with ``tables`` looked up in them, float32 ``(C, 256)``."""
         out = None
-        if len(self.transforms) + (tables is not None) > 1 and self.program.steps:
-            out = self.program.run(tables) if is_eager() else self._in_graph(tables)
+        program = self.program
+        if program is not None and program.steps and len(self.transforms) + (tables is not None) > 1:
+            out = program.run(tables) if is_eager() else _in_graph(program, tables)
         if out is None:
             out = self.image
             for transform, params in self.transforms:
-                out = transform._transform_image(out, params, Tensor)
+                out = self._change(out, transform, params)
             out = out if tables is None else imgops.lut(out, tables)
         return out
 
-    def _in_graph(self, tables: Tensor | None) -> Tensor:
-        """Return the result of one operator."""
-        numbers = [x for x in self.program.numbers if isinstance(x, Tensor)]
-        if not numbers:
-            rows = torch.zeros((1, 1), dtype=torch.float64, device="cpu")
-        else:
-            most = max(len(x) for x in numbers)
-            rows = torch.cat([x.expand(most, -1) for x in numbers], -1)
-        return run_program(self.image, rows, tables, [n for step in self.program.steps for n in step])
+    def result(self, tables: Tensor | None = None) -> Any:
+        """Return ``pixels`` in the class of the result."""
+        pixels = self.pixels(tables)
+        if self.kind is tv_tensors.Image:
+            return tv_tensors.Image(pixels)
+        if self.kind is Tensor:
+            return pixels
+        image = pil_images.to_pil(pixels)
+        image.info = self.info or {}
+        return image
+
+
+def _are_equal(size: Sequence[int], other: Sequence[int]) -> bool:
+    """Return whether two sizes are equal, as far as a compiler knows without a guard."""
+    return all(statically_known_true(a == b) for a, b in zip(size, other, strict=True))
+
+
+def _can_begin(image: Tensor) -> bool:
+    return accepts(image) if is_eager() else accepts_in_graph(image)
+
+
+def _in_graph(program: ImageProgram, tables: Tensor | None) -> Tensor:
+    """Return the result of a program as one operator of a graph."""
+    numbers = [x for x in program.numbers if isinstance(x, Tensor)]
+    if not numbers:
+        rows = torch.zeros((1, 1), dtype=torch.float64, device="cpu")
+    else:
+        most = max(len(x) for x in numbers)
+        rows = torch.cat([x.expand(most, -1) for x in numbers], -1)
+    return run_program(program.image, rows, tables, [n for step in program.steps for n in step])
 
 
 # -- the operator of a graph -------------------------------------------------------------------------

@@ -108,14 +108,14 @@ def resize_sides(
     """Resize an image to a size in one of torchvision's forms: both sides, the shorter or the longer one."""
     height, width = image.shape[-2:]
     wanted = _size_after_resize(height, width, size, max_size)
-    if _is_size(image, wanted):
+    if is_size(image.shape[-2:], wanted):
         return image
     return resize_to(image, wanted, interpolation, antialias)
 
 
-def _is_size(image: Tensor, size: Sequence[int]) -> bool:
+def is_size(before: Sequence[int], size: Sequence[int]) -> bool:
     """Return whether an image has a size; torchvision then returns the image itself."""
-    sides: list[Any] = [*image.shape[-2:], *size]
+    sides: list[Any] = [*before, *size]
     if not is_eager() and not all(map(has_static_value, sides)):
         return False  # a graph of any size
     return sides[:2] == sides[2:]
@@ -169,7 +169,7 @@ def resize_labels(
 ) -> Tensor:
     height, width = mask.shape[-2:]
     wanted = _size_after_resize(height, width, size, max_size)
-    if _is_size(mask, wanted):
+    if is_size((height, width), wanted):
         return mask
     name, _ = resize_interpolation(interpolation, antialias)
     return resize_labels_to(mask, wanted, name)

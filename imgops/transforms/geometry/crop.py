@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import guard_or_false
+from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import EncodedImage
 from imgops._common import check
-from imgops._common.torch_private import sym_max, sym_min
+from imgops._common.torch_private import is_eager, sym_max, sym_min
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import rotated_boxes, steps
@@ -60,8 +60,10 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
             return steps.Crop(self._middles(image), self.size).image(image)  # type: ignore[no-any-return]
         return _geometry.center_crop(image, self.size)
 
-    def _add_to(self, program: ImageProgram, params: Params) -> bool:
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
         (high, wide), height, width = self.size, program.height, program.width
+        if not (is_eager() or (has_static_value(height) and has_static_value(width))):
+            return False
         if high > height or wide > width or (high, wide) == (height, width):
             return False
         left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)

@@ -52,12 +52,12 @@ class Resize(FixedTransform, v2.Resize):
             return _geometry.resize_to(image, self.size, name, smooth)
         return _geometry.resize_sides(image, self.size, self.max_size, name, smooth)
 
-    def _add_to(self, program: ImageProgram, params: Params) -> bool:
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
         size = self._out_size(program.height, program.width)
-        if size == (program.height, program.width):
+        if _geometry.is_size((program.height, program.width), size):
             return True  # the image stays as it is
-        how = _geometry.resize_interpolation(self.interpolation, self.antialias)
-        return self._add_steps(program, [steps.Resize(size, *how)])
+        how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
+        return self._add_steps(program, [steps.Resize(size, *how)], kind)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         high, wide = torchvision_private.size_after_resize((height, width), self.size, self.max_size)
