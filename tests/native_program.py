@@ -266,11 +266,6 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
             ValueError,
             lambda: native.sequence(color, color, kinds[:, :1] + 3, np.full((1, 1), 256, np.float32), 2),
         ),
-        "too many bits": (ValueError, lambda: native.steps(one_image, one_image, kinds + 4, two * 9, 2)),
-        "a step beyond the last": (
-            ValueError,
-            lambda: native.steps(one_image, one_image, kinds + 10, two, 2),
-        ),
         "a program of no steps": (ValueError, lambda: program(steps=step[:0])),
         "a step of five numbers": (ValueError, lambda: program(steps=step[:, :5].copy())),
         "an unknown kind of step": (ValueError, lambda: program(steps=step + [[10, 0, 0, 0, 0, 0]])),
@@ -290,10 +285,6 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
         ),
         "a short scratch": (ValueError, lambda: program(scratch=np.empty(100, np.uint8))),
         "two counters": (ValueError, lambda: program(counter=np.zeros(2, np.int64))),
-        "steps of other images": (
-            ValueError,
-            lambda: native.steps(one_image, one_image, kinds.repeat(3, 0), two.repeat(3, 0), 2),
-        ),
         "levels of floats": (TypeError, lambda: native.lut(flat, flat, tables, 2)),
         "statistics of nothing": (
             ValueError,
@@ -671,44 +662,6 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
     def resized(simd: int) -> np.ndarray:
         return call("resized_crops", like(image, high, wide), boxes, str(rng_filter), True, simd)
 
-    kinds = rng.integers(-1, 10, (int(rng.choice([1, len(image)])), int(rng.integers(0, 5)))).astype(np.int32)
-    amounts = rng.uniform(0, 8, kinds.shape).astype(np.float32)
-    amounts[kinds == 3] = np.floor(amounts[kinds == 3] * 31)
-
-    def steps(simd: int) -> np.ndarray:
-        if min(height, width) < 3:
-            return image
-        found = call("steps", like(image, height, width), kinds, amounts, simd)
-        for i in range(len(image)):  # step by step
-            wanted = image[i : i + 1].copy()
-            for kind, amount in zip(kinds[i % len(kinds)], amounts[i % len(kinds)], strict=True):
-                if kind < 0:
-                    break
-                if kind < 4:
-                    flat = wanted.reshape(1, 3, -1)
-                    native.sequence(flat, flat.copy(), np.full((1, 1), kind), np.full((1, 1), amount), simd)
-                elif kind < 7:
-                    levels = wanted.astype(int)
-                    new = (
-                        levels & (256 - (256 >> int(amount))),
-                        np.where(amount <= levels, 255 - levels, levels),
-                        255 - levels,
-                    )
-                    wanted = new[kind - 4].astype(np.uint8)
-                elif kind < 9:
-                    target = wanted.copy()
-                    native.stretch_levels(Tensor(target), Tensor(wanted), kind == 8, simd)
-                    wanted = target
-                else:
-                    source, target = (
-                        wanted.reshape(3, height, width, 1),
-                        np.empty((3, height, width, 1), np.uint8),
-                    )
-                    native.sharpen(target, source.copy(), np.full(3, amount), simd)
-                    wanted = target.reshape(wanted.shape)
-            assert np.array_equal(found[i], wanted[0]), "steps"
-        return found
-
     def packed(simd: int) -> np.ndarray:
         """The same boxes of the same images one after the other, in two parts."""
         is_planar = image.flags.c_contiguous
@@ -731,7 +684,6 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
     for equalize in (False, True):
         found.append(lambda simd, e=equalize: call("stretch_levels", like(image, height, width), e, simd))
     if channels == 3:
-        found.append(steps)
         gray = lambda simd: call("gray", like(image, height, width), chosen.tobytes(), simd)
         found.append(gray)
     return found
@@ -793,6 +745,36 @@ def random_step(
     return [STEP_KINDS.index(kind), high, wide, a, b], np.asarray(numbers, np.float64)
 
 
+def color_alone(native: Any, image: np.ndarray, kind: int, amount: float, simd: int) -> np.ndarray:
+    """Return one image (1, 3, height, width) after one color of a program, in whose units the amount is."""
+    height, width = image.shape[2:]
+    planar = np.ascontiguousarray(image)
+    if kind < 4:
+        if kind == 3:
+            turn = np.trunc(amount * 255)
+            amount = turn % 256 if np.isfinite(turn) else 0.0
+        flat = planar.reshape(1, 3, -1).copy()
+        native.sequence(
+            flat, flat.copy(), np.full((1, 1), kind, np.int32), np.full((1, 1), amount, np.float32), simd
+        )
+        return flat.reshape(image.shape)
+    if kind < 7:
+        levels, bits = image.astype(int), 0 if np.isnan(amount) else int(min(max(amount, 0), 8))
+        new = (
+            levels & (256 - (256 >> bits)),
+            np.where(levels >= (256 if np.isnan(amount) else amount), 255 - levels, levels),
+            255 - levels,
+        )
+        return new[kind - 4].astype(np.uint8)
+    if kind < 9:
+        out = planar.copy()
+        native.stretch_levels(Tensor(out), Tensor(planar), kind == 8, simd)
+        return out
+    planes, out = planar.reshape(3, height, width, 1), np.empty((3, height, width, 1), np.uint8)
+    native.sharpen(out, planes, np.full(3, amount, np.float32), simd)
+    return out.reshape(image.shape)
+
+
 def run_program(
     native: Any, image: np.ndarray, steps: np.ndarray, numbers: np.ndarray, tables: Any, simd: int
 ) -> np.ndarray | None:
@@ -852,6 +834,25 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
         assert floats is not None and np.array_equal(floats, tables[at, found]), "tables"
         return found
 
+    def colors(simd: int) -> np.ndarray:
+        """Each color of a step by itself, by the functions of single passes."""
+        step, given = np.array([[4, 0, height, width, 3, 0x9876543210 | 0xFFFFF << 40]]), np.empty((rows, 13))
+        given[:, :3] = rng_order
+        given[:, 3:] = rng_amounts
+        found = run_program(native, image, step, given, None, simd)
+        if found is None:
+            assert min(height, width) < 3
+            return np.zeros(0)
+        for i in range(frames):
+            wanted = image[i : i + 1].copy()
+            for kind in given[i % rows, :3].astype(int):
+                if kind >= 0:
+                    wanted = color_alone(native, wanted, kind, given[i % rows, 3 + kind], simd)
+            assert np.array_equal(found[i], wanted[0]), "colors"
+        return found
+
+    rng_order = rng.integers(-1, 10, (rows, 3))
+    rng_amounts = rng.choice([-1.3, 0.0, 0.4, 1.0, 1.7, 3.0, 97.3, 300.0, np.nan], (rows, 10))
     odd, strange = listed.copy(), numbers.copy()
     edges = [-1, 0, 1, 2, 9, 10, 15, 255, 1 << 15, 1 << 31, 1 << 40, -(1 << 62), (1 << 63) - 1]
     for _ in range(int(rng.integers(1, 4))):
@@ -871,7 +872,7 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
                 )
         return np.zeros(0)
 
-    return [whole, wrong]
+    return [whole, wrong, colors] if channels == 3 else [whole, wrong]
 
 
 MAKERS = (random_resample, random_color, random_levels, random_moves, random_tensors, random_programs)

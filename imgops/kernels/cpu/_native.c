@@ -800,10 +800,6 @@ static PyMethodDef methods[] = {
     {"stretch_levels", stretch_levels, METH_VARARGS,
      "stretch_levels(out, image, equalize, simd) -> bool\n\n"
      "PIL's autocontrast or equalize of each plane of a tensor of bytes."},
-    {"steps", steps, METH_VARARGS,
-     "steps(out, image, kinds, amounts, simd) -> bool\n\n"
-     "Steps of a tensor of bytes of three channels, as sequence, and posterize (4), solarize (5), invert (6), autocontrast\n"
-     "(7), equalize (8) and sharpness (9)."},
     {"gray", gray, METH_VARARGS,
      "gray(out, image, chosen, simd) -> bool\n\n"
      "PIL's gray of a tensor of bytes of three channels, in three channels, of the frames for which a byte of chosen is not\n"

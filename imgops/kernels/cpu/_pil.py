@@ -36,6 +36,11 @@ def view(plane: np.ndarray) -> Image.Image:
 by_pil: dict[str, Callable[..., Image.Image]] = {}
 
 
+def agrees(step: str) -> bool:
+    """Return whether the native step has the bits of the installed PIL, if PIL has the step."""
+    return step == "invert" or compare.agrees(step if step in by_pil else f"adjust_{step}")
+
+
 def compared(function: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
     """Decorate a kernel ``(out, image, *parameters)``: if it differs from PIL on uint8, PIL does the work.
 

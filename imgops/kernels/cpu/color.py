@@ -21,6 +21,7 @@ from imgops._common import compare, layout
 from imgops.decomposition import color as formula
 from imgops.kernels.cpu import _pil, _threads, filter, histograms, levels, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of, in_single, number_per_image
+from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.decompositions import run_decomposition
 
 _RGB = 3
@@ -205,10 +206,11 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
 
     Return False if nothing was done.
     """
-    is_simple = set(names) <= set(native.STEPS)
-    if not is_simple and (image.dtype != torch.uint8 or not all(map(agrees, names))):
-        return False
-    if not _fuses(image):
+    if image.dtype == torch.uint8:
+        program = ImageProgram(image)
+        rows = torch.cat([orders.double(), numbers.double()], 1)
+        return program.colors(rows, orders.shape[1], names) and program.write(out)
+    if not set(names) <= set(native.STEPS) or not _fuses(image):
         return False
     given = orders.numpy()
     is_step = (given >= 0) & (given < len(names))
@@ -216,22 +218,10 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
     places = np.argsort(~is_step, axis=1, kind="stable")
     chosen, is_step = np.take_along_axis(given, places, 1), np.take_along_axis(is_step, places, 1)
     chosen = np.where(is_step, chosen, 0)
-    kinds = np.array([native.ALL_STEPS.index(name) for name in names], np.int32)[chosen]
+    kinds = np.array([native.STEPS.index(name) for name in names], np.int32)[chosen]
     kinds[~is_step] = -1
-    amounts = np.take_along_axis(numbers.double().numpy(), chosen, 1)
-    if is_simple:
-        _run_native(out, image, kinds, amounts)
-        return True
-    for name, limit in (("posterize", np.trunc), ("solarize", np.ceil)):  # levels are whole numbers
-        there = kinds == native.ALL_STEPS.index(name)
-        amounts[there] = limit(np.nan_to_num(amounts[there], nan=0 if name == "posterize" else 256))
-        amounts[there] = amounts[there].clip(0, 8 if name == "posterize" else 256)
-    return native.steps(out, image, kinds, _in_levels(kinds, amounts))
-
-
-def agrees(step: str) -> bool:
-    """Return whether the native step has the bits of the installed PIL, if PIL has the step."""
-    return step == "invert" or compare.agrees(step if step in _pil.by_pil else f"adjust_{step}")
+    _run_native(out, image, kinds, np.take_along_axis(numbers.double().numpy(), chosen, 1))
+    return True
 
 
 def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:

@@ -32,7 +32,7 @@ SIMD_LEVEL = 2
 RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
 #: The steps that ``sequence`` knows, in its order.
 STEPS = ("brightness", "contrast", "saturation", "hue")
-#: The steps that ``steps`` knows.
+#: The colors that a program knows.
 ALL_STEPS = (*STEPS, "posterize", "solarize", "invert", "autocontrast", "equalize", "sharpness")
 #: The steps of a program, in the order of ``run_program``.
 STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
@@ -392,14 +392,6 @@ def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray)
         _threads.split(len(source), image.numel(), lambda a, b: work(slice(a, b), slice(None)))
     else:
         _split_twice(len(source), source.shape[-1], image.numel(), work)
-
-
-def steps(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) -> bool:
-    """Run steps of uint8 RGB images, as ``sequence``; the kinds are indices into ``ALL_STEPS``.
-
-    Return False if nothing was done.
-    """
-    return is_built() and module.steps(out, image, kinds, amounts.astype(np.float32), SIMD_LEVEL)
 
 
 def run_program(

@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from imgops._common import layout, memory
 from imgops._common.torch_private import constant_in_graphs, is_readable
-from imgops.kernels.cpu import _resample, _threads, blur, color, geometry, native
+from imgops.kernels.cpu import _pil, _resample, _threads, blur, geometry, native
 
 #: The most channels of an image, and the most steps of a program.
 _MOST_CHANNELS, _MOST_STEPS = 4, 256
@@ -180,6 +180,17 @@ class ImageProgram:
 
         With ``tables``, float32 ``(1 or C, 256)``, the result has the floats that they give for each level.
         """
+        dtype = torch.uint8 if tables is None else torch.float32
+        size = (*self.image.shape[:-2], self.height, self.width)
+        if not self.interleaved and prod(size) * dtype.itemsize < memory.LEAST:
+            out = torch.empty(size, dtype=dtype, device="cpu")
+        else:
+            stride = layout.interleaved_strides(size) if self.interleaved else layout.planar_strides(size)
+            out = memory.empty_strided(size, tuple(stride), dtype=dtype)
+        return out if self.write(out, tables) else None
+
+    def write(self, out: Tensor, tables: Tensor | None = None) -> bool:
+        """Write the images after all steps to ``out``; return False if the program cannot run."""
         samples = [len(x) for x in self.numbers if isinstance(x, Tensor)]
         if not samples:
             row = [float(n) for numbers in self.numbers for n in numbers]
@@ -189,14 +200,7 @@ class ImageProgram:
             ends = [*(step[1] for step in self.steps[1:]), self.columns]
             for step, end, numbers in zip(self.steps, ends, self.numbers, strict=True):
                 rows[:, step[1] : end] = numbers.detach().numpy() if isinstance(numbers, Tensor) else numbers
-        dtype = torch.uint8 if tables is None else torch.float32
-        size = (*self.image.shape[:-2], self.height, self.width)
-        if not self.interleaved and prod(size) * dtype.itemsize < memory.LEAST:
-            out = torch.empty(size, dtype=dtype, device="cpu")
-        else:
-            stride = layout.interleaved_strides(size) if self.interleaved else layout.planar_strides(size)
-            out = memory.empty_strided(size, tuple(stride), dtype=dtype)
-        return out if run(out, self.image, self.steps, rows, tables) else None
+        return run(out, self.image, self.steps, rows, tables)
 
 
 def run(
@@ -218,4 +222,4 @@ def _is_exact(name: str, interpolation: str = "bilinear") -> bool:
         return interpolation in _resample.FILTERS and _resample.pil_order() is not None
     if name in ("gaussian_blur", "warp_affine"):
         return blur.native_agrees() if name == "gaussian_blur" else geometry.native_agrees()
-    return (name == "grayscale" or name in native.ALL_STEPS) and color.agrees(name)
+    return (name == "grayscale" or name in native.ALL_STEPS) and _pil.agrees(name)
