@@ -180,7 +180,7 @@ def _is_own(transform: Any) -> bool:
 
 def _is_pils(transform: Any) -> bool:
     usual = _is_own(transform) and not has_hooks(transform) and not _is_per_sample(transform)
-    return usual and transform._has_pils_pixels
+    return usual and transform._is_simple and transform._has_pils_pixels
 
 
 def _is_per_sample(transform: Any) -> bool:

@@ -43,6 +43,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _dtypes = _dispatch.COMPUTED
     _channels = (1, 3)
     _needs_pixels = True
+    _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
     _recorded_steps: list[Step] | None = None

@@ -122,13 +122,16 @@ class OperatorTransform(torchvision_private.Hooks):
     #: Whether a converted transform refuses inputs of unknown classes, which torchvision's return unchanged.
     _only_images = False
     #: Whether ``_image`` gives exactly PIL's pixels, on uint8 with one or three channels.
-    _has_pils_pixels: bool | property = False
+    _has_pils_pixels = False
     #: Whether the transform is so much faster than PIL that it pays for a conversion and back.
     _outweighs_pil: bool | property = False
     #: The class to which the transform converts an image, if this is all that it does.
     _converts_to: type | None = None
     #: Whether it converts tv_tensors, too.
     _unwraps = False
+    #: Whether a call with one image does no more than sample parameters and change the image, so that a
+    #: pipeline may do this instead. A class that overrides ``_run`` or ``_transform_input`` says so itself.
+    _is_simple: bool | property = True
     #: Whether the transform takes packed images in the place of an image.
     _takes_batches = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
@@ -148,6 +151,8 @@ class OperatorTransform(torchvision_private.Hooks):
         cls._has_own_forward = is_own(cls, "forward")
         own = all(is_own(cls, step) for step in _METHODS) and not cls._needs_annotations
         cls._has_own_types = is_own(cls, "_transformed_types")
+        if {"_run", "_transform_input"} & vars(cls).keys() and "_is_simple" not in vars(cls):
+            cls._is_simple = False
         cls._has_steps = cls._steps is not OperatorTransform._steps
         has_image = cls._has_steps or cls._image is not OperatorTransform._image
         cls._is_pure = own and cls._has_own_types and has_image
@@ -371,6 +376,7 @@ class RandomTransform(OperatorTransform):
     """An :class:`OperatorTransform` that samples parameters."""
 
     _added_arguments: tuple[str, ...] = ("per_sample", "generator")
+    _is_simple: bool | property = True
     #: The parameters, in the order of their numbers.
     _random_parameters: tuple[Parameter, ...] = ()
     _has_probability = False

@@ -69,8 +69,12 @@ class Mirror(RandomTransform):
         getters = [None if x == "default" else x or _find_nothing for x in (labels_getter, visible_getter)]
         self._find_labels, self._find_flags = getters
 
+    @property
+    def _is_simple(self) -> bool:  # type: ignore[override]
+        return not self.swap_labels  # missing labels raise
+
     def _is_direct(self, inputs: tuple[Any, ...]) -> bool:
-        return not self.swap_labels and super()._is_direct(inputs)
+        return self._is_simple and super()._is_direct(inputs)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if self.swap or self.swap_labels or self.swap_masks:

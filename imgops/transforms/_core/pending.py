@@ -255,6 +255,7 @@ def _has_usual_path(transform: Any) -> bool:
     return (
         isinstance(transform, OperatorTransform)
         and transform._has_own_forward
+        and transform._is_simple
         and transform._is_pure
         and bool(transform._description)
         and not has_hooks(transform)

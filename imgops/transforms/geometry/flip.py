@@ -26,6 +26,7 @@ class _Flip(Mirror):
     _config = ("p", *SWAPS)
     _moves = True
     _dim = -1
+    _has_pils_pixels = True
     _random_parameters = (IS_APPLIED,)
     _takes_batches = True
 
@@ -44,10 +45,6 @@ class _Flip(Mirror):
         super().__init__(p)  # type: ignore[call-arg]  # torchvision's
         self._set_swaps(swap, swap_labels, swap_masks, labels_getter, visible_getter)
         self._start(per_sample, generator)
-
-    @property
-    def _has_pils_pixels(self) -> bool:
-        return not self.swap_labels  # missing labels raise
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return [steps.Flip(params.numbers, self._dim)]
