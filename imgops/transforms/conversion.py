@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class ToDtype(OperatorTransform, v2.ToDtype):
 
     def _levels_table(self) -> Tensor:
         """Return what each level becomes as float32, ``(1, 256)``."""
-        return _levels_as_floats(False)
+        return _LEVELS
 
 
 class _DivideBy255(ToDtype):
@@ -79,7 +79,7 @@ class _DivideBy255(ToDtype):
         return v1_functional.convert_image_dtype(image, self.dtype)
 
     def _levels_table(self) -> Tensor:
-        return _levels_as_floats(True)
+        return _QUOTIENTS
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         if isinstance(image, PackedImages):
@@ -207,16 +207,16 @@ def _levels_of(mean: Any, std: Any, device: str, divides: bool) -> Tensor | None
 @lru_cache(maxsize=64)
 def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str, divides: bool) -> Tensor:
     with torch.inference_mode(False):  # the next call may be outside of inference mode
-        real = _levels_as_floats(divides).expand(len(mean), 1, 256)
+        real = (_QUOTIENTS if divides else _LEVELS).expand(len(mean), 1, 256)
         return v2.functional.normalize(real, list(mean), list(std))[:, 0].to(device)
 
 
-@cache
-def _levels_as_floats(divides: bool) -> Tensor:
-    with torch.inference_mode(False):
-        levels = torch.arange(256, dtype=torch.uint8, device="cpu")[None]
-        whole = levels[:, None]  # torchvision's function takes images
-        return levels / 255 if divides else v2.functional.to_dtype(whole, torch.float32, scale=True)[0]
+with torch.inference_mode(False):
+    _BYTES = torch.arange(256, dtype=torch.uint8, device="cpu")[None]
+    #: Each level as a float, multiplied by 1 / 255 as torchvision's second version does, ``(1, 256)``.
+    _LEVELS = v2.functional.to_dtype(_BYTES[None], torch.float32, scale=True)[0]
+    #: The same divided by 255, as its first version does.
+    _QUOTIENTS = _BYTES.to(torch.float32) / 255
 
 
 class ToImage(OperatorTransform, v2.ToImage):

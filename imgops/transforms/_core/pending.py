@@ -243,7 +243,8 @@ def _program_kernel(
     "imgops_transforms::run_program",
     kernel=_program_kernel,
     fake=_program_fake,
-    vmap=vmap.leading(3, 1, 2),
+    # Not the rule itself, by which the operator would be divided among threads: the program does this.
+    vmap=lambda *args: vmap.leading(3, 1, 2)(*args),
     decomposition=_by_operators,
 )
 def run_program(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: Sequence[int]) -> Tensor:
