@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import draws, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
@@ -142,6 +142,24 @@ def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[fl
     return [*_NO_STEP[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0), *name]
 
 
+@lru_cache(maxsize=64)
+def _kinds_of(cls: type, bins: int) -> list[tuple[bool, bool]]:
+    """Return for each step of a policy whether it has a magnitude, and whether it has a sign."""
+    found = torchvision_private.space(cls).values()
+    return [(magnitudes(bins, 1, 1) is not None, signed) for magnitudes, signed in found]
+
+
+@lru_cache(maxsize=4096)
+def _numbers_of_index(
+    cls: type, bins: int, kind: int, magnitude: int, is_negative: bool, height: int, width: int
+) -> list[float]:
+    """Return the numbers of a step that was drawn as indices."""
+    name, (magnitudes, _) = list(torchvision_private.space(cls).items())[kind]
+    found = magnitudes(bins, height, width)
+    value = 0.0 if found is None else float(found[magnitude])
+    return _numbers_of(name, -value if is_negative else value, height, width)
+
+
 def _amount(kind: str, magnitude: float, most: float) -> float:
     """Return the number that the operator of a color kind takes; ``most`` is white."""
     if kind == "Posterize":
@@ -224,6 +242,21 @@ class RandAugment(_Policy, v2.RandAugment):
     """
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        if not 0 <= self.magnitude < self.num_magnitude_bins:
+            return None
+        kinds = _kinds_of(type(self), self.num_magnitude_bins)
+        return [draws.policy(_WIDTH * i, 0, kinds) for i in range(self.num_ops)] or None
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        numbers: list[float] = []
+        for at in range(0, len(drawn), _WIDTH):
+            kind, _, is_negative = drawn[at : at + 3]
+            how = type(self), self.num_magnitude_bins, int(kind), self.magnitude, is_negative > 0
+            numbers += _numbers_of_index(*how, *shape[2:])
+        return numbers
 
     def _count_steps(self) -> int:
         return self.num_ops
@@ -247,6 +280,16 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """
 
     _config = ("num_magnitude_bins",)
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        bins = self.num_magnitude_bins
+        return [draws.policy(0, bins, _kinds_of(type(self), bins))]
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        kind, magnitude, is_negative = drawn[:3]
+        how = type(self), self.num_magnitude_bins, int(kind), int(magnitude), is_negative > 0
+        return [*_numbers_of_index(*how, *shape[2:])]
 
     def _count_steps(self) -> int:
         return 1

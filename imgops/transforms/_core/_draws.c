@@ -424,7 +424,25 @@ static PyObject *draw(PyObject *self, PyObject *arguments) {
     return result;
 }
 
+static PyObject *check(PyObject *self, PyObject *arguments) {
+    (void)self;
+    Py_buffer code;
+    Py_ssize_t columns;
+    if (!PyArg_ParseTuple(arguments, "y*n:check", &code, &columns)) return NULL;
+    double *copied = code.len % (Py_ssize_t)sizeof(double) ? NULL : PyMem_Malloc((size_t)code.len + 1);
+    int valid = 0;
+    if (copied) {
+        memcpy(copied, code.buf, (size_t)code.len);
+        valid = is_valid(copied, copied + code.len / (Py_ssize_t)sizeof(double), columns, 0);
+    }
+    PyMem_Free(copied);
+    PyBuffer_Release(&code);
+    return PyBool_FromLong(valid);
+}
+
 static PyMethodDef methods[] = {
+    {"check", check, METH_VARARGS,
+     "check(rules, columns) -> bool\n\nReturn whether draw takes these rules for rows of so many numbers."},
     {"draw", draw, METH_VARARGS,
      "draw(generator, rules, neutral, gate, out, first) -> int\n\nDraw numbers for the samples from ``first`` on whose "
      "gate is open; the others get the neutral numbers. Return the index of the first sample that was not drawn, "

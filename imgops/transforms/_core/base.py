@@ -6,6 +6,8 @@ torchvision's class, it has these attributes:
 =======================  ========================================================================
 ``_random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
 ``_config``              the arguments that the parameters depend on
+``_draw_rule``           how they are drawn, as instructions for native code, if torchvision's code can be
+                         replaced; ``_numbers_of_draw`` computes them from what is drawn
 ``_steps``               what happens to an image and to a mask: operators with their arguments
 ``_image``, ``_mask``    the same as a method, where it cannot be listed as steps
 ``_out_size``            the output height and width; None if they depend on the parameters
@@ -54,6 +56,7 @@ from imgops._operator import subclass
 from imgops.kernels.cpu import _threads
 from imgops.transforms._core import (
     annotation_kinds,
+    draws,
     operators,
     programs,
     seeding,
@@ -163,6 +166,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
         state = self.__dict__.copy()
+        state.pop("_single_rule", None)
         if is_forward_of_its_own(state.get("forward")):
             del state["forward"]
         return state
@@ -363,6 +367,12 @@ class RandomTransform(OperatorTransform):
     generator: torch.Generator | None = None
     #: Another library's code that draws the parameters.
     _source: Any = None
+    #: The numbers from what the rule draws, whose first number is NaN where nothing is; None if they are equal.
+    _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
+    #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
+    _draws_much = False
+    #: The rule in numbers, for the last description and shape of a single call.
+    _single_rule: tuple[str, Shape, draws.SingleRule | None] = "", (), None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -403,10 +413,31 @@ class RandomTransform(OperatorTransform):
         """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
         if self._source is not None:
             return self._source.numbers(self, self._shape_of(inputs), inputs)
+        if self._draws_much and len(inputs) == 1 and type(inputs[0]) is Tensor and draws.can_draw():
+            generator = torch.default_generator
+            if self.generator is not None:
+                generator = programs.generator_of(self._generator_handle)
+            drawn = self._draw_natively(inputs[0].shape, generator)
+            if drawn is not NotImplemented:
+                return drawn
         if self.generator is None:
             return self._draw(inputs)
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
             return self._draw(inputs)
+
+    def _draw_natively(self, size: Sequence[int], generator: torch.Generator) -> Any:
+        """Draw numbers for an image by the rule; return NotImplemented if torchvision's code must draw."""
+        text, known, rule = self._single_rule
+        if text is not self._description or known != size:
+            # Each draw from the global generator, given as an argument, puts its state back.
+            usable = self._description and len(size) > 2 and self.generator is not torch.default_generator
+            rule = draws.single_rule(self, (1, *size[-3:])) if usable else None
+            self.__dict__["_single_rule"] = self._description, size, rule
+        return NotImplemented if rule is None else rule.draw(generator)
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        """Return how ``_draw_row`` draws for a shape, or None if torchvision's code must draw."""
+        return None
 
     def _draw(self, inputs: Any) -> Numbers | None:
         if self._has_probability and torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(

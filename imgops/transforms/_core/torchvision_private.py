@@ -73,10 +73,20 @@ def first_space(policy: Any, bins: int, *size: tuple[int, int]) -> dict[str, tup
     return policy._augmentation_space(bins, *size)
 
 
+def space(policy: Any) -> dict[str, tuple[Callable[[int, int, int], torch.Tensor | None], bool]]:
+    """Return the steps of a policy: the function of their magnitudes, and whether they have a sign."""
+    return policy._AUGMENTATION_SPACE
+
+
 def two_shears(shear: Any) -> Sequence[Any]:
     if not isinstance(shear, (list, tuple)):
         return shear, 0.0
     return (*shear, *shear) if len(shear) == 1 else shear
+
+
+def perspective_coefficients(corners: list[list[int]], moved: list[list[int]]) -> list[float]:
+    """Return the coefficients of the perspective that moves corners."""
+    return first_functional._get_perspective_coeffs(corners, moved)
 
 
 def pad_sides(padding: Any) -> list[int]:

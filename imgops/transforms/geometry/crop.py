@@ -14,7 +14,7 @@ from imgops import EncodedImage
 from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
-from imgops.transforms._core import pil_images, rotated_boxes, steps
+from imgops.transforms._core import draws, pil_images, rotated_boxes, steps
 from imgops.transforms._core.base import (
     FixedTransform,
     OperatorTransform,
@@ -145,6 +145,11 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.crop(0, shape, self.scale, self._log_ratio, self.ratio)]
+
     _outweighs_pil = True
     _has_pils_pixels = True
     _takes_batches = True
@@ -188,6 +193,15 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
     _moves = True
     _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        height, width = shape[2:]
+        left, top, right, bottom = self._padding(height, width)
+        counts = height + top + bottom - self.size[0] + 1, width + left + right - self.size[1] + 1
+        if min(counts) < 1:  # the image is too small
+            return None
+        # Where there is one place, nothing is drawn.
+        return [draws.integer(i, 0, n) if n > 1 else draws.put(i, 0) for i, n in enumerate(counts)]
 
     @classmethod
     def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:
