@@ -34,7 +34,7 @@
 #define MOST_ATTEMPTS 8
 #define DEEPEST 16
 
-enum { CHANCE, WHEN, PUT, COPY, UNIFORM, INTEGER, PERMUTATION, ROTATION, CROP, ERASE, POLICY, OPERATIONS };
+enum { CHANCE, WHEN, PUT, COPY, UNIFORM, INTEGER, PERMUTATION, ROTATION, PLACE, CROP, ERASE, POLICY, OPERATIONS };
 enum { LESS, AT_MOST, AT_LEAST };                     /* how CHANCE compares */
 enum { SINGLE, SINGLE_ROUNDED, DOUBLE, DOUBLE_FUSED }; /* the arithmetic of UNIFORM */
 enum { HAS_MAGNITUDE = 1, HAS_SIGN = 2 };             /* a step of POLICY */
@@ -122,8 +122,8 @@ static uint64_t integer(Engine *e, uint64_t range) {
 
 /* Draw the area and the ratio of a box, and compute its sides as torchvision does. The ratio is torch.exp of a float32,
  * whose last bits depend on the library and on the machine: return 0 if they decide a side. */
-static int sides(Engine *e, const double *o, double *by_product, double *by_quotient) {
-    const double area = o[0] * o[1] * single(e, o[2], o[3]);
+static int sides(Engine *e, const double *o, const double *size, double *by_product, double *by_quotient) {
+    const double area = size[0] * size[1] * single(e, o[2], o[3]);
     const float power = single(e, o[4], o[5]);
     float low = (float)exp((double)power), high = low;
     for (int i = 0; i < 2; i++) {
@@ -135,37 +135,50 @@ static int sides(Engine *e, const double *o, double *by_product, double *by_quot
     return *by_product == rint(sqrt(area * high)) && *by_quotient == rint(sqrt(area / high));
 }
 
-/* RandomResizedCrop: height, width, scale, logarithms of the ratio, least and greatest ratio. */
-static int crop(Engine *e, const double *o, double *row) {
-    double high = o[0], wide = o[1];
+/* The height and width of a sample's image: those of the operands, or if they are 0, its own. */
+static const double *size_of(const double *o, const double *own) { return o[0] > 0 ? o : own; }
+
+/* One coordinate of RandomCrop: size, whether it is along x, and the number of places less the image's side. */
+static int place(Engine *e, const double *o, const double *own, double *row) {
+    const double places = size_of(o, own)[(int)o[2]] + o[3];
+    if (places < 1) return 0;
+    *row = places > 1 ? (double)integer(e, (uint64_t)places) : 0;
+    return 1;
+}
+
+/* RandomResizedCrop: size, scale, logarithms of the ratio, least and greatest ratio. */
+static int crop(Engine *e, const double *o, const double *own, double *row) {
+    const double *size = size_of(o, own);
+    double high = size[0], wide = size[1];
     for (int i = 0; i < 10; i++) {
-        if (!sides(e, o, &wide, &high)) return 0;
-        if (0 < wide && wide <= o[1] && 0 < high && high <= o[0]) {
-            row[0] = (double)integer(e, (uint64_t)(o[0] - high) + 1);
-            row[1] = (double)integer(e, (uint64_t)(o[1] - wide) + 1);
+        if (!sides(e, o, size, &wide, &high)) return 0;
+        if (0 < wide && wide <= size[1] && 0 < high && high <= size[0]) {
+            row[0] = (double)integer(e, (uint64_t)(size[0] - high) + 1);
+            row[1] = (double)integer(e, (uint64_t)(size[1] - wide) + 1);
             row[2] = high;
             row[3] = wide;
             return 1;
         }
     }
-    const double ratio = o[1] / o[0];
-    high = ratio < o[6] ? rint(o[1] / o[6]) : o[0];
-    wide = !(ratio < o[6]) && ratio > o[7] ? rint(o[0] * o[7]) : o[1];
-    row[0] = floor((o[0] - high) / 2);
-    row[1] = floor((o[1] - wide) / 2);
+    const double ratio = size[1] / size[0];
+    high = ratio < o[6] ? rint(size[1] / o[6]) : size[0];
+    wide = !(ratio < o[6]) && ratio > o[7] ? rint(size[0] * o[7]) : size[1];
+    row[0] = floor((size[0] - high) / 2);
+    row[1] = floor((size[1] - wide) / 2);
     row[2] = high;
     row[3] = wide;
     return 1;
 }
 
-/* RandomErasing: height, width, scale, logarithms of the ratio. Without a box that fits, the row stays. */
-static int erase(Engine *e, const double *o, double *row) {
+/* RandomErasing: size, scale, logarithms of the ratio. Without a box that fits, the row stays. */
+static int erase(Engine *e, const double *o, const double *own, double *row) {
+    const double *size = size_of(o, own);
     double high, wide;
     for (int i = 0; i < 10; i++) {
-        if (!sides(e, o, &high, &wide)) return 0;
-        if (high < o[0] && wide < o[1]) {
-            row[1] = (double)integer(e, (uint64_t)(o[0] - high) + 1);
-            row[0] = (double)integer(e, (uint64_t)(o[1] - wide) + 1);
+        if (!sides(e, o, size, &high, &wide)) return 0;
+        if (high < size[0] && wide < size[1]) {
+            row[1] = (double)integer(e, (uint64_t)(size[0] - high) + 1);
+            row[0] = (double)integer(e, (uint64_t)(size[1] - wide) + 1);
             row[2] = row[0] + wide;
             row[3] = row[1] + high;
             return 1;
@@ -188,8 +201,9 @@ static int holds(int relation, float x, float p) {
     return relation == LESS ? x < p : relation == AT_MOST ? x <= p : x >= p;
 }
 
-/* Run instructions that were checked; return 0 if the last bits of torch.exp decide a number. */
-static int run(Engine *e, const double *code, const double *end, double *row) {
+/* Run instructions that were checked; return 0 if torchvision's code must draw, because the last bits of torch.exp decide
+ * a number, or to raise. */
+static int run(Engine *e, const double *code, const double *end, const double *own, double *row) {
     while (code < end) {
         const int operation = (int)code[0], count = (int)code[2];
         const double *o = code + 4;
@@ -229,11 +243,14 @@ static int run(Engine *e, const double *code, const double *end, double *row) {
             to[(int)o[0] - 1] = first;
             break;
         }
+        case PLACE:
+            if (!place(e, o, own, to)) return 0;
+            break;
         case CROP:
-            if (!crop(e, o, to)) return 0;
+            if (!crop(e, o, own, to)) return 0;
             break;
         case ERASE:
-            if (!erase(e, o, to)) return 0;
+            if (!erase(e, o, own, to)) return 0;
             break;
         case POLICY: policy(e, o, count, to); break;
         }
@@ -250,9 +267,13 @@ static int is_whole(double x, double low, double high) { return x >= low && x <=
 /* Return whether operands are a range of floats that ATen accepts, and whose width is one. */
 static int is_range(const double *o) { return o[0] <= o[1] && fabs(o[0]) <= 1e30 && fabs(o[1]) <= 1e30; }
 
+static int is_size(const double *o) { return is_whole(o[0], 1, 1 << 30) && is_whole(o[1], 1, 1 << 30); }
+
+static int is_size_or_own(const double *o) { return is_size(o) || (o[0] == 0 && o[1] == 0); }
+
 static int is_box(const double *o) {
-    return is_whole(o[0], 1, 1 << 30) && is_whole(o[1], 1, 1 << 30) && is_range(o + 2) && o[2] >= 0 && o[3] <= 1e6 &&
-           is_range(o + 4) && fabs(o[4]) <= 40 && fabs(o[5]) <= 40;
+    return is_size_or_own(o) && is_range(o + 2) && o[2] >= 0 && o[3] <= 1e6 && is_range(o + 4) && fabs(o[4]) <= 40 &&
+           fabs(o[5]) <= 40;
 }
 
 /* Return the number of columns that an instruction uses from its own on; 0 if its operands are wrong. */
@@ -267,6 +288,7 @@ static Py_ssize_t width_of(int operation, const double *o, int count, Py_ssize_t
         return count == 3 && is_whole(o[0], -MOST, MOST) && is_whole(o[1], -MOST, MOST) && is_whole(o[2], 1, MOST);
     case PERMUTATION: return count;
     case ROTATION: return count == 1 && is_whole(o[0], 1, (double)columns) ? (Py_ssize_t)o[0] : 0;
+    case PLACE: return count == 4 && is_size_or_own(o) && is_whole(o[2], 0, 1) && is_whole(o[3], -(1 << 30), 1 << 30);
     case CROP: return count == 8 && is_box(o) && o[6] > 1e-30 && o[6] <= o[7] && o[7] <= 1e30 ? 4 : 0;
     case ERASE: return count == 6 && is_box(o) ? 4 : 0;
     case POLICY:
@@ -332,20 +354,31 @@ static int has_state(PyObject *generator, const char *before) {
     return same;
 }
 
+typedef struct {
+    const double *code, *neutral; /* copies */
+    Py_ssize_t length, columns;
+    int has_own_sizes; /* whether there are sizes for each sample, and not for all */
+    const Py_buffer *gate, *sizes, *out;
+    double *row; /* for the row that is drawn */
+} Task;
+
 /* Draw the rows from ``first`` on; return the index of the first row that was not drawn. */
-static Py_ssize_t rows(Engine *e, const double *code, Py_ssize_t length, const double *neutral, Py_ssize_t columns,
-                       const unsigned char *gate, char *out, Py_ssize_t first, Py_ssize_t count, double *row) {
+static Py_ssize_t rows(Engine *e, const Task *t, Py_ssize_t first) {
+    const Py_ssize_t count = t->gate->len, size = (Py_ssize_t)sizeof(double) * t->columns;
     for (Py_ssize_t i = first; i < count; i++) {
         const int left = e->left, next = e->next;
+        double own[2];
         e->is_renewed = 0;
-        memcpy(row, neutral, (size_t)columns * sizeof *row);
-        if (gate[i] && !run(e, code, code + length, row)) { /* as before this sample */
+        memcpy(t->row, t->neutral, (size_t)size);
+        memcpy(own, (const char *)t->sizes->buf + (t->has_own_sizes ? (size_t)i * sizeof own : 0), sizeof own);
+        if (((const unsigned char *)t->gate->buf)[i] &&
+            (!is_size(own) || !run(e, t->code, t->code + t->length, own, t->row))) { /* as before this sample */
             if (e->is_renewed) memcpy(e->words, e->before, sizeof e->words);
             e->left = left;
             e->next = next;
             return i;
         }
-        memcpy(out + (size_t)(i * columns) * sizeof *row, row, (size_t)columns * sizeof *row);
+        memcpy((char *)t->out->buf + i * size, t->row, (size_t)size);
     }
     return count;
 }
@@ -353,9 +386,7 @@ static Py_ssize_t rows(Engine *e, const double *code, Py_ssize_t length, const d
 /* A thread that draws without the GIL, inside of a kernel of ATen, may change the state while this function draws. If
  * it does, what was drawn is drawn again from the new state, so that no draws of that thread are repeated. This is
  * checked for several samples, which take long enough. */
-static Py_ssize_t draw_rows(PyObject *generator, const double *code, Py_ssize_t length, const double *neutral,
-                            Py_ssize_t columns, const Py_buffer *gate, const Py_buffer *out, Py_ssize_t first,
-                            double *row) {
+static Py_ssize_t draw_rows(PyObject *generator, const Task *task, Py_ssize_t first) {
     for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         PyObject *state;
         Py_buffer bytes;
@@ -369,8 +400,7 @@ static Py_ssize_t draw_rows(PyObject *generator, const double *code, Py_ssize_t 
             Py_DECREF(state);
             return -1;
         }
-        const Py_ssize_t done =
-            rows(&engine, code, length, neutral, columns, gate->buf, out->buf, first, gate->len, row);
+        const Py_ssize_t done = rows(&engine, task, first);
         write_state(&engine, bytes.buf);
         PyBuffer_Release(&bytes);
         const int same = done - first < 2 ? 1 : has_state(generator, before);
@@ -390,29 +420,33 @@ static Py_ssize_t draw_rows(PyObject *generator, const double *code, Py_ssize_t 
 static PyObject *draw(PyObject *self, PyObject *arguments) {
     (void)self;
     PyObject *generator, *result = NULL;
-    Py_buffer code, neutral, gate, out;
+    Py_buffer code, neutral, gate, sizes, out;
     Py_ssize_t first;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*y*w*n:draw", &generator, &code, &neutral, &gate, &out, &first)) return NULL;
-    const Py_ssize_t size = sizeof(double), length = code.len / size, columns = neutral.len / size;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*w*n:draw", &generator, &code, &neutral, &gate, &sizes, &out, &first))
+        return NULL;
+    const Py_ssize_t number = sizeof(double), pair = 2 * number;
     double *memory = NULL;
-    if (code.len % size || neutral.len % size)
+    if (code.len % number || neutral.len % number)
         PyErr_SetString(PyExc_ValueError, "draw: rules and neutral must be float64");
-    else if ((columns && gate.len > PY_SSIZE_T_MAX / neutral.len) || out.len != gate.len * neutral.len)
-        PyErr_Format(PyExc_ValueError, "draw: out must have %zd rows of %zd numbers, got %zd bytes", gate.len, columns,
+    else if ((neutral.len && gate.len > PY_SSIZE_T_MAX / neutral.len) || out.len != gate.len * neutral.len)
+        PyErr_Format(PyExc_ValueError, "draw: out must have %zd rows of %zd bytes, got %zd bytes", gate.len, neutral.len,
                      out.len);
+    else if (sizes.len != pair && (gate.len > PY_SSIZE_T_MAX / pair || sizes.len != gate.len * pair))
+        PyErr_Format(PyExc_ValueError, "draw: sizes must have 1 or %zd pairs, got %zd bytes", gate.len, sizes.len);
     else if (first < 0 || first > gate.len)
         PyErr_Format(PyExc_ValueError, "draw: first must be a row of %zd, got %zd", gate.len, first);
     else if (!(memory = PyMem_Malloc((size_t)code.len + 2 * (size_t)neutral.len + 1)))
         PyErr_NoMemory();
     else { /* copies, because the arguments may share their memory with out */
+        const Py_ssize_t length = code.len / number, columns = neutral.len / number;
         double *copied = memory + length;
         memcpy(memory, code.buf, (size_t)code.len);
         memcpy(copied, neutral.buf, (size_t)neutral.len);
+        const Task task = {memory, copied, length, columns, sizes.len != pair, &gate, &sizes, &out, copied + columns};
         if (!is_valid(memory, memory + length, columns, 0))
             PyErr_SetString(PyExc_ValueError, "draw: rules must be instructions, got other numbers");
         else {
-            const Py_ssize_t done =
-                draw_rows(generator, memory, length, copied, columns, &gate, &out, first, copied + columns);
+            const Py_ssize_t done = draw_rows(generator, &task, first);
             if (done >= 0) result = PyLong_FromSsize_t(done);
         }
     }
@@ -420,6 +454,7 @@ static PyObject *draw(PyObject *self, PyObject *arguments) {
     PyBuffer_Release(&code);
     PyBuffer_Release(&neutral);
     PyBuffer_Release(&gate);
+    PyBuffer_Release(&sizes);
     PyBuffer_Release(&out);
     return result;
 }
@@ -444,9 +479,10 @@ static PyMethodDef methods[] = {
     {"check", check, METH_VARARGS,
      "check(rules, columns) -> bool\n\nReturn whether draw takes these rules for rows of so many numbers."},
     {"draw", draw, METH_VARARGS,
-     "draw(generator, rules, neutral, gate, out, first) -> int\n\nDraw numbers for the samples from ``first`` on whose "
-     "gate is open; the others get the neutral numbers. Return the index of the first sample that was not drawn, "
-     "because the last bits of torch.exp decide its numbers; the generator is then in the state before this sample."},
+     "draw(generator, rules, neutral, gate, sizes, out, first) -> int\n\nDraw numbers for the samples from ``first`` on "
+     "whose gate is open; the others get the neutral numbers. ``sizes`` are the height and width of all samples or of "
+     "each. Return the index of the first sample that was not drawn, because torchvision's code must draw it; the "
+     "generator is then in the state before this sample."},
     {NULL, NULL, 0, NULL},
 };
 

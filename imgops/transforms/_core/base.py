@@ -371,8 +371,8 @@ class RandomTransform(OperatorTransform):
     _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
     #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
     _draws_much = False
-    #: The rule in numbers, for the last description and shape of a single call.
-    _single_rule: tuple[str, Shape, draws.SingleRule | None] = "", (), None
+    #: The rule for single calls, with the description and the channels, or the whole size, that it is for.
+    _single_rule: tuple[str, Sequence[int], draws.SingleRule | None] = "", (0,), None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -417,7 +417,7 @@ class RandomTransform(OperatorTransform):
             generator = torch.default_generator
             if self.generator is not None:
                 generator = programs.generator_of(self._generator_handle)
-            drawn = self._draw_natively(inputs[0].shape, generator)
+            drawn = self._draw_natively(tuple(inputs[0].shape), generator)
             if drawn is not NotImplemented:
                 return drawn
         if self.generator is None:
@@ -428,12 +428,12 @@ class RandomTransform(OperatorTransform):
     def _draw_natively(self, size: Sequence[int], generator: torch.Generator) -> Any:
         """Draw numbers for an image by the rule; return NotImplemented if torchvision's code must draw."""
         text, known, rule = self._single_rule
-        if text is not self._description or known != size:
+        if text is not self._description or size[-3 : len(known) - 3 or None] != known:
             # Each draw from the global generator, given as an argument, puts its state back.
             usable = self._description and len(size) > 2 and self.generator is not torch.default_generator
-            rule = draws.single_rule(self, (1, *size[-3:])) if usable else None
-            self.__dict__["_single_rule"] = self._description, size, rule
-        return NotImplemented if rule is None else rule.draw(generator)
+            known, rule = draws.single_rule(self, size) if usable else (size[-3:], None)
+            self.__dict__["_single_rule"] = self._description, known, rule
+        return NotImplemented if rule is None else rule.draw(generator, size)
 
     def _draw_rule(self, shape: Shape) -> draws.Rule | None:
         """Return how ``_draw_row`` draws for a shape, or None if torchvision's code must draw."""

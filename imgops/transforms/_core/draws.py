@@ -2,13 +2,14 @@
 
 A transform says in ``_draw_rule`` what its ``_draw_row`` draws: a list of instructions, made by the functions
 below. Columns are those of the transform's own numbers, which are neutral unless an instruction writes to
-them. Where a rule is missing or cannot be followed, torchvision's code draws; the numbers and the state of
+them. The sizes in the shape are NaN for a rule for images of any size (``ANY_SIZE``). Where a rule is missing or cannot be followed, torchvision's code draws; the numbers and the state of
 the generator afterwards are the same. Before a rule is used, it is compared with torchvision's code.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -27,14 +28,11 @@ try:
 except ImportError:  # built without a C compiler
     _draws = None
 
-# The operations, in the order of the native module.
-_OPERATIONS = (
-    *("chance", "when", "put", "copy", "uniform", "integer", "permutation", "rotation"),
-    *("crop", "erase", "policy"),
-)
-_CHANCE, _WHEN, _PUT, _COPY, _UNIFORM, _INTEGER, _PERMUTATION, _ROTATION, _CROP, _ERASE, _POLICY = range(11)
-#: About how many calls of PyTorch an operation replaces.
-_CALLS = {_CHANCE: 1, _UNIFORM: 1, _INTEGER: 1, _PERMUTATION: 1, _CROP: 8, _ERASE: 8, _POLICY: 8}
+# The operations of the native module.
+_CHANCE, _WHEN, _PUT, _COPY, _UNIFORM, _INTEGER, _PERMUTATION, _ROTATION = range(8)
+_PLACE, _CROP, _ERASE, _POLICY = range(8, 12)
+#: About how many calls of PyTorch an operation replaces; 1 of others that draw.
+_CALLS = {_PUT: 0, _COPY: 0, _ROTATION: 0, _CROP: 8, _ERASE: 8, _POLICY: 8}
 _RELATIONS = {"<": 0, "<=": 1, ">=": 2}
 _SINGLE, _SINGLE_ROUNDED, _DOUBLE, _DOUBLE_FUSED = range(4)
 
@@ -49,6 +47,10 @@ class Instruction(NamedTuple):
 
 
 Rule = list[Instruction]
+#: The height and width in a shape of a rule for images of any size; with them, other arithmetic gives no rule.
+ANY_SIZE = (math.nan, math.nan)
+#: The sizes for rules that need none.
+NO_SIZE = np.ones(2)
 
 
 def chance(p: float, *block: Instruction, relation: str = "<") -> Instruction:
@@ -96,15 +98,28 @@ def rotation(column: int, length: int) -> Instruction:
     return Instruction(_ROTATION, column, (length,))
 
 
+def _size(shape: Shape) -> tuple[float, float]:
+    """Return the height and width of a shape, or zeros for the size that each image has."""
+    height, width = shape[2:]
+    if height < 1 or width < 1:
+        raise ValueError("an image without pixels")  # code_of returns None
+    return (0, 0) if height != height else (height, width)
+
+
+def place(column: int, shape: Shape, dim: int, more: int) -> Instruction:
+    """Draw one of the places along a dim of an image, whose number is its side and some more."""
+    return Instruction(_PLACE, column, (*_size(shape), dim, more))
+
+
 def crop(column: int, shape: Shape, scale: Any, log_ratio: Any, ratio: Any) -> Instruction:
     """Draw RandomResizedCrop's top, left, height and width."""
-    limits = (*map(float, scale), *map(float, log_ratio), float(min(ratio)), float(max(ratio)))
-    return Instruction(_CROP, column, (*shape[2:], *limits))
+    limits = (*scale, *log_ratio.tolist(), min(ratio), max(ratio))
+    return Instruction(_CROP, column, (*_size(shape), *limits))
 
 
 def erase(column: int, shape: Shape, scale: Any, log_ratio: Any) -> Instruction:
     """Draw RandomErasing's left, top, right and bottom."""
-    return Instruction(_ERASE, column, (*shape[2:], *map(float, scale), *map(float, log_ratio)))
+    return Instruction(_ERASE, column, (*_size(shape), *scale, *log_ratio.tolist()))
 
 
 def policy(column: int, magnitudes: int, kinds: Sequence[tuple[bool, bool]]) -> Instruction:
@@ -138,7 +153,7 @@ def encode(rule: Sequence[Instruction], start: int) -> Code:
         elif operation == _UNIFORM and operands[0] == _DOUBLE and compare.results.get("draws") == "fused":
             operands = (_DOUBLE_FUSED, *operands[1:])
         numbers += (operation, start + column, len(operands), len(inside.numbers), *operands, *inside.numbers)
-        calls += _CALLS.get(operation, 0) + inside.calls
+        calls += _CALLS.get(operation, 1) + inside.calls
     return Code(numbers, calls)
 
 
@@ -167,7 +182,7 @@ def code_of(transform: Any, shape: Shape, start: int) -> Code | None:
         wide = start + transform._count_numbers(shape)
         if not _draws.check(np.array(code.numbers, np.float64), wide):
             return None
-        return code if _agrees(transform, shape) else None
+        return code if _agrees(transform) else None
     except Exception:  # arguments that torchvision's code refuses, or reads otherwise
         return None
 
@@ -197,23 +212,25 @@ def draw(
     code: np.ndarray,
     neutral: np.ndarray,
     gate: np.ndarray,
+    sizes: Any,
     rows: np.ndarray,
     first: int,
 ) -> int:
     """Draw the rows of samples from ``first`` on, those with an open gate; the others become neutral.
 
-    Return the index of the first sample that was not drawn: torchvision's code must draw its numbers, because
-    they depend on the last bits of ``torch.exp``.
+    ``sizes`` are the height and width of all images or of each, as float64. Return the index of the first
+    sample that was not drawn: torchvision's code must draw its numbers, because they depend on the last bits
+    of ``torch.exp``, or to raise.
     """
-    return _draws.draw(generator, code, neutral, gate, rows, first)  # type: ignore[no-any-return]
+    return _draws.draw(generator, code, neutral, gate, sizes, rows, first)  # type: ignore[no-any-return]
 
 
 _OPEN = np.ones(1, dtype=np.uint8)
 
 
-def draw_row(generator: torch.Generator, code: np.ndarray, row: np.ndarray) -> bool:
+def draw_row(generator: torch.Generator, code: np.ndarray, sizes: Any, row: np.ndarray) -> bool:
     """Draw the numbers of one sample into its row; return False, with nothing drawn, if PyTorch must."""
-    return draw(generator, code, row, _OPEN, row, 0) == 1
+    return draw(generator, code, row, _OPEN, sizes, row, 0) == 1
 
 
 #: The fewest calls of PyTorch that native code replaces in less time, if it draws for one sample.
@@ -225,7 +242,7 @@ class SingleRule:
 
     def __init__(self, transform: Any, shape: Shape, code: Code) -> None:
         self.code = np.array(code.numbers, dtype=np.float64)
-        self.shape, self.finish = shape, transform._numbers_of_draw
+        self.finish = transform._numbers_of_draw
         self.neutral = np.array(transform._neutral_numbers(shape), dtype=np.float64)
         #: Whether all is under one chance; the first number is then NaN if it is not taken.
         self.may_do_nothing = code.numbers[0] == _CHANCE and len(code.numbers) == 6 + code.numbers[3]
@@ -235,40 +252,52 @@ class SingleRule:
         #: The columns of torchvision's integers.
         self.whole = [i for i, kind in enumerate(kinds) if kind is int]
 
-    def draw(self, generator: torch.Generator) -> Any:
+    def draw(self, generator: torch.Generator, size: Sequence[int]) -> Any:
         """Return the numbers, None if nothing happens, or NotImplemented if PyTorch must draw them."""
         row = np.empty_like(self.neutral)
-        if draw(generator, self.code, self.neutral, _OPEN, row, 0) != 1:
+        channels, height, width = size[-3:]
+        sizes = _PAIR.pack(height, width)
+        if draw(generator, self.code, self.neutral, _OPEN, sizes, row, 0) != 1:
             return NotImplemented
         drawn = row.tolist()
         if self.may_do_nothing and math.isnan(drawn[0]):
             return None
         if self.finish:
-            return self.finish(drawn, self.shape)
+            return self.finish(drawn, (1, channels, height, width))
         for i in self.whole:
             drawn[i] = int(drawn[i])
         return drawn
 
 
-def single_rule(transform: Any, shape: Shape) -> SingleRule | None:
-    """Return the rule for single draws for an image, None if PyTorch draws faster or must draw."""
-    code = code_of(transform, shape, 0)
-    return SingleRule(transform, shape, code) if code and code.calls >= FEWEST_CALLS else None
+_PAIR = struct.Struct("dd")
+
+
+def single_rule(transform: Any, size: Sequence[int]) -> tuple[Sequence[int], SingleRule | None]:
+    """Return the rule for single draws, None if PyTorch draws faster or must draw.
+
+    It is for images ``(..., C, H, W)`` whose size ends like the one that is returned, too.
+    """
+    for known, shape in ((size[-3:-2], (1, size[-3], *ANY_SIZE)), (size[-3:], (1, *size[-3:]))):
+        code = code_of(transform, shape, 0)
+        if code is not None:
+            return known, SingleRule(transform, shape, code) if code.calls >= FEWEST_CALLS else None
+    return size[-3:], None
 
 
 # -- comparisons -------------------------------------------------------------------------------------------
 
 
-def _agrees(transform: Any, shape: Shape) -> bool:
+def _agrees(transform: Any) -> bool:
     """Return whether a class draws by its rule what torchvision's code draws, compared at its first use."""
     name = f"{type(transform).__name__.strip('_')}'s draws"
     if name not in compare.results:
-        compare.comparisons[name] = "torchvision", partial(_has_numbers_of, transform, tuple(shape))
+        compare.comparisons[name] = "torchvision", partial(_has_numbers_of, transform)
     return bool(compare.agrees(name))
 
 
-def _has_numbers_of(transform: Any, shape: Shape) -> bool:
+def _has_numbers_of(transform: Any) -> bool:
     """Return whether a rule gives the numbers of ``_draw_row``, and leaves the generator in its state."""
+    shape = 1, 3, 40, 60
     code = np.array(encode(transform._draw_rule(shape), 0).numbers, np.float64)
     neutral = np.array(transform._neutral_numbers(shape), np.float64)
     finish = getattr(transform, "_numbers_of_draw", None)
@@ -278,7 +307,7 @@ def _has_numbers_of(transform: Any, shape: Shape) -> bool:
             wanted = transform._draw_row(shape)
         row = neutral.copy()
         row[:1] = np.nan if finish else row[:1]
-        if not draw_row(one, code, row):
+        if not draw_row(one, code, NO_SIZE, row):
             continue
         found = row.tolist()
         if finish:
@@ -329,7 +358,7 @@ def _draws_alike(instruction: Instruction, count: int, call: Callable[[torch.Gen
     one, other = torch.Generator().manual_seed(count), torch.Generator().manual_seed(count)
     rows = np.empty((40, count))
     try:
-        draw(one, code, np.zeros(count), np.ones(len(rows), np.uint8), rows, 0)
+        draw(one, code, np.zeros(count), np.ones(len(rows), np.uint8), NO_SIZE, rows, 0)
     except (TypeError, ValueError, AttributeError):  # the state has another form
         return False
     wanted = [call(other).tolist() for _ in rows]

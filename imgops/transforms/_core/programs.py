@@ -14,7 +14,6 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
-from copy import copy
 from functools import lru_cache
 from importlib import import_module
 from itertools import accumulate, groupby
@@ -227,21 +226,23 @@ class _Step:
         self._draw_row = (
             transform._draw_row if source is None else lambda shape: source.numbers(transform, shape)
         )
+        self.shape, self.has_own_sizes = shape, tuple(shape[2:]) == OWN_SIZES
+        known = (*shape[:2], *draws.ANY_SIZE) if self.has_own_sizes else shape
+        code = draws.code_of(transform, known, start)
+        self.code = None if code is None else draws.under(conditions, code)
         self._finish = getattr(transform, "_numbers_of_draw", None)
-        self.has_own_sizes = tuple(shape[2:]) == OWN_SIZES
-        self.set_shape(shape)
+        neutral = self.neutral((1, 1))
+        self.stop = start + len(neutral)
+        #: Whether the first number is NaN before the native code draws, to mark what is not drawn.
+        self.is_marked = self._finish is not None or neutral != self.neutral((1 << 20, 1 << 21))
+        self.native_neutral = [math.nan, *neutral[1:]] if self.is_marked else neutral
 
-    def set_shape(self, shape: Shape) -> None:
-        self.shape, self.neutral = shape, self.transform._neutral_numbers(shape)
-        self.stop = self.start + len(self.neutral)
-        is_known = tuple(shape[2:]) != OWN_SIZES
-        code = draws.code_of(self.transform, shape, self.start) if is_known else None
-        self.code = None if code is None else draws.under(self.conditions, code)
+    def shape_of(self, size: Sequence[int]) -> Shape:
+        """Return the shape of an image, whose size may be its own."""
+        return (*self.shape[:2], *size) if self.has_own_sizes else self.shape
 
-    @property
-    def native_neutral(self) -> list[float]:
-        """The numbers in a row before the native code draws; NaN marks what ``finish`` finds not drawn."""
-        return [math.nan, *self.neutral[1:]] if self._finish else self.neutral
+    def neutral(self, size: Sequence[int]) -> list[float]:
+        return self.transform._neutral_numbers(self.shape_of(size))  # type: ignore[no-any-return]
 
     def is_open(self, row: np.ndarray) -> bool:
         """Return whether the numbers of earlier steps of a sample meet the conditions of this one."""
@@ -250,27 +251,32 @@ class _Step:
                 return False
         return True
 
-    def draw(self, row: np.ndarray, is_open: bool) -> None:
+    def draw(self, row: np.ndarray, is_open: bool, size: Sequence[int]) -> None:
         """Draw the numbers of one sample by torchvision's code."""
         numbers: Any = None
         if is_open and (not self.conditions or self.is_open(row)):
+            shape = self.shape_of(size)
             if not self.generator:
-                numbers = self._draw_row(self.shape)
+                numbers = self._draw_row(shape)
             else:
                 with seeding.exchange_generator(generator_of(self.generator)):
-                    numbers = self._draw_row(self.shape)
+                    numbers = self._draw_row(shape)
         if isinstance(numbers, Tensor):
             numbers = numbers.cpu()
-        row[self.start : self.stop] = self.neutral if numbers is None else numbers
+        row[self.start : self.stop] = self.neutral(size) if numbers is None else numbers
 
-    def finish(self, rows: np.ndarray) -> None:
+    def finish(self, rows: np.ndarray, sizes: Sequence[Sequence[int]]) -> None:
         """Compute the numbers of samples from what the native code has drawn for them."""
-        if self._finish is None:
+        if not self.is_marked:
             return
         columns = rows[:, self.start : self.stop]
+        if self._finish is None:
+            for n in np.flatnonzero(np.isnan(columns[:, 0])):
+                columns[n] = self.neutral(sizes[n])
+            return
         columns[:] = [
-            self.neutral if math.isnan(drawn[0]) else self._finish(drawn, self.shape)
-            for drawn in columns.tolist()
+            self.neutral(size) if math.isnan(drawn[0]) else self._finish(drawn, self.shape_of(size))
+            for drawn, size in zip(columns.tolist(), sizes, strict=True)
         ]
 
 
@@ -282,18 +288,18 @@ class _Part:
         if is_native:
             numbers = [n for step in steps for n in step.code.numbers]  # type: ignore[union-attr]
             self.code = np.array(numbers, dtype=np.float64)
+        self.neutral = np.array([n for step in steps for n in step.native_neutral], dtype=np.float64)
 
-    def draw(self, row: np.ndarray, generator: torch.Generator) -> None:
+    def draw(self, row: np.ndarray, generator: torch.Generator, size: Sequence[int]) -> None:
         """Draw the numbers of one sample, whose gate is open."""
         if self.code is not None:
-            for step in self.steps:
-                row[step.start : step.stop] = step.native_neutral
-            if draws.draw_row(generator, self.code, row):
+            row[self.steps[0].start : self.steps[-1].stop] = self.neutral
+            if draws.draw_row(generator, self.code, np.array(size, dtype=np.float64), row):
                 for step in self.steps:
-                    step.finish(row[None])
+                    step.finish(row[None], [size])
                 return
         for step in self.steps:
-            step.draw(row, True)
+            step.draw(row, True, size)
 
 
 def _parts_of(steps: Sequence[_Step], is_native: bool) -> list[_Part]:
@@ -311,14 +317,12 @@ def _parts_of(steps: Sequence[_Step], is_native: bool) -> list[_Part]:
 
 
 class _Program:
-    """The steps of a program, and the parts in which they are drawn if no image has its own size."""
+    """The steps of a program, and the parts in which they are drawn."""
 
     def __init__(self, steps: list[_Step]) -> None:
         self.steps = steps
         self.varies = any(step.has_own_sizes for step in steps)
-        self.parts = _parts_of(steps, True)
-        self.in_python = _parts_of(steps, False)
-        self.neutral = np.array([n for step in steps for n in step.native_neutral], dtype=np.float64)
+        self.parts, self.in_python = _parts_of(steps, True), _parts_of(steps, False)
         self.handles = {step.generator for step in steps}
 
     def generator(self) -> torch.Generator | None:
@@ -369,52 +373,42 @@ def run_program(
     keyed = seeding.sample_generators(len(out))
     rows = np.empty((len(out), sum(sizes)))
     is_open = gate.expand(len(out)).numpy().astype(np.uint8)
+    each_size = image_sizes.tolist() if found.varies and image_sizes is not None else [(1, 1)] * len(out)
     generator = found.generator()
-    if found.varies and image_sizes is not None:
-        _draw_sizes(found.steps, image_sizes.tolist(), rows, is_open, generator, keyed)
-    elif keyed is None and generator is not None and found.parts[0].code is not None and len(found.parts) == 1:
-        _draw_batch(found, rows, is_open, generator)
+    parts = found.in_python if generator is None else found.parts
+    if keyed is None and generator is not None and len(parts) == 1 and parts[0].code is not None:
+        _draw_batch(parts[0], rows, is_open, each_size, generator)
     else:
-        parts = found.in_python if generator is None else found.parts
         for n in range(len(rows)):
-            _draw_sample(parts, rows[n], bool(is_open[n]), generator, keyed[n] if keyed else None)
+            key = None if keyed is None else keyed[n]
+            _draw_sample(parts, rows[n], bool(is_open[n]), each_size[n], generator, key)
     out.copy_(torch.from_numpy(rows))
 
 
-def _draw_batch(found: _Program, rows: np.ndarray, is_open: np.ndarray, generator: torch.Generator) -> None:
-    """Draw all samples by native code, except for those whose numbers only PyTorch knows."""
-    (part,), first = found.parts, 0
-    while first < len(rows):
-        done = draws.draw(generator, part.code, found.neutral, is_open, rows, first)  # type: ignore[arg-type]
-        for step in part.steps:
-            step.finish(rows[first:done])
-            if done < len(rows):
-                step.draw(rows[done], True)
-        first = done + 1
-
-
-def _draw_sizes(
-    steps: Sequence[_Step],
-    sizes: list[tuple[int, int]],
+def _draw_batch(
+    part: _Part,
     rows: np.ndarray,
     is_open: np.ndarray,
-    generator: torch.Generator | None,
-    keyed: list[torch.Generator] | None,
+    each_size: Sequence[Sequence[int]],
+    generator: torch.Generator,
 ) -> None:
-    """Draw samples whose images have their own heights and widths."""
-    steps = [copy(step) for step in steps]  # which calls share
-    for n, size in enumerate(sizes):
-        for step in steps:
-            if step.has_own_sizes:
-                step.set_shape((*step.shape[:2], *size))
-        parts = _parts_of(steps, generator is not None)
-        _draw_sample(parts, rows[n], bool(is_open[n]), generator, keyed[n] if keyed else None)
+    """Draw all samples by native code, except for those that torchvision's code must draw."""
+    sizes, first = np.array(each_size, dtype=np.float64), 0
+    while first < len(rows):
+        code: Any = part.code
+        done = draws.draw(generator, code, part.neutral, is_open, sizes, rows, first)
+        for step in part.steps:
+            step.finish(rows[first:done], each_size[first:done])
+            if done < len(rows):
+                step.draw(rows[done], True, each_size[done])
+        first = done + 1
 
 
 def _draw_sample(
     parts: Sequence[_Part],
     row: np.ndarray,
     is_open: bool,
+    size: Sequence[int],
     generator: torch.Generator | None,
     key: torch.Generator | None,
 ) -> None:
@@ -422,16 +416,16 @@ def _draw_sample(
     if not is_open:
         for part in parts:
             for step in part.steps:
-                row[step.start : step.stop] = step.neutral
+                row[step.start : step.stop] = step.neutral(size)
         return
     drawn_from = torch.default_generator if generator is None else generator
     if key is None:
         for part in parts:
-            part.draw(row, drawn_from)
+            part.draw(row, drawn_from, size)
         return
     with seeding.exchange_generator(key):
         for part in parts:
-            part.draw(row, drawn_from)
+            part.draw(row, drawn_from, size)
 
 
 def _sample_fake(gate: Tensor, _previous: Tensor, _own: Any, count: int, sizes: Any, *_: Any) -> Tensor:

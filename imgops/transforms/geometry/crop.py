@@ -194,14 +194,12 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     _moves = True
     _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
 
-    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
-        height, width = shape[2:]
-        left, top, right, bottom = self._padding(height, width)
-        counts = height + top + bottom - self.size[0] + 1, width + left + right - self.size[1] + 1
-        if min(counts) < 1:  # the image is too small
-            return None
-        # Where there is one place, nothing is drawn.
-        return [draws.integer(i, 0, n) if n > 1 else draws.put(i, 0) for i, n in enumerate(counts)]
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)
+        if self.pad_if_needed:
+            left, top, right, bottom = self._padding(*shape[2:])
+        margins = top + bottom, left + right
+        return [draws.place(i, shape, i, margins[i] - self.size[i] + 1) for i in range(2)]
 
     @classmethod
     def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:
