@@ -20,7 +20,7 @@ import imgops
 from imgops import transforms as ours
 from imgops._common import compare
 from imgops.transforms._core import draws, programs
-from tests.added_cases import JOINING, REQUIRED, ROWS
+from tests.added_cases import JOINING, ROWS
 from tests.transform_cases import CASES, containers, picture
 
 native = pytest.mark.skipif(draws._draws is None, reason="the native module was not built")
@@ -33,7 +33,7 @@ RULED = {
     *("RandomEqualize", "RandomAdjustSharpness", "GaussianBlur", "RandomAffine"),
     *("RandomPerspective", "RandomPhotometricDistort", "RandomChannelPermutation", "TrivialAugmentWide"),
     *("RandAugment", "RandomRotate90", "RandomRGBShift", "RandomHSV", "RandomMedianBlur"),
-    *("RandomGamma", "RandomBrightnessContrast", "RandomElastic", "RandomOpticalDistortion"),
+    *("AutoAugment", "RandomGamma", "RandomBrightnessContrast", "RandomElastic", "RandomOpticalDistortion"),
 }
 _KNOWN = {**{str(c): c for c in CASES}, **{str(r): r for r in ROWS}}
 #: What makes each transform that draws numbers.
@@ -42,7 +42,6 @@ MAKERS: dict[str, Callable[..., Any]] = {
     for name, case in _KNOWN.items()
     if case.name not in JOINING and hasattr(getattr(ours, case.name), "_draw_row")
 }
-SHAPE = (1, 3, 40, 40)
 
 
 def by_python() -> Any:
@@ -131,3 +130,455 @@ def test_draws_are_torchvisions(name: str) -> None:
 def test_draws_of_containers(name: str) -> None:
     each = containers(ours, per_sample=True)[name]
     check(lambda: each.sample(images()))
+
+
+# -- which code draws --------------------------------------------------------------------------------------
+
+
+def program_of(transforms: list[Any], shape: tuple[int, ...], count: int) -> Callable[[], Tensor]:
+    """Return a call that samples transforms for images of a shape."""
+    program = programs.SamplingProgram(count, True)
+    for i, transform in enumerate(transforms):
+        program.path = (i,)
+        assert program.add(transform, shape)
+    rest = (
+        program.sizes,
+        program.shapes,
+        program.generators,
+        program.conditions,
+        "\n".join(program.descriptions),
+    )
+
+    def sample() -> Tensor:
+        out = torch.empty((count, sum(program.sizes)), dtype=torch.float64)
+        programs.run_program(out, torch.ones((), dtype=torch.bool), None, *rest)
+        return out
+
+    return sample
+
+
+@pytest.mark.parametrize("name", [n for n, case in _KNOWN.items() if case.name in RULED])
+def test_a_batch_is_drawn_without_torchvision(name: str) -> None:
+    sample = program_of([MAKERS[name]()], (1, 3, 40, 40), 7)
+    torch.manual_seed(0)
+    sample()  # compares the rule
+    with patch.object(programs._Step, "draw", side_effect=AssertionError):
+        sample()
+
+
+def test_rules_of_other_classes_are_known() -> None:
+    """The transforms without a rule: what they draw depends on boxes, has other distributions, or is noise."""
+    without = {
+        name
+        for name in MAKERS
+        if (made := MAKERS[name]())._description
+        and draws.code_of(programs.from_description(made._description), (1, 3, 40, 40), 0) is None
+    }
+    assert {_KNOWN[name].name for name in without}.isdisjoint(RULED)
+
+
+@pytest.mark.parametrize("method", ["make_params", "_numbers_from", "_draw"])
+def test_a_subclass_with_other_draws_has_no_rule(method: str) -> None:
+    class Own(ours.RandomResizedCrop):
+        pass
+
+    assert draws.code_of(Own(8), (1, 3, 9, 9), 0) is not None
+    setattr(Own, method, lambda self, *args: getattr(super(Own, self), method)(*args))
+    draws._has_rule.cache_clear()
+    assert draws.code_of(Own(8), (1, 3, 9, 9), 0) is None
+
+
+def test_a_method_of_one_object_is_called() -> None:
+    crop = ours.RandomResizedCrop(8)
+    image = images(1)[0]
+    crop(image)
+    crop.make_params = lambda inputs: {"top": 1, "left": 2, "height": 3, "width": 4}
+    state = torch.get_rng_state()
+    assert crop._draw_numbers([image]) == [1, 2, 3, 4]
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_arguments_that_change_are_seen() -> None:
+    image = images(1)[0]
+    jitter = ours.ColorJitter(0.5, 0.5, 0.5, 0.1)
+    jitter._draw_numbers([image])
+    jitter.brightness = (7.0, 7.0)
+    assert jitter._draw_numbers([image])[4] == 7
+    erasing = ours.RandomErasing(p=1.0)
+    assert erasing._draw_numbers([image]) is not None
+    erasing.p = 0.0
+    assert erasing._draw_numbers([image]) is None
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_copies_draw(copied: Callable[[Any], Any]) -> None:
+    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    crop(image)
+    other = copied(crop)
+    assert "_single_rule" not in vars(other)
+    found, wanted = (drawn(lambda t=t: t._draw_numbers([image]), next(states()))[0] for t in (other, crop))
+    assert found == wanted
+
+
+# -- generators --------------------------------------------------------------------------------------------
+
+
+def pipeline(**more: Any) -> Any:
+    return ours.Compose(
+        [
+            ours.RandomResizedCrop(40, **more),
+            ours.RandomHorizontalFlip(**more),
+            ours.RandomApply([ours.ColorJitter(0.8, 0.8, 0.8, 0.2, **more)], p=0.8, **more),
+            ours.RandomGrayscale(0.2, **more),
+            ours.TrivialAugmentWide(**more),
+        ],
+        per_sample=True,
+    )
+
+
+@pytest.mark.parametrize("position", [0, 1, 2, 150, 613, *range(618, 625)])
+def test_every_position_of_a_state(position: int) -> None:
+    each, batch = pipeline(), images(3)
+    torch.manual_seed(position)
+    if position:
+        torch.rand(position)
+    state = torch.get_rng_state()
+    found, after = drawn(lambda: each.sample(batch), state)
+    with by_python():
+        wanted, after_wanted = drawn(lambda: each.sample(batch), state)
+    assert same(found, wanted) and torch.equal(after, after_wanted)
+
+
+def test_the_second_number_of_a_normal_pair_stays() -> None:
+    each, batch = pipeline(), images(3)
+    torch.manual_seed(1)
+    torch.randn(1, dtype=torch.float64), torch.randn(1)
+    state = torch.get_rng_state()
+    drawn(lambda: each.sample(batch), state)
+    found = torch.randn(1), torch.randn(1, dtype=torch.float64), torch.randn(1, dtype=torch.float64)
+    with by_python():
+        drawn(lambda: each.sample(batch), state)
+    assert found == (torch.randn(1), torch.randn(1, dtype=torch.float64), torch.randn(1, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("how", ["own", "default", "one has its own", "keyed"])
+def test_other_generators(how: str) -> None:
+    def run() -> tuple[Any, ...]:
+        torch.manual_seed(5)
+        own = torch.Generator().manual_seed(7)
+        if how == "keyed":
+            made = ours.seeded(pipeline(), [(0, i) for i in range(5)])
+        elif how == "one has its own":
+            made = ours.Compose(
+                [ours.RandomResizedCrop(40), ours.RandomResizedCrop(40, generator=own), ours.RandomInvert()],
+                per_sample=True,
+            )
+        else:
+            made = pipeline(generator=own if how == "own" else torch.default_generator)
+        out = made(images()), made(images())
+        return (
+            *out,
+            ours.RandomResizedCrop(9, generator=own)(images(1)[0]),
+            own.get_state(),
+            torch.get_rng_state(),
+        )
+
+    found = run()
+    with by_python():
+        assert same(found, run())
+
+
+@pytest.mark.parametrize("how", ["dtype", "device", "mode"])
+def test_where_pytorch_would_draw_otherwise(how: str) -> None:
+    """torch.rand has another dtype, or another device, or is another function."""
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
+            if function is Tensor.uniform_:
+                return args[0].fill_(0.5)
+            return function(*args, **(keywords or {}))
+
+    def run() -> Any:
+        torch.manual_seed(0)
+        return ours.GaussianBlur(3, per_sample=True).sample(images())
+
+    def within() -> Any:
+        if how == "mode":
+            with Mode():
+                return run()
+        if how == "device":
+            with torch.device("cpu"):
+                return run()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return run()
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    found = within()
+    with by_python():
+        assert same(found, within())
+    assert same(found, run()) == (how == "device")
+
+
+def test_threads_lose_no_draws() -> None:
+    """Each flip of a batch and each number of torch.rand takes one word of the generator."""
+    flip, batch = ours.RandomHorizontalFlip(per_sample=True), torch.zeros(64, 1, 2, 2, dtype=torch.uint8)
+    flip.sample(batch)
+    torch.manual_seed(0)
+
+    def flips() -> None:
+        for _ in range(300):
+            flip.sample(batch)
+
+    def numbers() -> None:
+        for _ in range(300):
+            torch.rand(50)
+
+    threads = [threading.Thread(target=work) for work in (flips, numbers, flips, numbers)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    found = torch.get_rng_state()
+    torch.manual_seed(0)
+    torch.rand(2 * 300 * (64 + 50))
+    assert torch.equal(found, torch.get_rng_state())
+
+
+# -- samples that torchvision's code draws -----------------------------------------------------------------
+
+
+def test_the_last_bits_of_exp_do_not_decide() -> None:
+    """For large images they often do, and torchvision's code draws."""
+    side, calls = 1 << 20, []
+    rule = [ours.RandomResizedCrop(8), ours.RandomHorizontalFlip(), ours.RandomErasing(p=0.5)]
+    sample = program_of(rule, (1, 3, side, side), 40)
+    draw = programs._Step.draw
+    for state in states():
+        with patch.object(programs._Step, "draw", lambda *args: (calls.append(0), draw(*args))[1]):
+            found, after = drawn(sample, state)
+        with by_python():
+            wanted, after_wanted = drawn(sample, state)
+        assert torch.equal(found, wanted) and torch.equal(after, after_wanted)
+    assert 0 < len(calls) < 12 * 40 * 3
+
+
+def test_exp_is_close() -> None:
+    """Native code allows for two units in the last place; all values of the default ratios are compared."""
+    low, high = torch.log(torch.tensor((3 / 4, 4 / 3))).numpy()
+    for start in range(0, 1 << 24, 1 << 20):
+        words = np.arange(start, start + (1 << 20)) / (1 << 24)
+        powers = torch.from_numpy((words * np.float64(high - low) + low).astype(np.float32))
+        exact = torch.exp(powers.double()).float()
+        assert int((torch.exp(powers).view(torch.int32) - exact.view(torch.int32)).abs().max()) <= 1
+    for power in powers[::4099]:
+        assert (
+            int(
+                (
+                    torch.exp(power[None]).view(torch.int32)
+                    - torch.exp(power.double()).float().view(torch.int32)
+                ).abs()
+            )
+            <= 1
+        )
+
+
+@pytest.mark.parametrize("ratio", [(0.001, 0.002), (100.0, 200.0), (0.5, 0.5), (1.0, 1.0)])
+@pytest.mark.parametrize("size", [(3, 50), (50, 3), (1, 1), (7, 7)])
+def test_crops_that_do_not_fit(ratio: tuple[float, float], size: tuple[int, int]) -> None:
+    image = torch.zeros(3, *size, dtype=torch.uint8)
+    for transform in (
+        ours.RandomResizedCrop(8, (0.9, 1.0), ratio),
+        ours.RandomErasing(0.9, (0.5, 1.0), ratio),
+    ):
+        check(lambda transform=transform: transform.sample(image))
+
+
+def test_errors_are_torchvisions() -> None:
+    batch = images()
+    for made in (
+        ours.Compose([ours.RandomHorizontalFlip(), ours.RandomCrop(50)], per_sample=True),
+        ours.RandomErasing(1.0, value=(1.0, 2.0), per_sample=True),
+    ):
+        raised = []
+        for context in (patch.object(draws, "can_draw", draws.can_draw), by_python()):
+            torch.manual_seed(2)
+            with context, pytest.raises(ValueError) as error:
+                made(batch)
+            raised.append((str(error.value), torch.get_rng_state()))
+        assert raised[0][0] == raised[1][0] and torch.equal(raised[0][1], raised[1][1])
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_images_of_different_sizes(fits: bool) -> None:
+    sizes = torch.tensor([[40, 50], [33, 60], [90, 41], [40 if fits else 20, 40]])
+    data = torch.zeros(int(3 * sizes.prod(1).sum()), dtype=torch.uint8)
+    packed = imgops.PackedImages(data, sizes)
+    made = [
+        ours.Compose(
+            [ours.RandomHorizontalFlip(), ours.RandomCrop(30), ours.RandomErasing()], per_sample=True
+        ),
+        ours.Compose([ours.RandomApply([ours.RandomInvert()]), ours.RandomResizedCrop(30)], per_sample=True),
+    ]
+    for transform in made[: 2 if fits else 1]:
+        for state in states():
+            results = []
+            for context in (patch.object(draws, "can_draw", draws.can_draw), by_python()):
+                with context:
+                    try:
+                        results.append(drawn(lambda transform=transform: transform(packed), state))
+                    except ValueError as error:
+                        results.append((str(error), torch.get_rng_state()))
+            assert same(*results) and isinstance(results[0][0], str) != fits
+
+
+# -- comparisons and absence -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def forget() -> Iterator[None]:
+    before = dict(compare.results), dict(compare.comparisons)
+    programs._program.cache_clear()
+    yield
+    programs._program.cache_clear()
+    compare.results.clear(), compare.comparisons.clear()
+    compare.results.update(before[0]), compare.comparisons.update(before[1])
+
+
+def test_a_torchvision_that_draws_otherwise_is_noticed(forget: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(self: Any, inputs: Any) -> dict[str, Any]:
+        return {"top": int(torch.randint(3, ())), "left": 0, "height": 5, "width": 5}
+
+    compare.results.pop("RandomResizedCrop's draws", None)
+    monkeypatch.setattr(v2.RandomResizedCrop, "make_params", other)
+    monkeypatch.setenv("IMGOPS_QUIET", "1")
+    found = pipeline().sample(images())
+    assert found[(0,)].numbers[:, 2:].unique().tolist() == [5]
+    told = imgops.show_config("dicts")
+    assert told["compared with the installed library"]["RandomResizedCrop's draws"].startswith("others")
+    assert any(line.startswith("RandomResizedCrop's draws") for line in told["slow paths"])
+    assert told["compared with the installed library"]["draws"] == "the numbers of PyTorch"
+
+
+def test_a_pytorch_that_draws_otherwise_is_noticed(forget: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    rand = torch.randint
+    monkeypatch.setattr(torch, "randint", lambda *args, **keywords: rand(*args, **keywords) + 1)
+    assert draws._compare_kinds() == ""
+
+
+def test_without_the_module(forget: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    each, batch = pipeline(), images()
+    monkeypatch.setattr(draws, "_draws", None)
+    programs._program.cache_clear()
+    state = torch.Generator().manual_seed(4).get_state()
+    wanted = drawn(lambda: each.sample(batch), state)
+    monkeypatch.undo()
+    programs._program.cache_clear()
+    assert same(drawn(lambda: each.sample(batch), state), wanted)
+
+
+# -- bytes from anywhere -----------------------------------------------------------------------------------
+
+
+class Fake:
+    """A generator whose state is any bytes."""
+
+    def __init__(self, state: np.ndarray) -> None:
+        self.state = state
+        self.given: Any = None
+
+    def get_state(self) -> Fake:
+        return self
+
+    def numpy(self) -> np.ndarray:
+        return self.state
+
+    def set_state(self, state: Any) -> None:
+        self.given = state
+
+
+def test_the_layout_of_a_state() -> None:
+    """The bytes of PyTorch's state are those that the native code reads: NumPy continues from them alike."""
+    generator = torch.Generator().manual_seed(11)
+    torch.rand(100, generator=generator)
+    state = generator.get_state().numpy().tobytes()
+    assert len(state) == 5056
+    left, seeded, after = (int.from_bytes(state[a:b], "little") for a, b in ((8, 12), (12, 16), (16, 24)))
+    assert (left, seeded, after) == (525, 1, 100)
+    numpys = np.random.MT19937()
+    key = np.frombuffer(state, dtype=np.uint64, count=624, offset=24).astype(np.uint32)
+    numpys.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": after}}
+    words = torch.randint(2**24, (1000,), generator=generator)
+    assert words.tolist() == (numpys.random_raw(1000) % 2**24).tolist()
+
+
+def test_random_bytes_raise_or_draw() -> None:
+    """Nothing is read or written outside of the arguments; the sanitizer runs this test, too."""
+    rng = np.random.default_rng(0)
+    good = torch.Generator().manual_seed(1).get_state().numpy()
+    real = [
+        c
+        for make in MAKERS.values()
+        if (t := make())._description
+        for c in [draws.code_of(t, (1, 3, 20, 20), 0)]
+        if c
+    ]
+    numbers = [*map(float, range(-1, 13)), 0.5, 1e300, -1e300, np.nan, np.inf, 2.0**53, 2.0**31, 624.0]
+    drew = 0
+    for _ in range(20000):
+        state = good.copy()
+        if rng.random() < 0.3:
+            at = rng.integers(0, 40)
+            state[at : at + 4] = rng.integers(0, 256, 4)
+        if rng.random() < 0.05:
+            state = rng.integers(0, 256, rng.integers(0, 6000)).astype(np.uint8)
+        code = np.array(real[rng.integers(len(real))].numbers)
+        for _ in range(rng.integers(0, 3)):
+            code[rng.integers(len(code))] = numbers[rng.integers(len(numbers))]
+        if rng.random() < 0.2:
+            code = code[rng.integers(len(code)) :]
+        if rng.random() < 0.1:
+            code = rng.choice(numbers, rng.integers(0, 30))
+        columns, count = int(rng.integers(0, 30)), int(rng.integers(0, 4))
+        neutral, rows = np.zeros(columns), np.zeros((count, columns))
+        if rng.random() < 0.05:
+            rows = np.zeros(int(rng.integers(0, 50)))
+        sizes = rng.choice(numbers, (count, 2)) if rng.random() < 0.3 else np.full(2, 20.0)
+        generator, gate = Fake(state), rng.integers(0, 2, count).astype(np.uint8)
+        if rng.random() < 0.05:
+            neutral = rows.ravel()[:columns]
+        try:
+            done = draws.draw(generator, code, neutral, gate, sizes, rows, int(rng.integers(-1, 4)))  # type: ignore[arg-type]
+        except ValueError:
+            assert generator.given is None
+            continue
+        assert 0 <= done <= count and generator.given is generator
+        drew += 1
+    assert drew > 1000
+
+
+@pytest.mark.parametrize(
+    "state",
+    [np.zeros(5056, np.uint8), np.full(5056, 255, np.uint8), np.zeros(5055, np.uint8), np.zeros(0, np.uint8)],
+)
+def test_a_state_that_is_none_raises(state: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="generator must have a state"):
+        draws.draw_row(Fake(state), np.zeros(0), draws.NO_SIZE, np.zeros(1))  # type: ignore[arg-type]
+
+
+def test_a_state_that_changes_meanwhile_is_drawn_from() -> None:
+    """A kernel that draws without the GIL may change the state between its first and its last use."""
+
+    class Changing(Fake):
+        asked = 0
+
+        def get_state(self) -> Fake:
+            self.asked += 1
+            if self.asked == 2:
+                self.state = torch.Generator().manual_seed(8).get_state().numpy()
+            return Fake(self.state.copy())
+
+    code = np.array(draws.encode([draws.uniform(0, 0, 1)], 0).numbers)
+    rows, changing = np.zeros((3, 1)), Changing(torch.Generator().manual_seed(1).get_state().numpy())
+    draws.draw(changing, code, np.zeros(1), np.ones(3, np.uint8), draws.NO_SIZE, rows, 0)  # type: ignore[arg-type]
+    wanted = torch.rand(3, generator=torch.Generator().manual_seed(8))
+    assert rows.ravel().tolist() == wanted.tolist() and changing.asked == 4

@@ -25,6 +25,7 @@ from imgops.transforms._core.base import RandomTransform, in_float32
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
+from imgops.transforms._core.torchvision_private import log_ratio
 
 __all__ = ["CoarseDropout", "GridDropout", "PixelDropout", "RandomErasing"]
 
@@ -69,7 +70,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     def _draw_rule(self, shape: Shape) -> draws.Rule | None:
         if self.value is None or len(self.value) not in (1, shape[1]):  # noise, or what torchvision refuses
             return None
-        return [draws.chance(self.p, draws.erase(0, shape, self.scale, self._log_ratio))]
+        return [draws.chance(self.p, draws.erase(0, shape, self.scale, log_ratio(self)))]
 
     def _draw(self, inputs: Any) -> Numbers | None:
         if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p):

@@ -60,6 +60,19 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         recorder._torchvision_forward(meta_image(*self._shape_of(flat_inputs)))
         return {"steps": recorder._recorded_steps}
 
+    def _kinds(self) -> list[tuple[bool, bool]]:
+        """Return for each step whether it has a magnitude, and whether it has a sign."""
+        own: Any = type(self)
+        return _kinds_of(own)
+
+    def _numbers_of_index(
+        self, bins: int, kind: float, magnitude: float | None, is_negative: float, shape: Shape
+    ) -> list[float]:
+        """Return the numbers of a step that was drawn as indices."""
+        own: Any = type(self)
+        index = None if magnitude is None else int(magnitude)
+        return _numbers_of_index(own, bins, int(kind), index, is_negative > 0, *shape[2:])
+
     def _recorder(self, **state: Any) -> Any:
         """Copy the transform with separate state; threads share the transform made from a description."""
         recorder = object.__new__(type(self))
@@ -143,20 +156,18 @@ def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[fl
 
 
 @lru_cache(maxsize=64)
-def _kinds_of(cls: type, bins: int) -> list[tuple[bool, bool]]:
-    """Return for each step of a policy whether it has a magnitude, and whether it has a sign."""
+def _kinds_of(cls: type) -> list[tuple[bool, bool]]:
     found = torchvision_private.space(cls).values()
-    return [(magnitudes(bins, 1, 1) is not None, signed) for magnitudes, signed in found]
+    return [(magnitudes(10, 1, 1) is not None, signed) for magnitudes, signed in found]
 
 
 @lru_cache(maxsize=4096)
 def _numbers_of_index(
-    cls: type, bins: int, kind: int, magnitude: int, is_negative: bool, height: int, width: int
+    cls: type, bins: int, kind: int, magnitude: int | None, is_negative: bool, height: int, width: int
 ) -> list[float]:
-    """Return the numbers of a step that was drawn as indices."""
     name, (magnitudes, _) = list(torchvision_private.space(cls).items())[kind]
     found = magnitudes(bins, height, width)
-    value = 0.0 if found is None else float(found[magnitude])
+    value = 0.0 if found is None else float(found[magnitude])  # type: ignore[index]
     return _numbers_of(name, -value if is_negative else value, height, width)
 
 
@@ -219,6 +230,31 @@ class AutoAugment(_Policy, v2.AutoAugment):
     def _count_steps(self) -> int:
         return 2
 
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        """Draw the index of a pair; for each of its steps, whether it is applied and its sign changed."""
+        known = dict(zip(torchvision_private.space(self), self._kinds(), strict=True))
+        rule = [draws.integer(0, 0, len(self._pairs())), *(draws.put(i, 0) for i in range(1, 5))]
+        for index, pair in enumerate(self._pairs()):
+            found = []
+            for at, (kind, probability, _) in zip((1, 3), pair, strict=True):
+                sign = [draws.chance(0.5, draws.put(at + 1, 1), relation="<=")] if all(known[kind]) else []
+                found.append(draws.chance(probability, draws.put(at, 1), *sign, relation="<="))
+            rule.append(draws.when(0, index, *found))
+        return rule
+
+    def _pairs(self) -> list[tuple[tuple[str, float, int | None], ...]]:
+        return torchvision_private.pairs_of(self)
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        pair, kinds = self._pairs()[int(drawn[0])], list(torchvision_private.space(self))
+        numbers: list[float] = []
+        for (kind, _, magnitude), is_applied, sign in zip(pair, drawn[1:5:2], drawn[2:5:2], strict=True):
+            if is_applied:
+                numbers += self._numbers_of_index(10, kinds.index(kind), magnitude, sign, shape)
+        return numbers + _NO_STEP * (2 - len(numbers) // _WIDTH)
+
 
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
@@ -247,15 +283,13 @@ class RandAugment(_Policy, v2.RandAugment):
     def _draw_rule(self, shape: Shape) -> draws.Rule | None:
         if not 0 <= self.magnitude < self.num_magnitude_bins:
             return None
-        kinds = _kinds_of(type(self), self.num_magnitude_bins)
-        return [draws.policy(_WIDTH * i, 0, kinds) for i in range(self.num_ops)] or None
+        return [draws.policy(_WIDTH * i, 0, self._kinds()) for i in range(self.num_ops)] or None
 
     def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
         numbers: list[float] = []
         for at in range(0, len(drawn), _WIDTH):
-            kind, _, is_negative = drawn[at : at + 3]
-            how = type(self), self.num_magnitude_bins, int(kind), self.magnitude, is_negative > 0
-            numbers += _numbers_of_index(*how, *shape[2:])
+            kind, _, sign = drawn[at : at + 3]
+            numbers += self._numbers_of_index(self.num_magnitude_bins, kind, self.magnitude, sign, shape)
         return numbers
 
     def _count_steps(self) -> int:
@@ -283,13 +317,11 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     _draws_much = True
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:
-        bins = self.num_magnitude_bins
-        return [draws.policy(0, bins, _kinds_of(type(self), bins))]
+        return [draws.policy(0, self.num_magnitude_bins, self._kinds())]
 
     def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
-        kind, magnitude, is_negative = drawn[:3]
-        how = type(self), self.num_magnitude_bins, int(kind), int(magnitude), is_negative > 0
-        return [*_numbers_of_index(*how, *shape[2:])]
+        kind, magnitude, sign = drawn[:3]
+        return [*self._numbers_of_index(self.num_magnitude_bins, kind, magnitude, sign, shape)]
 
     def _count_steps(self) -> int:
         return 1

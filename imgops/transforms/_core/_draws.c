@@ -281,7 +281,7 @@ static Py_ssize_t width_of(int operation, const double *o, int count, Py_ssize_t
     switch (operation) {
     case CHANCE: return count == 2 && is_whole(o[0], LESS, AT_LEAST) && fabs(o[1]) <= 1e30;
     case WHEN: return count == 1 && o[0] == o[0];
-    case PUT: return count == 1;
+    case PUT: return count == 1 && o[0] == o[0];
     case COPY: return count == 1 && is_whole(o[0], 0, (double)columns - 1);
     case UNIFORM: return count == 3 && is_whole(o[0], SINGLE, DOUBLE_FUSED) && is_range(o + 1);
     case INTEGER:

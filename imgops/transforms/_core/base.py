@@ -367,7 +367,7 @@ class RandomTransform(OperatorTransform):
     generator: torch.Generator | None = None
     #: Another library's code that draws the parameters.
     _source: Any = None
-    #: The numbers from what the rule draws, whose first number is NaN where nothing is; None if they are equal.
+    #: Returns the numbers from what the rule draws, for a shape; None if these are the numbers.
     _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
     #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
     _draws_much = False
@@ -414,10 +414,7 @@ class RandomTransform(OperatorTransform):
         if self._source is not None:
             return self._source.numbers(self, self._shape_of(inputs), inputs)
         if self._draws_much and len(inputs) == 1 and type(inputs[0]) is Tensor and draws.can_draw():
-            generator = torch.default_generator
-            if self.generator is not None:
-                generator = programs.generator_of(self._generator_handle)
-            drawn = self._draw_natively(tuple(inputs[0].shape), generator)
+            drawn = self._draw_natively(tuple(inputs[0].shape))
             if drawn is not NotImplemented:
                 return drawn
         if self.generator is None:
@@ -425,7 +422,7 @@ class RandomTransform(OperatorTransform):
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
             return self._draw(inputs)
 
-    def _draw_natively(self, size: Sequence[int], generator: torch.Generator) -> Any:
+    def _draw_natively(self, size: Sequence[int]) -> Any:
         """Draw numbers for an image by the rule; return NotImplemented if torchvision's code must draw."""
         text, known, rule = self._single_rule
         if text is not self._description or size[-3 : len(known) - 3 or None] != known:
@@ -433,7 +430,10 @@ class RandomTransform(OperatorTransform):
             usable = self._description and len(size) > 2 and self.generator is not torch.default_generator
             known, rule = draws.single_rule(self, size) if usable else (size[-3:], None)
             self.__dict__["_single_rule"] = self._description, known, rule
-        return NotImplemented if rule is None else rule.draw(generator, size)
+        if rule is None:
+            return NotImplemented
+        own = programs.generator_of(self._generator_handle)
+        return rule.draw(torch.default_generator if own is None else own, size)
 
     def _draw_rule(self, shape: Shape) -> draws.Rule | None:
         """Return how ``_draw_row`` draws for a shape, or None if torchvision's code must draw."""

@@ -2,8 +2,11 @@
 
 A transform says in ``_draw_rule`` what its ``_draw_row`` draws: a list of instructions, made by the functions
 below. Columns are those of the transform's own numbers, which are neutral unless an instruction writes to
-them. The sizes in the shape are NaN for a rule for images of any size (``ANY_SIZE``). Where a rule is missing or cannot be followed, torchvision's code draws; the numbers and the state of
-the generator afterwards are the same. Before a rule is used, it is compared with torchvision's code.
+them; if a transform computes its neutral numbers from the size, or its numbers from what is drawn, the rule
+writes to the first column. The sizes in the shape are NaN for a rule for images of any size (``ANY_SIZE``).
+
+Where a rule is missing or cannot be followed, torchvision's code draws; the numbers and the state of the
+generator afterwards are the same. Before a rule is used, it is compared with torchvision's code.
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ class Instruction(NamedTuple):
 
 
 Rule = list[Instruction]
-#: The height and width in a shape of a rule for images of any size; with them, other arithmetic gives no rule.
-ANY_SIZE = (math.nan, math.nan)
+#: The height and width in the shape of a rule for images of any size; arithmetic with them gives no rule.
+ANY_SIZE: Any = (math.nan, math.nan)
 #: The sizes for rules that need none.
 NO_SIZE = np.ones(2)
 
@@ -63,6 +66,11 @@ def applied(p: float, *block: Instruction) -> Instruction:
     return chance(p, put(0, 1.0), *block)
 
 
+def when(column: int, value: int, *block: Instruction) -> Instruction:
+    """Run a block if a column that was drawn has a value."""
+    return Instruction(_WHEN, column, (value,), block)
+
+
 def put(column: int, value: float) -> Instruction:
     return Instruction(_PUT, column, (float(value),))
 
@@ -73,9 +81,7 @@ def copy(column: int, source: int) -> Instruction:
 
 def uniform(column: int, low: float, high: float, rounded: bool = False) -> Instruction:
     """Draw ``torch.empty(1).uniform_(low, high)`` in float32, perhaps rounded to an integer."""
-    return Instruction(
-        _UNIFORM, column, (_SINGLE_ROUNDED if rounded else _SINGLE, float(low), float(high))
-    )
+    return Instruction(_UNIFORM, column, (_SINGLE_ROUNDED if rounded else _SINGLE, float(low), float(high)))
 
 
 def uniform_double(column: int, low: float, high: float) -> Instruction:
@@ -113,13 +119,13 @@ def place(column: int, shape: Shape, dim: int, more: int) -> Instruction:
 
 def crop(column: int, shape: Shape, scale: Any, log_ratio: Any, ratio: Any) -> Instruction:
     """Draw RandomResizedCrop's top, left, height and width."""
-    limits = (*scale, *log_ratio.tolist(), min(ratio), max(ratio))
+    limits = (*scale, *log_ratio, min(ratio), max(ratio))
     return Instruction(_CROP, column, (*_size(shape), *limits))
 
 
 def erase(column: int, shape: Shape, scale: Any, log_ratio: Any) -> Instruction:
     """Draw RandomErasing's left, top, right and bottom."""
-    return Instruction(_ERASE, column, (*_size(shape), *scale, *log_ratio.tolist()))
+    return Instruction(_ERASE, column, (*_size(shape), *scale, *log_ratio))
 
 
 def policy(column: int, magnitudes: int, kinds: Sequence[tuple[bool, bool]]) -> Instruction:
@@ -170,7 +176,11 @@ def code_of(transform: Any, shape: Shape, start: int) -> Code | None:
 
     It is for images of a shape, and for rows in which the transform's numbers begin at ``start``.
     """
-    if _draws is None or not _has_rule(type(transform)) or getattr(transform, "_source", None) is not None:
+    if (
+        _draws is None
+        or not _has_rule(transform.__class__)
+        or getattr(transform, "_source", None) is not None
+    ):
         return None
     if not compare.agrees("draws"):
         return None
@@ -192,7 +202,7 @@ _METHODS = ("make_params", "_draw", "_draw_row", "_numbers_from", "_neutral_numb
 
 
 @lru_cache(maxsize=1024)
-def _has_rule(cls: type) -> bool:
+def _has_rule(cls: Any) -> bool:
     """Return whether a class has a rule, and no subclass of the rule's overrides what the rule stands for."""
     for owner in cls.__mro__:
         if "_draw_rule" in vars(owner):

@@ -227,7 +227,7 @@ class _Step:
             transform._draw_row if source is None else lambda shape: source.numbers(transform, shape)
         )
         self.shape, self.has_own_sizes = shape, tuple(shape[2:]) == OWN_SIZES
-        known = (*shape[:2], *draws.ANY_SIZE) if self.has_own_sizes else shape
+        known: Any = (*shape[:2], *draws.ANY_SIZE) if self.has_own_sizes else shape
         code = draws.code_of(transform, known, start)
         self.code = None if code is None else draws.under(conditions, code)
         self._finish = getattr(transform, "_numbers_of_draw", None)
@@ -271,7 +271,7 @@ class _Step:
             return
         columns = rows[:, self.start : self.stop]
         if self._finish is None:
-            for n in np.flatnonzero(np.isnan(columns[:, 0])):
+            for n in np.flatnonzero(np.isnan(columns[:, 0])).tolist():
                 columns[n] = self.neutral(sizes[n])
             return
         columns[:] = [

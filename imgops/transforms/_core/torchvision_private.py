@@ -73,6 +73,17 @@ def first_space(policy: Any, bins: int, *size: tuple[int, int]) -> dict[str, tup
     return policy._augmentation_space(bins, *size)
 
 
+def log_ratio(transform: Any) -> list[float]:
+    """Return the logarithms of the least and the greatest ratio of RandomResizedCrop and RandomErasing."""
+    low, high = transform._log_ratio.tolist()
+    return [low, high]
+
+
+def pairs_of(policy: Any) -> list[tuple[tuple[str, float, int | None], ...]]:
+    """Return the pairs of steps of AutoAugment: names, probabilities and indices of magnitudes."""
+    return policy._policies
+
+
 def space(policy: Any) -> dict[str, tuple[Callable[[int, int, int], torch.Tensor | None], bool]]:
     """Return the steps of a policy: the function of their magnitudes, and whether they have a sign."""
     return policy._AUGMENTATION_SPACE

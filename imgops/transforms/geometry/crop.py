@@ -30,7 +30,7 @@ from imgops.transforms._core.parameters import (
     each_number,
 )
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.torchvision_private import fill_of
+from imgops.transforms._core.torchvision_private import fill_of, log_ratio
 from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
@@ -148,7 +148,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     _draws_much = True
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:
-        return [draws.crop(0, shape, self.scale, self._log_ratio, self.ratio)]
+        return [draws.crop(0, shape, self.scale, log_ratio(self), self.ratio)]
 
     _outweighs_pil = True
     _has_pils_pixels = True
