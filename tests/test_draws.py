@@ -20,7 +20,9 @@ import imgops
 from imgops import transforms as ours
 from imgops._common import compare
 from imgops.transforms._core import draws, programs
+from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
+from tests.fuzz_draws import Fake
 from tests.transform_cases import CASES, containers, picture
 
 native = pytest.mark.skipif(draws._draws is None, reason="the native module was not built")
@@ -479,23 +481,6 @@ def test_without_the_module(forget: None, monkeypatch: pytest.MonkeyPatch) -> No
 # -- bytes from anywhere -----------------------------------------------------------------------------------
 
 
-class Fake:
-    """A generator whose state is any bytes."""
-
-    def __init__(self, state: np.ndarray) -> None:
-        self.state = state
-        self.given: Any = None
-
-    def get_state(self) -> Fake:
-        return self
-
-    def numpy(self) -> np.ndarray:
-        return self.state
-
-    def set_state(self, state: Any) -> None:
-        self.given = state
-
-
 def test_the_layout_of_a_state() -> None:
     """The bytes of PyTorch's state are those that the native code reads: NumPy continues from them alike."""
     generator = torch.Generator().manual_seed(11)
@@ -512,48 +497,10 @@ def test_the_layout_of_a_state() -> None:
 
 
 def test_random_bytes_raise_or_draw() -> None:
-    """Nothing is read or written outside of the arguments; the sanitizer runs this test, too."""
-    rng = np.random.default_rng(0)
-    good = torch.Generator().manual_seed(1).get_state().numpy()
-    real = [
-        c
-        for make in MAKERS.values()
-        if (t := make())._description
-        for c in [draws.code_of(t, (1, 3, 20, 20), 0)]
-        if c
-    ]
-    numbers = [*map(float, range(-1, 13)), 0.5, 1e300, -1e300, np.nan, np.inf, 2.0**53, 2.0**31, 624.0]
-    drew = 0
-    for _ in range(20000):
-        state = good.copy()
-        if rng.random() < 0.3:
-            at = rng.integers(0, 40)
-            state[at : at + 4] = rng.integers(0, 256, 4)
-        if rng.random() < 0.05:
-            state = rng.integers(0, 256, rng.integers(0, 6000)).astype(np.uint8)
-        code = np.array(real[rng.integers(len(real))].numbers)
-        for _ in range(rng.integers(0, 3)):
-            code[rng.integers(len(code))] = numbers[rng.integers(len(numbers))]
-        if rng.random() < 0.2:
-            code = code[rng.integers(len(code)) :]
-        if rng.random() < 0.1:
-            code = rng.choice(numbers, rng.integers(0, 30))
-        columns, count = int(rng.integers(0, 30)), int(rng.integers(0, 4))
-        neutral, rows = np.zeros(columns), np.zeros((count, columns))
-        if rng.random() < 0.05:
-            rows = np.zeros(int(rng.integers(0, 50)))
-        sizes = rng.choice(numbers, (count, 2)) if rng.random() < 0.3 else np.full(2, 20.0)
-        generator, gate = Fake(state), rng.integers(0, 2, count).astype(np.uint8)
-        if rng.random() < 0.05:
-            neutral = rows.ravel()[:columns]
-        try:
-            done = draws.draw(generator, code, neutral, gate, sizes, rows, int(rng.integers(-1, 4)))  # type: ignore[arg-type]
-        except ValueError:
-            assert generator.given is None
-            continue
-        assert 0 <= done <= count and generator.given is generator
-        drew += 1
-    assert drew > 1000
+    """Nothing is read or written outside of the arguments, which ``make sanitize`` checks."""
+    assert all(draws._draws.check(np.array(rule, dtype=np.float64), 800) for rule in fuzz_draws.RULES)
+    drew, raised = fuzz_draws.run(5000, 0)
+    assert drew > 500 and raised > 500
 
 
 @pytest.mark.parametrize(
