@@ -22,7 +22,7 @@ from imgops._common import compare
 from imgops.transforms._core import draws, programs
 from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
-from tests.fuzz_draws import Fake
+from tests.fuzz_draws import Fake, words_of
 from tests.transform_cases import CASES, containers, picture
 
 native = pytest.mark.skipif(draws._draws is None, reason="the native module was not built")
@@ -324,26 +324,22 @@ def test_where_pytorch_would_draw_otherwise(how: str) -> None:
 
 
 def test_threads_lose_no_draws() -> None:
-    """Each flip of a batch and each number of torch.rand takes one word of the generator."""
-    flip, batch = ours.RandomHorizontalFlip(per_sample=True), torch.zeros(64, 1, 2, 2, dtype=torch.uint8)
-    flip.sample(batch)
-    torch.manual_seed(0)
-
-    def flips() -> None:
-        for _ in range(300):
-            flip.sample(batch)
+    """No two threads draw the same numbers, as they would after a state that was put back."""
+    made, batch = pipeline(), images(8)
+    made.sample(batch)
+    found: list[Tensor] = []
 
     def numbers() -> None:
-        for _ in range(300):
-            torch.rand(50)
+        for _ in range(2000):
+            found.append(torch.rand(50))
 
-    threads = [threading.Thread(target=work) for work in (flips, numbers, flips, numbers)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    found = torch.get_rng_state()
-    torch.manual_seed(0)
-    torch.rand(2 * 300 * (64 + 50))
-    assert torch.equal(found, torch.get_rng_state())
+    threads = [threading.Thread(target=numbers) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        made.sample(batch)
+    pairs = torch.stack(found).unfold(1, 2, 1).reshape(-1, 2)
+    assert len(pairs.unique(dim=0)) == len(pairs)
 
 
 # -- samples that torchvision's code draws -----------------------------------------------------------------
@@ -513,19 +509,28 @@ def test_a_state_that_is_none_raises(state: np.ndarray) -> None:
 
 
 def test_a_state_that_changes_meanwhile_is_drawn_from() -> None:
-    """A kernel that draws without the GIL may change the state between its first and its last use."""
+    """Another thread may draw between the copy of the state and the draw of the same words."""
+    ours_, theirs = (Fake(torch.Generator().manual_seed(seed).get_state().numpy()) for seed in (1, 8))
+    asked = []
 
-    class Changing(Fake):
-        asked = 0
-
-        def get_state(self) -> Fake:
-            self.asked += 1
-            if self.asked == 2:
-                self.state = torch.Generator().manual_seed(8).get_state().numpy()
-            return Fake(self.state.copy())
+    def take(fake: Fake, count: int) -> np.ndarray:
+        asked.append(count)
+        if len(asked) == 1:
+            fake.state = theirs.state
+        return words_of(fake, count)
 
     code = np.array(draws.encode([draws.uniform(0, 0, 1)], 0).numbers)
-    rows, changing = np.zeros((3, 1)), Changing(torch.Generator().manual_seed(1).get_state().numpy())
-    draws.draw(changing, code, np.zeros(1), np.ones(3, np.uint8), draws.NO_SIZE, rows, 0)  # type: ignore[arg-type]
-    wanted = torch.rand(3, generator=torch.Generator().manual_seed(8))
-    assert rows.ravel().tolist() == wanted.tolist() and changing.asked == 4
+    rows = np.zeros((3, 1))
+    gate = np.ones(3, np.uint8)
+    assert draws._draws.draw(ours_, take, code, np.zeros(1), gate, draws.NO_SIZE, rows, 0) == 3
+    wanted = torch.rand(6, generator=torch.Generator().manual_seed(8))
+    assert rows.ravel().tolist() == wanted[3:].tolist() and asked == [3, 3]
+
+
+def test_a_state_that_always_changes_is_left_to_pytorch() -> None:
+    fake = Fake(torch.Generator().manual_seed(1).get_state().numpy())
+    code = np.array(draws.encode([draws.uniform(0, 0, 1)], 0).numbers)
+    call = fake, lambda *_: np.zeros(3, np.int32), code, np.zeros(1), np.ones(3, np.uint8), draws.NO_SIZE
+    assert draws._draws.draw(*call, np.zeros((3, 1)), 0) == 0
+    with pytest.raises(ZeroDivisionError):
+        draws._draws.draw(fake, lambda *_: 1 // 0, *call[2:], np.zeros((3, 1)), 0)

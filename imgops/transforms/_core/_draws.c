@@ -1,7 +1,9 @@
 /* The draws of transforms: what torch.rand, uniform_, randint and randperm draw from a generator, without their calls.
  *
- * One call draws for all samples of a batch. It takes the state of a torch.Generator on the CPU, runs ATen's mt19937,
- * and puts the state back, which is then as if PyTorch had drawn. tests/test_draws.py fails if PyTorch changes:
+ * One call draws for all samples of a batch. It copies the state of a torch.Generator on the CPU, runs ATen's mt19937,
+ * and then lets PyTorch take the words that were used from the generator itself, which is atomic. If another thread has
+ * drawn meanwhile, these are other words: they are left out, and all is drawn again. tests/test_draws.py fails if
+ * PyTorch changes:
  *
  * - the state, 5056 bytes: seed (8 bytes), left (4), seeded (4), next (8), 624 words of 8 bytes, whose lower halves
  *   count; then 40 bytes with the second number of a normal pair, which stay as they are. Before each word, left falls
@@ -14,8 +16,7 @@
  *
  * A rule is an array of doubles: instructions of the form (operation, column, number of operands, length of the block,
  * operands, block). A block is a list of instructions that run under a condition. A rule may come from anywhere, so
- * that it is copied and checked before it runs. The GIL is held from the first look at the state to the last, so that
- * other threads draw before or after; see draw() for those that draw without the GIL.
+ * that it is copied and checked before it runs.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
@@ -42,8 +43,9 @@ enum { HAS_MAGNITUDE = 1, HAS_SIGN = 2 };             /* a step of POLICY */
 /* -- the generator ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    uint32_t words[WORDS], before[WORDS]; /* before: the words at the start of a sample, if they were renewed since */
-    int left, next, is_renewed;
+    uint32_t words[WORDS];
+    int left, next;
+    Py_ssize_t taken; /* how many words */
 } Engine;
 
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t far) {
@@ -53,8 +55,6 @@ static uint32_t mix(uint32_t a, uint32_t b, uint32_t far) {
 
 static void renew(Engine *e) {
     uint32_t *w = e->words;
-    if (!e->is_renewed) memcpy(e->before, w, sizeof e->before);
-    e->is_renewed = 1;
     for (int i = 0; i < WORDS - SHIFT; i++) w[i] = mix(w[i], w[i + 1], w[i + SHIFT]);
     for (int i = WORDS - SHIFT; i < WORDS - 1; i++) w[i] = mix(w[i], w[i + 1], w[i + SHIFT - WORDS]);
     w[WORDS - 1] = mix(w[WORDS - 1], w[0], w[SHIFT - 1]);
@@ -64,6 +64,7 @@ static void renew(Engine *e) {
 
 static uint32_t word(Engine *e) {
     if (--e->left == 0) renew(e);
+    e->taken++;
     uint32_t y = e->words[e->next++];
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
@@ -89,18 +90,8 @@ static int read_state(Engine *e, const char *state) {
     for (int i = 0; i < WORDS; i++) e->words[i] = (uint32_t)wide[i];
     e->left = left;
     e->next = (int)next;
-    e->is_renewed = 0;
+    e->taken = 0;
     return 1;
-}
-
-static void write_state(const Engine *e, char *state) {
-    const int32_t left = e->left;
-    const uint64_t next = (uint64_t)e->next;
-    uint64_t wide[WORDS];
-    for (int i = 0; i < WORDS; i++) wide[i] = e->words[i];
-    memcpy(state + LEFT_AT, &left, 4);
-    memcpy(state + NEXT_AT, &next, 8);
-    memcpy(state + WORDS_AT, wide, sizeof wide);
 }
 
 /* -- numbers ------------------------------------------------------------------------------------------------------ */
@@ -322,35 +313,38 @@ static int is_valid(const double *code, const double *end, Py_ssize_t columns, i
 
 /* -- the module --------------------------------------------------------------------------------------------------- */
 
-/* Get the state of a generator as a buffer; return 0 with an error set. */
-static int get_state(PyObject *generator, PyObject **state, Py_buffer *bytes) {
-    *state = PyObject_CallMethod(generator, "get_state", NULL);
-    if (!*state) return 0;
-    PyObject *array = PyObject_CallMethod(*state, "numpy", NULL);
-    const int failed = !array || PyObject_GetBuffer(array, bytes, PyBUF_WRITABLE) < 0;
+/* Read the engine of a generator; return 0 with an error set. */
+static int get_engine(PyObject *generator, Engine *e) {
+    PyObject *state = PyObject_CallMethod(generator, "get_state", NULL);
+    PyObject *array = state ? PyObject_CallMethod(state, "numpy", NULL) : NULL;
+    Py_XDECREF(state);
+    Py_buffer bytes;
+    const int failed = !array || PyObject_GetBuffer(array, &bytes, PyBUF_SIMPLE) < 0;
     Py_XDECREF(array); /* the buffer holds it */
-    if (failed) {
-        Py_CLEAR(*state);
-        return 0;
-    }
-    if (bytes->len != STATE_SIZE) {
-        PyErr_Format(PyExc_ValueError, "draw: generator must have a state of %d bytes, got %zd", STATE_SIZE,
-                     bytes->len);
-        PyBuffer_Release(bytes);
-        Py_CLEAR(*state);
-        return 0;
-    }
-    return 1;
+    if (failed) return 0;
+    const int known = bytes.len == STATE_SIZE && read_state(e, bytes.buf);
+    if (!known)
+        PyErr_Format(PyExc_ValueError, "draw: generator must have a state of PyTorch's of %d bytes, got %zd other bytes",
+                     STATE_SIZE, bytes.len);
+    PyBuffer_Release(&bytes);
+    return known;
 }
 
-/* Return whether the state of a generator is still the one it was: 1 or 0, -1 with an error set. */
-static int has_state(PyObject *generator, const char *before) {
-    PyObject *state;
-    Py_buffer bytes;
-    if (!get_state(generator, &state, &bytes)) return -1;
-    const int same = !memcmp(bytes.buf, before, STATE_SIZE);
-    PyBuffer_Release(&bytes);
-    Py_DECREF(state);
+/* Let ``take(generator, count)`` take words from a generator; return whether they are those of the engine: 1 or 0, -1
+ * with an error set. It returns int32, to which ATen gives the lower 31 bits of a word. */
+static int take_words(PyObject *take, PyObject *generator, Engine *e, Py_ssize_t count) {
+    PyObject *array = PyObject_CallFunction(take, "On", generator, count);
+    Py_buffer words;
+    const int failed = !array || PyObject_GetBuffer(array, &words, PyBUF_SIMPLE) < 0;
+    Py_XDECREF(array);
+    if (failed) return -1;
+    int same = words.len == count * 4;
+    for (Py_ssize_t i = 0; same && i < count; i++) {
+        uint32_t other;
+        memcpy(&other, (const char *)words.buf + 4 * i, 4);
+        same = other == (word(e) & 0x7fffffffu);
+    }
+    PyBuffer_Release(&words);
     return same;
 }
 
@@ -362,67 +356,43 @@ typedef struct {
     double *row; /* for the row that is drawn */
 } Task;
 
-/* Draw the rows from ``first`` on; return the index of the first row that was not drawn. */
-static Py_ssize_t rows(Engine *e, const Task *t, Py_ssize_t first) {
+/* Draw the rows from ``first`` on; return the index of the first row that was not drawn, and the words for the others. */
+static Py_ssize_t rows(Engine *e, const Task *t, Py_ssize_t first, Py_ssize_t *taken) {
     const Py_ssize_t count = t->gate->len, size = (Py_ssize_t)sizeof(double) * t->columns;
     for (Py_ssize_t i = first; i < count; i++) {
-        const int left = e->left, next = e->next;
         double own[2];
-        e->is_renewed = 0;
+        *taken = e->taken;
         memcpy(t->row, t->neutral, (size_t)size);
         memcpy(own, (const char *)t->sizes->buf + (t->has_own_sizes ? (size_t)i * sizeof own : 0), sizeof own);
         if (((const unsigned char *)t->gate->buf)[i] &&
-            (!is_size(own) || !run(e, t->code, t->code + t->length, own, t->row))) { /* as before this sample */
-            if (e->is_renewed) memcpy(e->words, e->before, sizeof e->words);
-            e->left = left;
-            e->next = next;
+            (!is_size(own) || !run(e, t->code, t->code + t->length, own, t->row)))
             return i;
-        }
         memcpy((char *)t->out->buf + i * size, t->row, (size_t)size);
     }
+    *taken = e->taken;
     return count;
 }
 
-/* A thread that draws without the GIL, inside of a kernel of ATen, may change the state while this function draws. If
- * it does, what was drawn is drawn again from the new state, so that no draws of that thread are repeated. This is
- * checked for several samples, which take long enough. */
-static Py_ssize_t draw_rows(PyObject *generator, const Task *task, Py_ssize_t first) {
+static Py_ssize_t draw_rows(PyObject *generator, PyObject *take, const Task *task, Py_ssize_t first) {
     for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-        PyObject *state;
-        Py_buffer bytes;
-        Engine engine;
-        char before[STATE_SIZE];
-        if (!get_state(generator, &state, &bytes)) return -1;
-        memcpy(before, bytes.buf, STATE_SIZE);
-        if (!read_state(&engine, before)) {
-            PyErr_SetString(PyExc_ValueError, "draw: generator must have a state of PyTorch's, got other bytes");
-            PyBuffer_Release(&bytes);
-            Py_DECREF(state);
-            return -1;
-        }
-        const Py_ssize_t done = rows(&engine, task, first);
-        write_state(&engine, bytes.buf);
-        PyBuffer_Release(&bytes);
-        const int same = done - first < 2 ? 1 : has_state(generator, before);
-        PyObject *result = NULL;
-        if (same > 0 || (same == 0 && attempt == MOST_ATTEMPTS - 1))
-            result = PyObject_CallMethod(generator, "set_state", "O", state);
-        Py_DECREF(state);
-        if (result) {
-            Py_DECREF(result);
-            return done;
-        }
-        if (PyErr_Occurred()) return -1;
+        Engine engine, before;
+        Py_ssize_t taken = 0;
+        if (!get_engine(generator, &engine)) return -1;
+        before = engine;
+        const Py_ssize_t done = rows(&engine, task, first, &taken);
+        const int same = taken ? take_words(take, generator, &before, taken) : 1;
+        if (same) return same < 0 ? -1 : done;
     }
-    return -1;
+    return first; /* PyTorch draws for a sample, and does so in any case */
 }
 
 static PyObject *draw(PyObject *self, PyObject *arguments) {
     (void)self;
-    PyObject *generator, *result = NULL;
+    PyObject *generator, *take, *result = NULL;
     Py_buffer code, neutral, gate, sizes, out;
     Py_ssize_t first;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*y*y*w*n:draw", &generator, &code, &neutral, &gate, &sizes, &out, &first))
+    if (!PyArg_ParseTuple(arguments, "OOy*y*y*y*w*n:draw", &generator, &take, &code, &neutral, &gate, &sizes, &out,
+                          &first))
         return NULL;
     const Py_ssize_t number = sizeof(double), pair = 2 * number;
     double *memory = NULL;
@@ -446,7 +416,7 @@ static PyObject *draw(PyObject *self, PyObject *arguments) {
         if (!is_valid(memory, memory + length, columns, 0))
             PyErr_SetString(PyExc_ValueError, "draw: rules must be instructions, got other numbers");
         else {
-            const Py_ssize_t done = draw_rows(generator, &task, first);
+            const Py_ssize_t done = draw_rows(generator, take, &task, first);
             if (done >= 0) result = PyLong_FromSsize_t(done);
         }
     }
@@ -479,10 +449,10 @@ static PyMethodDef methods[] = {
     {"check", check, METH_VARARGS,
      "check(rules, columns) -> bool\n\nReturn whether draw takes these rules for rows of so many numbers."},
     {"draw", draw, METH_VARARGS,
-     "draw(generator, rules, neutral, gate, sizes, out, first) -> int\n\nDraw numbers for the samples from ``first`` on "
-     "whose gate is open; the others get the neutral numbers. ``sizes`` are the height and width of all samples or of "
-     "each. Return the index of the first sample that was not drawn, because torchvision's code must draw it; the "
-     "generator is then in the state before this sample."},
+     "draw(generator, take, rules, neutral, gate, sizes, out, first) -> int\n\nDraw numbers for the samples from "
+     "``first`` on whose gate is open; the others get the neutral numbers. ``sizes`` are the height and width of all "
+     "samples or of each. Return the index of the first sample that was not drawn, because torchvision's code must draw "
+     "it; the generator is then in the state before this sample."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -232,7 +232,12 @@ def draw(
     sample that was not drawn: torchvision's code must draw its numbers, because they depend on the last bits
     of ``torch.exp``, or to raise.
     """
-    return _draws.draw(generator, code, neutral, gate, sizes, rows, first)  # type: ignore[no-any-return]
+    return _draws.draw(generator, _take, code, neutral, gate, sizes, rows, first)  # type: ignore[no-any-return]
+
+
+def _take(generator: torch.Generator, count: int) -> np.ndarray:
+    """Take words from a generator, as one draw."""
+    return torch.empty(count, dtype=torch.int32, device="cpu").random_(generator=generator).numpy()
 
 
 _OPEN = np.ones(1, dtype=np.uint8)
