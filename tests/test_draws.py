@@ -323,6 +323,17 @@ def test_where_pytorch_would_draw_otherwise(how: str) -> None:
     assert same(found, run()) == (how == "device")
 
 
+def test_inference_mode() -> None:
+    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    draws._words.of.clear()
+    with torch.inference_mode():
+        for _ in range(20):
+            crop(image)
+    assert draws._words.of
+    for _ in range(20):
+        crop(image)
+
+
 def test_threads_lose_no_draws() -> None:
     """No two threads draw the same numbers, as they would after a state that was put back."""
     made, batch = pipeline(), images(8)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -235,9 +236,29 @@ def draw(
     return _draws.draw(generator, _take, code, neutral, gate, sizes, rows, first)  # type: ignore[no-any-return]
 
 
+class _Words(threading.local):
+    """The memory of a thread for a few words, with which a single draw takes less time."""
+
+    most = 32
+
+    def __init__(self) -> None:
+        self.of: dict[int, tuple[torch.Tensor, np.ndarray]] = {}
+
+
+_words = _Words()
+
+
 def _take(generator: torch.Generator, count: int) -> np.ndarray:
-    """Take words from a generator, as one draw."""
-    return torch.empty(count, dtype=torch.int32, device="cpu").random_(generator=generator).numpy()
+    """Take words from a generator, in one call of PyTorch."""
+    found = _words.of.get(count)
+    if found is None:
+        with torch.inference_mode(False):  # later calls may change it outside of this mode
+            words = torch.empty(count, dtype=torch.int32, device="cpu")
+        found = words, words.numpy()
+        if count <= _words.most:
+            _words.of[count] = found
+    found[0].random_(generator=generator)
+    return found[1]
 
 
 _OPEN = np.ones(1, dtype=np.uint8)
