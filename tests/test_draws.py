@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import patch
@@ -466,6 +467,25 @@ def test_a_torchvision_that_draws_otherwise_is_noticed(forget: None, monkeypatch
     assert told["compared with the installed library"]["RandomResizedCrop's draws"].startswith("others")
     assert any(line.startswith("RandomResizedCrop's draws") for line in told["slow paths"])
     assert told["compared with the installed library"]["draws"] == "the numbers of PyTorch"
+
+
+def test_a_generator_that_is_set_later() -> None:
+    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    crop(image)
+    crop.generator = torch.Generator().manual_seed(3)
+    state = torch.get_rng_state()
+    found = crop._draw_numbers([image])
+    assert torch.equal(torch.get_rng_state(), state)
+    crop.generator = torch.Generator().manual_seed(3)
+    with by_python():
+        assert crop._draw_numbers([image]) == found
+
+
+def test_comparisons_take_milliseconds(forget: None) -> None:
+    compare.results.pop("draws", None)
+    start = time.perf_counter()
+    assert compare.agrees("draws")
+    assert time.perf_counter() - start < 0.1
 
 
 def test_a_pytorch_that_draws_otherwise_is_noticed(forget: None, monkeypatch: pytest.MonkeyPatch) -> None:

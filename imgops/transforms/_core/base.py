@@ -466,6 +466,7 @@ class RandomTransform(OperatorTransform):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name == "generator":
+            self.__dict__.pop("_single_rule", None)
             self._generator_handle = programs.handle_of(self, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

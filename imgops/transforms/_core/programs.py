@@ -1,6 +1,7 @@
 """Programs that list what a pipeline samples, and the operators that run them in a graph.
 
-torchvision's own ``make_params`` samples the parameters, so that equal seeds give equal parameters.
+torchvision's own ``make_params`` samples the parameters, so that equal seeds give equal parameters; or native
+code, with the same draws, for the transforms that have a rule (:mod:`imgops.transforms._core.draws`).
 A :class:`SamplingProgram` lists what a pipeline will sample, as far as it is known before any transform is
 applied; :func:`run_program` samples it. In eager mode this is a Python call. A compiler can neither trace
 this code nor keep its order, so in a graph it runs inside one operator, ``imgops_transforms::sample``.
