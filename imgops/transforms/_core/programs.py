@@ -394,7 +394,9 @@ def _draw_batch(
     generator: torch.Generator,
 ) -> None:
     """Draw all samples by native code, except for those that torchvision's code must draw."""
-    sizes, first = np.array(each_size, dtype=np.float64), 0
+    has_own_sizes = any(step.has_own_sizes for step in part.steps)
+    sizes = np.array(each_size, dtype=np.float64) if has_own_sizes else draws.NO_SIZE
+    first = 0
     while first < len(rows):
         code: Any = part.code
         done = draws.draw(generator, code, part.neutral, is_open, sizes, rows, first)
