@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
-SOURCES := pyproject.toml setup.py imgops/_common/_memory.c $(wildcard imgops/kernels/cpu/_native*.[ch])
+SOURCES := pyproject.toml setup.py imgops/_common/_memory.c imgops/transforms/_core/_draws.c $(wildcard imgops/kernels/cpu/_native*.[ch])
 
 # A part of the tests that a change of any kind is likely to fail, in seconds; make check leaves graphs out.
 QUICK := structure reference errors native color geometry values fast_path torch_private checkers
@@ -63,6 +63,8 @@ sanitize: $(VENV)/.test ## Run the native module with checks of its memory acces
 	$(SANITIZED) $(PY) tests/native_program.py 5000 build/sanitize/_native.so
 	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/_common/_memory.c -o build/sanitize/_memory.so
 	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so build/sanitize/_memory.so 1000
+	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/transforms/_core/_draws.c -o build/sanitize/_draws.so -lm
+	$(SANITIZED) $(PY) -m tests.fuzz_draws 100000 build/sanitize/_draws.so
 	@if $(PY) -c 'import imgops.kernels.cpu._native_jpeg' 2>/dev/null; then set -ex; \
 		$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native_jpeg.c -o build/sanitize/_native_jpeg.so -ljpeg; \
 		$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.fuzz_decode 3000 build/sanitize/_native_jpeg.so; \

@@ -63,7 +63,8 @@ decoder = Extension(
     py_limited_api=True,
 )
 memory = Extension("imgops._common._memory", ["imgops/_common/_memory.c"], py_limited_api=True)
-modules = [native]
+draws = Extension("imgops.transforms._core._draws", ["imgops/transforms/_core/_draws.c"], py_limited_api=True)
+modules = [native, draws]
 if sys.platform != "win32":  # Windows has no mmap
     modules.append(memory)
 if JPEG != "0":

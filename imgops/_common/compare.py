@@ -49,13 +49,19 @@ def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callabl
     return decorate
 
 
+def what(name: str) -> str:
+    """Return what is compared: the pixels of a kernel, or the numbers that are drawn."""
+    return "numbers" if name.endswith("draws") else "pixels"
+
+
 def agrees(name: str) -> Any:
-    """Return the result of a comparison, made at the first call; warn if the pixels differ."""
+    """Return the result of a comparison, made at the first call; warn if it differs."""
     if name not in results:
         library, probe = comparisons[name]
         results[name] = probe()
         if not results[name]:
             warn(
-                f"its own {name} would have other pixels than the installed {library}, which is called itself"
+                f"its own {name} would have other {what(name)} than the installed {library}, which is called "
+                "itself"
             )
     return results[name]

@@ -151,6 +151,11 @@ def is_exporting() -> bool:
 _TELLS_EXPORT = hasattr(torch.Tag, "inplace")
 
 
+def has_modes() -> bool:
+    """Return whether a mode, of functions or of operators, or a transform of torch.func is active."""
+    return bool(_function_modes() or _dispatch_modes()) or _functorch_level() is not None
+
+
 def is_eager() -> bool:
     """Return whether neither a compiler nor a transform of torch.func traces this call."""
     return not _is_compiling() and _functorch_level() is None

@@ -53,7 +53,9 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
         raise ValueError(f"show_config: mode must be 'stdout' or 'dicts', got {mode!r}")
     built = {"libjpeg-turbo": _libjpeg.module is not None}
     compared = {
-        name: f"the pixels of {library}" if compare.agrees(name) else f"others: {library} is called itself"
+        name: f"the {compare.what(name)} of {library}"
+        if compare.agrees(name)
+        else f"others: {library} is called itself"
         for name, (library, _) in sorted(compare.comparisons.items())
         if built.get(name, native.module is not None)
     }

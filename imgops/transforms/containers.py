@@ -31,7 +31,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, pil_images, programs, seeding
+from imgops.transforms._core import annotation_kinds, draws, pil_images, programs, seeding
 from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
@@ -649,6 +649,9 @@ class _Chance:
         made.__dict__.update(config)
         return made
 
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.applied(self.p)]
+
     def _draw_row(self, shape: Shape) -> list[float]:
         return [0.0 if torch.rand(1, dtype=torch.float32, device="cpu") >= self.p else 1.0]
 
@@ -676,6 +679,9 @@ class _Choice(_Chance):
 
 class _Order(_Chance):
     """The sampled numbers of RandomOrder: a permutation of as many transforms as the shape has channels."""
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.permutation(0, range(shape[1]))]
 
     def _draw_row(self, shape: Shape) -> list[float]:
         return torch.randperm(shape[1], device="cpu").double().tolist()

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from imgops.kernels.cpu import _threads
-from imgops.transforms._core import rotated_boxes, steps
+from imgops.transforms._core import draws, rotated_boxes, steps
 from imgops.transforms._core.arguments import (
     check_held,
     fill_tensor,
@@ -25,6 +25,7 @@ from imgops.transforms._core.base import RandomTransform, in_float32
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
+from imgops.transforms._core.torchvision_private import log_ratio
 
 __all__ = ["CoarseDropout", "GridDropout", "PixelDropout", "RandomErasing"]
 
@@ -60,9 +61,16 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         return cls(value="random" if value is None else value, **config)
 
     _random_parameters = (
-        Parameter("box", 4),
+        Parameter("box", 4, kind=int),
         Parameter("pixels", lambda t, shape: 0 if t.value is not None else shape[1] * shape[2] * shape[3]),
     )
+
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        if self.value is None or len(self.value) not in (1, shape[1]):  # noise, or what torchvision refuses
+            return None
+        return [draws.chance(self.p, draws.erase(0, shape, self.scale, log_ratio(self)))]
 
     def _draw(self, inputs: Any) -> Numbers | None:
         if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p):

@@ -11,16 +11,15 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import is_eager
-from imgops.transforms._core import operators, seeding
+from imgops.transforms._core import draws, operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
 from imgops.transforms._core.base import NOTHING, RandomTransform, run_without_waiting
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, spread
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape, spread
 from imgops.transforms._core.probabilistic import (
     ProbabilisticTransform,
     from_seed,
     on_pixels,
     real_of,
-    seed,
     uniform,
 )
 from imgops.transforms._core.sampling import ParameterSampler
@@ -159,6 +158,10 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         count = self._rest(self._shape_of(flat_inputs)[1])
         return {"factors": [uniform(self.factor) for _ in range(count)]}
 
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        count = self._rest(shape[1])
+        return [draws.applied(self.p, *(draws.uniform_double(1 + i, *self.factor) for i in range(count)))]
+
     def _change_image(self, image: Tensor, factors: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS * factors.float()[..., None]))
@@ -274,10 +277,6 @@ class RandomISONoise(ProbabilisticTransform):
         shifts = in_range(self, "color_shift", color_shift, 0.0, 1e6)
         strengths = in_range(self, "intensity", intensity, 0.0, 1e6)
         super().__init__(p, per_sample, generator, color_shift=shifts, intensity=strengths)
-
-    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        shift, strength = uniform(self.color_shift), uniform(self.intensity)
-        return {"color_shift": shift, "intensity": strength, "seed": seed()}
 
     def _change_image(self, image: Tensor, color_shift: Tensor, intensity: float, seed: float) -> Tensor:
         hue = _noise(torch.randn, image, 1, seed)

@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import draws, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
@@ -60,6 +60,19 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
         recorder = self._recorder(_recorded_steps=[])
         recorder._torchvision_forward(meta_image(*self._shape_of(flat_inputs)))
         return {"steps": recorder._recorded_steps}
+
+    def _kinds(self) -> list[tuple[bool, bool]]:
+        """Return for each step whether it has a magnitude, and whether it has a sign."""
+        own: Any = type(self)
+        return _kinds_of(own)
+
+    def _numbers_of_index(
+        self, bins: int, kind: float, magnitude: float | None, is_negative: float, shape: Shape
+    ) -> list[float]:
+        """Return the numbers of a step that was drawn as indices."""
+        own: Any = type(self)
+        index = None if magnitude is None else int(magnitude)
+        return _numbers_of_index(own, bins, int(kind), index, is_negative > 0, *shape[2:])
 
     def _recorder(self, **state: Any) -> Any:
         """Copy the transform with separate state; threads share the transform made from a description."""
@@ -147,6 +160,22 @@ def _numbers_of(kind: str, magnitude: float, height: int, width: int) -> list[fl
     return [*_NO_STEP[:6], place, _amount(kind, magnitude, 255.0), _amount(kind, magnitude, 1.0), *name]
 
 
+@lru_cache(maxsize=64)
+def _kinds_of(cls: type) -> list[tuple[bool, bool]]:
+    found = torchvision_private.space(cls).values()
+    return [(magnitudes(10, 1, 1) is not None, signed) for magnitudes, signed in found]
+
+
+@lru_cache(maxsize=4096)
+def _numbers_of_index(
+    cls: type, bins: int, kind: int, magnitude: int | None, is_negative: bool, height: int, width: int
+) -> list[float]:
+    name, (magnitudes, _) = list(torchvision_private.space(cls).items())[kind]
+    found = magnitudes(bins, height, width)
+    value = 0.0 if found is None else float(found[magnitude])  # type: ignore[index]
+    return _numbers_of(name, -value if is_negative else value, height, width)
+
+
 def _amount(kind: str, magnitude: float, most: float) -> float:
     """Return the number that the operator of a color kind takes; ``most`` is white."""
     if kind == "Posterize":
@@ -206,6 +235,31 @@ class AutoAugment(_Policy, v2.AutoAugment):
     def _count_steps(self) -> int:
         return 2
 
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        """Draw the index of a pair; for each of its steps, whether it is applied and its sign changed."""
+        known = dict(zip(torchvision_private.space(self), self._kinds(), strict=True))
+        rule = [draws.integer(0, 0, len(self._pairs())), *(draws.put(i, 0) for i in range(1, 5))]
+        for index, pair in enumerate(self._pairs()):
+            found = []
+            for at, (kind, probability, _) in zip((1, 3), pair, strict=True):
+                sign = [draws.chance(0.5, draws.put(at + 1, 1), relation="<=")] if all(known[kind]) else []
+                found.append(draws.chance(probability, draws.put(at, 1), *sign, relation="<="))
+            rule.append(draws.when(0, index, *found))
+        return rule
+
+    def _pairs(self) -> list[tuple[tuple[str, float, int | None], ...]]:
+        return torchvision_private.pairs_of(self)
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        pair, kinds = self._pairs()[int(drawn[0])], list(torchvision_private.space(self))
+        numbers: list[float] = []
+        for (kind, _, magnitude), is_applied, sign in zip(pair, drawn[1:5:2], drawn[2:5:2], strict=True):
+            if is_applied:
+                numbers += self._numbers_of_index(10, kinds.index(kind), magnitude, sign, shape)
+        return numbers + _NO_STEP * (2 - len(numbers) // _WIDTH)
+
 
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
@@ -229,6 +283,19 @@ class RandAugment(_Policy, v2.RandAugment):
     """
 
     _config = ("num_ops", "magnitude", "num_magnitude_bins")
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        if not 0 <= self.magnitude < self.num_magnitude_bins:
+            return None
+        return [draws.policy(_WIDTH * i, 0, self._kinds()) for i in range(self.num_ops)] or None
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        numbers: list[float] = []
+        for at in range(0, len(drawn), _WIDTH):
+            kind, _, sign = drawn[at : at + 3]
+            numbers += self._numbers_of_index(self.num_magnitude_bins, kind, self.magnitude, sign, shape)
+        return numbers
 
     def _count_steps(self) -> int:
         return self.num_ops
@@ -252,6 +319,14 @@ class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """
 
     _config = ("num_magnitude_bins",)
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.policy(0, self.num_magnitude_bins, self._kinds())]
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        kind, magnitude, sign = drawn[:3]
+        return [*self._numbers_of_index(self.num_magnitude_bins, kind, magnitude, sign, shape)]
 
     def _count_steps(self) -> int:
         return 1

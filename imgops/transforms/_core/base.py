@@ -6,6 +6,8 @@ torchvision's class, it has these attributes:
 =======================  ========================================================================
 ``_random_parameters``   the parameters: names, lengths, and neutral values, which change nothing
 ``_config``              the arguments that the parameters depend on
+``_draw_rule``           how they are drawn, as instructions for native code, if torchvision's code can be
+                         replaced; ``_numbers_of_draw`` computes them from what is drawn
 ``_steps``               what happens to an image and to a mask: operators with their arguments
 ``_image``, ``_mask``    the same as a method, where it cannot be listed as steps
 ``_out_size``            the output height and width; None if they depend on the parameters
@@ -55,6 +57,7 @@ from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import (
     annotation_kinds,
+    draws,
     operators,
     programs,
     seeding,
@@ -173,6 +176,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
         state = self.__dict__.copy()
+        state.pop("_single_rule", None)
         if is_forward_of_its_own(state.get("forward")):
             del state["forward"]
         return state
@@ -386,6 +390,12 @@ class RandomTransform(OperatorTransform):
     generator: torch.Generator | None = None
     #: Another library's code that draws the parameters.
     _source: Any = None
+    #: Returns the numbers from what the rule draws, for a shape; None if these are the numbers.
+    _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
+    #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
+    _draws_much = False
+    #: The rule for single calls, with the description and the channels, or the whole size, that it is for.
+    _single_rule: tuple[str, Sequence[int], draws.SingleRule | None] = "", (0,), None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -426,10 +436,31 @@ class RandomTransform(OperatorTransform):
         """Sample the numbers for flat inputs by torchvision's code; None means that nothing happens."""
         if self._source is not None:
             return self._source.numbers(self, self._shape_of(inputs), inputs)
+        if self._draws_much and len(inputs) == 1 and type(inputs[0]) is Tensor and draws.can_draw():
+            drawn = self._draw_natively(tuple(inputs[0].shape))
+            if drawn is not NotImplemented:
+                return drawn
         if self.generator is None:
             return self._draw(inputs)
         with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
             return self._draw(inputs)
+
+    def _draw_natively(self, size: Sequence[int]) -> Any:
+        """Draw numbers for an image by the rule; return NotImplemented if torchvision's code must draw."""
+        text, known, rule = self._single_rule
+        if text is not self._description or size[-3 : len(known) - 3 or None] != known:
+            # Each draw from the global generator, given as an argument, puts its state back.
+            usable = self._description and len(size) > 2 and self.generator is not torch.default_generator
+            known, rule = draws.single_rule(self, size) if usable else (size[-3:], None)
+            self.__dict__["_single_rule"] = self._description, known, rule
+        if rule is None:
+            return NotImplemented
+        own = programs.generator_of(self._generator_handle)
+        return rule.draw(torch.default_generator if own is None else own, size)
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        """Return how ``_draw_row`` draws for a shape, or None if torchvision's code must draw."""
+        return None
 
     def _draw(self, inputs: Any) -> Numbers | None:
         if self._has_probability and torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(
@@ -458,6 +489,7 @@ class RandomTransform(OperatorTransform):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name == "generator":
+            self.__dict__.pop("_single_rule", None)
             self._generator_handle = programs.handle_of(self, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

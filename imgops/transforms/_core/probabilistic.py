@@ -35,10 +35,10 @@ from torchvision.transforms import v2
 from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import operators, pil_images, rotated_boxes
+from imgops.transforms._core import draws, operators, pil_images, rotated_boxes
 from imgops.transforms._core.arguments import require_planes
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms._core.steps import Step
@@ -119,6 +119,17 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         """Draw each parameter uniformly from the range that is the argument of its name, and a new seed."""
         names = [parameter.name for parameter in self._random_parameters[1:]]
         return {name: seed() if name == "seed" else uniform(getattr(self, name)) for name in names}
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        found = []
+        for i, (name, length, _, _) in enumerate(self._random_parameters[1:], 1):
+            if length:
+                return None
+            is_seed = name == "seed"
+            found.append(
+                draws.integer(i, 0, 2**53) if is_seed else draws.uniform_double(i, *getattr(self, name))
+            )
+        return [draws.applied(self.p, *found)]
 
     # -- an image ----------------------------------------------------------------------------------
 

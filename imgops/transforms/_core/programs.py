@@ -1,6 +1,7 @@
 """Programs that list what a pipeline samples, and the operators that run them in a graph.
 
-torchvision's own ``make_params`` samples the parameters, so that equal seeds give equal parameters.
+torchvision's own ``make_params`` samples the parameters, so that equal seeds give equal parameters; or native
+code, with the same draws, for the transforms that have a rule (:mod:`imgops.transforms._core.draws`).
 A :class:`SamplingProgram` lists what a pipeline will sample, as far as it is known before any transform is
 applied; :func:`run_program` samples it. In eager mode this is a Python call. A compiler can neither trace
 this code nor keep its order, so in a graph it runs inside one operator, ``imgops_transforms::sample``.
@@ -9,14 +10,14 @@ this code nor keep its order, so in a graph it runs inside one operator, ``imgop
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import weakref
 from collections.abc import Sequence
-from copy import copy
 from functools import lru_cache
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, groupby
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -26,7 +27,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from imgops._operator.declare import operator
-from imgops.transforms._core import annotation_kinds, seeding
+from imgops.transforms._core import annotation_kinds, draws, seeding
 from imgops.transforms._core.parameters import Key, Shape
 
 #: The height and width that stand in a shape for those of images of different sizes.
@@ -210,7 +211,7 @@ class SamplingProgram:
 
 
 class _Step:
-    """A transform of a running program: the method that draws its numbers, and where they start in a row."""
+    """A transform of a running program: how it draws its numbers, and where they start in a row."""
 
     def __init__(
         self,
@@ -226,28 +227,125 @@ class _Step:
         self._draw_row = (
             transform._draw_row if source is None else lambda shape: source.numbers(transform, shape)
         )
-        self.set_shape(shape)
-        self.has_own_sizes = tuple(shape[2:]) == OWN_SIZES
+        self.shape, self.has_own_sizes = shape, tuple(shape[2:]) == OWN_SIZES
+        known: Any = (*shape[:2], *draws.ANY_SIZE) if self.has_own_sizes else shape
+        code = draws.code_of(transform, known, start)
+        self.code = None if code is None else draws.under(conditions, code)
+        self._finish = getattr(transform, "_numbers_of_draw", None)
+        neutral = self.neutral((1, 1))
+        self.stop = start + len(neutral)
+        #: Whether the first number is NaN before the native code draws, to mark what is not drawn.
+        self.is_marked = self._finish is not None or neutral != self.neutral((1 << 20, 1 << 21))
+        self.native_neutral = [math.nan, *neutral[1:]] if self.is_marked else neutral
 
-    def set_shape(self, shape: Shape) -> None:
-        self.shape, self.neutral = shape, self.transform._neutral_numbers(shape)
+    def shape_of(self, size: Sequence[int]) -> Shape:
+        """Return the shape of an image, whose size may be its own."""
+        return (*self.shape[:2], *size) if self.has_own_sizes else self.shape
 
-    def is_open(self, row: list[float]) -> bool:
+    def neutral(self, size: Sequence[int]) -> list[float]:
+        return self.transform._neutral_numbers(self.shape_of(size))  # type: ignore[no-any-return]
+
+    def is_open(self, row: np.ndarray) -> bool:
         """Return whether the numbers of earlier steps of a sample meet the conditions of this one."""
         for column, value in self.conditions:
             if not (row[column] > 0 if value < 0 else row[column] == value):
                 return False
         return True
 
+    def draw(self, row: np.ndarray, is_open: bool, size: Sequence[int]) -> None:
+        """Draw the numbers of one sample by torchvision's code."""
+        numbers: Any = None
+        if is_open and (not self.conditions or self.is_open(row)):
+            shape = self.shape_of(size)
+            if not self.generator:
+                numbers = self._draw_row(shape)
+            else:
+                with seeding.exchange_generator(generator_of(self.generator)):
+                    numbers = self._draw_row(shape)
+        if isinstance(numbers, Tensor):
+            numbers = numbers.cpu()
+        row[self.start : self.stop] = self.neutral(size) if numbers is None else numbers
+
+    def finish(self, rows: np.ndarray, sizes: Sequence[Sequence[int]]) -> None:
+        """Compute the numbers of samples from what the native code has drawn for them."""
+        if not self.is_marked:
+            return
+        columns = rows[:, self.start : self.stop]
+        if self._finish is None:
+            for n in np.flatnonzero(np.isnan(columns[:, 0])).tolist():
+                columns[n] = self.neutral(sizes[n])
+            return
+        columns[:] = [
+            self.neutral(size) if math.isnan(drawn[0]) else self._finish(drawn, self.shape_of(size))
+            for drawn, size in zip(columns.tolist(), sizes, strict=True)
+        ]
+
+
+class _Part:
+    """Steps of a program that follow each other, and that either native code or torchvision's draws."""
+
+    def __init__(self, steps: Sequence[_Step], is_native: bool) -> None:
+        self.steps, self.code = steps, None
+        if is_native:
+            numbers = [n for step in steps for n in step.code.numbers]  # type: ignore[union-attr]
+            self.code = np.array(numbers, dtype=np.float64)
+        self.neutral = np.array([n for step in steps for n in step.native_neutral], dtype=np.float64)
+
+    def draw(self, row: np.ndarray, generator: torch.Generator, size: Sequence[int]) -> None:
+        """Draw the numbers of one sample, whose gate is open."""
+        if self.code is not None:
+            row[self.steps[0].start : self.steps[-1].stop] = self.neutral
+            if draws.draw_row(generator, self.code, np.array(size, dtype=np.float64), row):
+                for step in self.steps:
+                    step.finish(row[None], [size])
+                return
+        for step in self.steps:
+            step.draw(row, True, size)
+
+
+def _parts_of(steps: Sequence[_Step], is_native: bool) -> list[_Part]:
+    """Divide steps into parts; only a program without other steps has parts of few native draws."""
+    if not is_native:
+        return [_Part(steps, False)]
+    if all(step.code is not None for step in steps):
+        return [_Part(steps, True)]
+    parts = []
+    for is_coded, found in groupby(steps, lambda step: step.code is not None):
+        group = list(found)
+        calls = sum(step.code.calls for step in group if step.code is not None)
+        parts.append(_Part(group, is_coded and calls >= draws.FEWEST_CALLS))
+    return parts
+
+
+class _Program:
+    """The steps of a program, and the parts in which they are drawn."""
+
+    def __init__(self, steps: list[_Step]) -> None:
+        self.steps = steps
+        self.varies = any(step.has_own_sizes for step in steps)
+        self.parts, self.in_python = _parts_of(steps, True), _parts_of(steps, False)
+        self.handles = {step.generator for step in steps}
+
+    def generator(self) -> torch.Generator | None:
+        """Return the generator of all steps, None if they have several or if their code must be called."""
+        if not draws.can_draw():
+            return None
+        if self.handles == {0}:
+            return torch.default_generator
+        found = [generator_of(handle) for handle in self.handles]
+        # Each draw from the global one, given as an argument, puts its state back.
+        known = found[0] is not None and found[0] is not torch.default_generator
+        return found[0] if known and all(g is found[0] for g in found) else None
+
 
 @lru_cache(maxsize=256)
-def _steps(
+def _program(
     program: str,
     sizes: Sequence[int],
     shapes: Sequence[int],
     generators: Sequence[int],
     conditions: Sequence[int],
-) -> list[_Step]:
+) -> _Program:
     steps, at = [], 0
     starts = [0, *accumulate(sizes)]
     for i, text in enumerate(program.splitlines()):
@@ -255,7 +353,7 @@ def _steps(
         at += 1 + 3 * conditions[at]
         gates = [(starts[s] + c, v) for s, c, v in zip(gate[::3], gate[1::3], gate[2::3], strict=True)]
         steps.append(_Step(text, tuple(shapes[4 * i : 4 * i + 4]), generators[i], starts[i], gates))
-    return steps
+    return _Program(steps)
 
 
 def run_program(
@@ -272,55 +370,65 @@ def run_program(
 
     ``image_sizes`` are the heights and widths of packed images.
     """
-    steps = _steps(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
-    varying = [step for step in steps if step.has_own_sizes]
-    if varying:  # steps are shared by calls, and their shapes are set below
-        steps = [copy(step) for step in steps]
-        varying = [step for step in steps if step.has_own_sizes]
-    each_size = image_sizes.tolist() if varying and image_sizes is not None else []
-    key_generators = seeding.sample_generators(len(out))
-    rows: list[Any] = []
-    are_lists = True
-    for n, is_open in enumerate(gate.expand(len(out)).tolist()):
-        for step in varying:
-            step.set_shape((*step.shape[:2], *each_size[n]))
-        if key_generators is None:
-            row = _sample_row(steps, is_open)
-        else:
-            with seeding.exchange_generator(key_generators[n]):
-                row = _sample_row(steps, is_open)
-        are_lists = are_lists and type(row) is list
-        rows.append(row)
-    if are_lists and rows:
-        out.copy_(torch.tensor(rows, dtype=torch.float64, device="cpu"))
-    elif rows:
-        torch.stack([torch.as_tensor(row, dtype=torch.float64, device="cpu") for row in rows], out=out)
+    found = _program(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
+    keyed = seeding.sample_generators(len(out))
+    rows = np.empty((len(out), sum(sizes)))
+    is_open = gate.expand(len(out)).numpy().astype(np.uint8)
+    each_size = image_sizes.tolist() if found.varies and image_sizes is not None else [(1, 1)] * len(out)
+    generator = found.generator()
+    parts = found.in_python if generator is None else found.parts
+    if keyed is None and generator is not None and len(parts) == 1 and parts[0].code is not None:
+        _draw_batch(parts[0], rows, is_open, each_size, generator)
+    else:
+        for n in range(len(rows)):
+            key = None if keyed is None else keyed[n]
+            _draw_sample(parts, rows[n], bool(is_open[n]), each_size[n], generator, key)
+    out.copy_(torch.from_numpy(rows))
 
 
-def _sample_row(steps: Sequence[_Step], is_open: bool) -> list[float] | Tensor:
-    """Sample the numbers of one sample."""
-    row: list[float] = []
-    long: list[tuple[int, Tensor]] = []  # parameters of the image's size stay tensors
-    for step in steps:
-        numbers: Any = None
-        if is_open and (not step.conditions or step.is_open(row)):
-            if not step.generator:
-                numbers = step._draw_row(step.shape)
-            else:
-                with seeding.exchange_generator(generator_of(step.generator)):
-                    numbers = step._draw_row(step.shape)
-        if numbers is None:
-            numbers = step.neutral
-        if isinstance(numbers, Tensor):
-            long.append((step.start, numbers))
-            numbers = [0.0] * len(numbers)
-        row += numbers
-    if not long:
-        return row
-    whole = torch.tensor(row, dtype=torch.float64, device="cpu")
-    for start, numbers in long:
-        whole[start : start + len(numbers)] = numbers
-    return whole
+def _draw_batch(
+    part: _Part,
+    rows: np.ndarray,
+    is_open: np.ndarray,
+    each_size: Sequence[Sequence[int]],
+    generator: torch.Generator,
+) -> None:
+    """Draw all samples by native code, except for those that torchvision's code must draw."""
+    has_own_sizes = any(step.has_own_sizes for step in part.steps)
+    sizes = np.array(each_size, dtype=np.float64) if has_own_sizes else draws.NO_SIZE
+    first = 0
+    while first < len(rows):
+        code: Any = part.code
+        done = draws.draw(generator, code, part.neutral, is_open, sizes, rows, first)
+        for step in part.steps:
+            step.finish(rows[first:done], each_size[first:done])
+            if done < len(rows):
+                step.draw(rows[done], True, each_size[done])
+        first = done + 1
+
+
+def _draw_sample(
+    parts: Sequence[_Part],
+    row: np.ndarray,
+    is_open: bool,
+    size: Sequence[int],
+    generator: torch.Generator | None,
+    key: torch.Generator | None,
+) -> None:
+    """Draw the numbers of one sample, from the generator of its key if it has one."""
+    if not is_open:
+        for part in parts:
+            for step in part.steps:
+                row[step.start : step.stop] = step.neutral(size)
+        return
+    drawn_from = torch.default_generator if generator is None else generator
+    if key is None:
+        for part in parts:
+            part.draw(row, drawn_from, size)
+        return
+    with seeding.exchange_generator(key):
+        for part in parts:
+            part.draw(row, drawn_from, size)
 
 
 def _sample_fake(gate: Tensor, _previous: Tensor, _own: Any, count: int, sizes: Any, *_: Any) -> Tensor:

@@ -75,10 +75,31 @@ def first_space(policy: Any, bins: int, *size: tuple[int, int]) -> dict[str, tup
     return policy._augmentation_space(bins, *size)
 
 
+def log_ratio(transform: Any) -> list[float]:
+    """Return the logarithms of the least and the greatest ratio of RandomResizedCrop and RandomErasing."""
+    low, high = transform._log_ratio.tolist()
+    return [low, high]
+
+
+def pairs_of(policy: Any) -> list[tuple[tuple[str, float, int | None], ...]]:
+    """Return the pairs of steps of AutoAugment: names, probabilities and indices of magnitudes."""
+    return policy._policies
+
+
+def space(policy: Any) -> dict[str, tuple[Callable[[int, int, int], torch.Tensor | None], bool]]:
+    """Return the steps of a policy: the function of their magnitudes, and whether they have a sign."""
+    return policy._AUGMENTATION_SPACE
+
+
 def two_shears(shear: Any) -> Sequence[Any]:
     if not isinstance(shear, (list, tuple)):
         return shear, 0.0
     return (*shear, *shear) if len(shear) == 1 else shear
+
+
+def perspective_coefficients(corners: list[list[int]], moved: list[list[int]]) -> list[float]:
+    """Return the coefficients of the perspective that moves corners."""
+    return first_functional._get_perspective_coeffs(corners, moved)
 
 
 def pad_sides(padding: Any) -> list[int]:

@@ -11,9 +11,9 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms._core import steps
+from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb, switch
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
 from imgops.transforms.color.channels import PERMUTATION
 from imgops.transforms.color.sequence import ColorSteps
@@ -52,9 +52,17 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
     _config = ("brightness", "contrast", "saturation", "hue")
     _channels = (1, 3)
 
+    _draws_much = True
+
     def _draw(self, inputs: Any) -> Numbers | None:
         numbers = super()._draw(inputs)
         return numbers if self._changes() else None
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule | None:
+        ranges = self.brightness, self.contrast, self.saturation, self.hue
+        places = [-1 if limits is None else i for i, limits in enumerate(ranges)]
+        factors = [draws.uniform(4 + i, *r) for i, r in enumerate(ranges) if r is not None]
+        return [draws.permutation(0, places), *factors] if factors else None
 
     def _changes(self) -> bool:
         return any(f is not None for f in (self.brightness, self.contrast, self.saturation, self.hue))
@@ -109,6 +117,19 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     _takes_batches = False
 
     _has_pils_pixels = False
+
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        ranges = self.brightness, self.contrast, self.saturation, self.hue
+        return [
+            *(
+                draws.chance(self.p, draws.put(i, i), draws.uniform(4 + i, *limits))
+                for i, limits in enumerate(ranges)
+            ),
+            draws.chance(0.5, draws.rotation(1, 3), relation=">="),  # contrast comes last
+            draws.chance(self.p, draws.permutation(8, range(shape[1]))),
+        ]
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
@@ -231,6 +252,10 @@ class RandomRGBShift(ProbabilisticTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"shifts": [uniform(bounds) for bounds in (self.red, self.green, self.blue)]}
 
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        ranges = self.red, self.green, self.blue
+        return [draws.applied(self.p, *(draws.uniform_double(1 + i, *r) for i, r in enumerate(ranges)))]
+
     def _change_image(self, image: Tensor, shifts: Tensor) -> Tensor:
         require_rgb(self, image)
         if image.dtype == torch.uint8:
@@ -287,6 +312,10 @@ class RandomHSV(ProbabilisticTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"amounts": [uniform(bounds) for bounds in (self.hue, self.saturation, self.value)]}
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        ranges = self.hue, self.saturation, self.value
+        return [draws.applied(self.p, *(draws.uniform_double(1 + i, *r) for i, r in enumerate(ranges)))]
 
     def _change_image(self, image: Tensor, amounts: Tensor) -> Tensor:
         require_rgb(self, image)

@@ -10,10 +10,10 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from imgops.batches.packed import PackedImages
-from imgops.transforms._core import steps
+from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
@@ -64,6 +64,9 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 
     _random_parameters = (PERMUTATION,)
 
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.permutation(0, range(shape[1]))]
+
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
         return {"permutation": torch.tensor([int(n) for n in numbers], dtype=torch.int64, device="cpu")}
 
@@ -80,6 +83,9 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
     _random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.applied(self.p, draws.put(1, shape[1]))]
 
     _has_pils_pixels = True
 

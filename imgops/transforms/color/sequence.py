@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from imgops.transforms._core import steps
+from imgops.transforms._core import draws, steps
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import Numbers, Parameter, Params
+from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms.functional import _dispatch
 
 __all__ = []
@@ -48,6 +48,9 @@ class ColorStep(ColorSteps):
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         return [0.0, self._amount()]
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.chance(self.p, draws.put(0, 0), draws.put(1, self._amount()))]  # type: ignore[attr-defined]
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {} if numbers[0] >= 0 else None

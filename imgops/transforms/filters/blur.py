@@ -11,10 +11,10 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms._core import steps
+from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import WIDEST, in_range, switch
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, odd, uniform
 from imgops.transforms.functional import _dispatch
 
@@ -42,6 +42,9 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
     _config = ("kernel_size", "sigma")
     _dtypes = _dispatch.COMPUTED
     _random_parameters = (Parameter("sigma", 2, neutral=_NO_BLUR),)
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.uniform(0, *self.sigma), draws.copy(1, 0)]
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return {"sigma": list(numbers)} if numbers[0] != _NO_BLUR else None
@@ -71,6 +74,10 @@ class _OddWindow(ProbabilisticTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"kernel_size": odd(self.kernel_size)}
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        low, high = self.kernel_size
+        return [draws.applied(self.p, draws.integer(1, low, (high - low) // 2 + 1, 2))]
 
 
 class RandomMedianBlur(_OddWindow):

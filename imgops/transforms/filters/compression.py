@@ -10,10 +10,10 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
-from imgops.transforms._core import steps
+from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import in_range, one_of
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 
 __all__ = ["JPEG", "RandomCompression", "RandomDownscale"]
@@ -38,6 +38,10 @@ class JPEG(RandomTransform, v2.JPEG):
     _channels = (1, 3)
 
     _random_parameters = (Parameter("quality", kind=int),)
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        low, high = self.quality
+        return [draws.integer(0, low, high - low + 1)]
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         return super()._values_from(numbers, height, width) if numbers[0] else None

@@ -15,7 +15,7 @@ from imgops._common import check
 from imgops._common.torch_private import is_eager, sym_max, sym_min
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import rotated_boxes, steps
+from imgops.transforms._core import draws, rotated_boxes, steps
 from imgops.transforms._core.base import (
     FixedTransform,
     OperatorTransform,
@@ -31,7 +31,7 @@ from imgops.transforms._core.parameters import (
     each_number,
 )
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.torchvision_private import fill_of
+from imgops.transforms._core.torchvision_private import fill_of, log_ratio
 from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
@@ -155,6 +155,11 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         Parameter("width", neutral=lambda shape: [shape[3]], kind=int),
     )
 
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.crop(0, shape, self.scale, log_ratio(self), self.ratio)]
+
     _outweighs_pil = True
     _has_pils_pixels = True
     _takes_batches = True
@@ -200,6 +205,13 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
     _config = ("size", "padding", "pad_if_needed", "padding_mode")
     _moves = True
     _random_parameters = (Parameter("top", kind=int), Parameter("left", kind=int))
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        left, right, top, bottom = self.padding if self.padding is not None else (0, 0, 0, 0)
+        if self.pad_if_needed:
+            left, top, right, bottom = self._padding(*shape[2:])
+        margins = top + bottom, left + right
+        return [draws.place(i, shape, i, margins[i] - self.size[i] + 1) for i in range(2)]
 
     @classmethod
     def _from_config(cls, padding: list[int] | None, **config: Any) -> RandomCrop:

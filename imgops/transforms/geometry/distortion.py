@@ -16,10 +16,10 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops.kernels.cpu import _threads
-from imgops.transforms._core import programs, steps
+from imgops.transforms._core import draws, programs, steps
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, real_of, uniform
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import take_signature
@@ -375,6 +375,9 @@ class RandomOpticalDistortion(_Distortion):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"k": uniform(self.distort)}
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.applied(self.p, draws.uniform_double(1, *self.distort))]
 
     def _map_of(self, height: int, width: int, dtype: torch.dtype, k: float) -> Tensor:
         return imgops.optical_distortion_map(k, (height, width), self.method, dtype=dtype)

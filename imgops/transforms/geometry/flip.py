@@ -12,9 +12,9 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import operators, rotated_boxes, steps
+from imgops.transforms._core import draws, operators, rotated_boxes, steps
 from imgops.transforms._core.left_right import SWAPS, Mirror
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch
@@ -29,6 +29,9 @@ class _Flip(Mirror):
     _has_pils_pixels = True
     _random_parameters = (IS_APPLIED,)
     _takes_batches = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.applied(self.p)]  # type: ignore[attr-defined]  # torchvision's
 
     def __init__(
         self,
@@ -166,6 +169,9 @@ class RandomRotate90(_Turn):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"turns": integer((0, 3))}
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.applied(self.p, draws.integer(1, 0, 4))]
 
     def _swaps(self, turns: float) -> bool:
         return int(turns) % 2 == 1

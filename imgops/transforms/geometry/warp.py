@@ -7,11 +7,18 @@ from typing import Any, cast
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops.transforms._core import steps
+from imgops.transforms._core import draws, steps
 from imgops.transforms._core.base import RandomSizeTransform, RandomTransform
-from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, each_number
+from imgops.transforms._core.parameters import (
+    IS_APPLIED,
+    Numbers,
+    Parameter,
+    Params,
+    Shape,
+    each_number,
+)
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.torchvision_private import fill_of
+from imgops.transforms._core.torchvision_private import fill_of, perspective_coefficients
 from imgops.transforms.functional import _geometry, _matrices
 
 __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
@@ -68,6 +75,22 @@ class RandomAffine(_Warp, v2.RandomAffine):
         Parameter("shear", 2),
     )
 
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        rule = [draws.uniform(0, *self.degrees)]
+        if self.translate is not None:
+            for i, side in enumerate((shape[3], shape[2])):
+                most = float(self.translate[i] * side)
+                rule.append(draws.uniform(1 + i, -most, most, rounded=True))
+        if self.scale is not None:
+            rule.append(draws.uniform(3, *self.scale))
+        if self.shear is not None:
+            rule.append(draws.uniform(4, *self.shear[:2]))
+            if len(self.shear) == 4:
+                rule.append(draws.uniform(5, *self.shear[2:]))
+        return rule
+
     def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
         angle, translate, scale, shear = self._split(numbers)
         how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
@@ -91,6 +114,26 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     _config = ("distortion_scale", "p")
     _functional = "perspective"
     _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
+
+    _draws_much = True
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        """Draw x and y of the corners, from the upper left one on clockwise."""
+        height, width = shape[2:]
+        high, wide = (int(self.distortion_scale * (side // 2)) + 1 for side in (height, width))
+        lows = (0, 0), (width - wide, 0), (width - wide, height - high), (0, height - high)
+        corners = [
+            draws.integer(1 + 2 * i + j, low, count)
+            for i, place in enumerate(lows)
+            for j, (low, count) in enumerate(zip(place, (wide, high), strict=True))
+        ]
+        return [draws.applied(self.p, *corners)]
+
+    def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
+        height, width = shape[2:]
+        corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+        moved = [[int(x), int(y)] for x, y in zip(drawn[1::2], drawn[2::2], strict=True)]
+        return [1.0, *perspective_coefficients(corners, moved)]
 
     def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
         return _matrices.of_coefficients(numbers)
@@ -122,6 +165,9 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
     _random_parameters = (Parameter("angle"),)
+
+    def _draw_rule(self, shape: Shape) -> draws.Rule:
+        return [draws.uniform(0, *self.degrees)]
 
     def _sampled_sizes(self, numbers: list[float], height: int, width: int) -> tuple[int, ...]:
         return _matrices.size_after_rotation(numbers[0], self.center, height, width)
