@@ -14,7 +14,8 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
-from imgops.transforms._core import draws, torchvision_private
+from imgops.kernels.cpu.program import ImageProgram
+from imgops.transforms._core import draws, steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
@@ -24,7 +25,7 @@ from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
-Step = tuple[str, float]  # torchvision's name of a step, and its magnitude
+Named = tuple[str, float]  # torchvision's name of a step, and its magnitude
 
 #: The numbers of a step: a forward matrix; the index of a kind in ``_COLORS``, or -1; its amounts on uint8
 #: and on floats; and, for PIL images, torchvision's step: the index of its name in ``_KINDS``, and its
@@ -46,7 +47,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
-    _recorded_steps: list[Step] | None = None
+    _recorded_steps: list[Named] | None = None
 
     def _count_steps(self) -> int:
         """Return the largest number of steps."""
@@ -117,33 +118,51 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
             inpt = self._torchvision_step(inpt, kind, magnitude, *how)
         return inpt
 
-    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[Compute]:
-        fill, steps = torchvision_private.fill_of(self, kind), range(self._count_steps())
-        return [Compute(params.numbers, lambda image, numbers: self._walk(image, numbers, steps, fill))]
+    def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        fill = torchvision_private.fill_of(self, kind)
+        return self._list_steps(params.numbers, range(self._count_steps()), fill)
 
-    def _walk(self, image: Tensor, numbers: Any, steps: range, fill: Any) -> Tensor:
-        """Apply some of the steps; in eager mode, apply only the part of a known step that has an effect."""
-        place = 7 if image.dtype == torch.uint8 else 8
-        for i in steps:
-            if not isinstance(numbers, Tensor):
-                step = numbers[_WIDTH * i : _WIDTH * (i + 1)]
-                if step[:6] != _NO_STEP[:6]:
-                    matrix = torch.tensor(step[:6], dtype=torch.float64, device="cpu").reshape(2, 3)
-                    image = self._warp(image, matrix, fill)
-                if step[6] >= 0:
-                    image = COLORS[_STEPS[int(step[6])]](image, step[place])
+    def _list_steps(self, numbers: Any, which: range, fill: Any) -> list[steps.Step]:
+        """Return some of the steps; in eager mode, only the parts of a known step that have an effect."""
+        listed: list[steps.Step] = []
+        for start in range(_WIDTH * which.start, _WIDTH * which.stop, _WIDTH):
+            if not isinstance(numbers, (list, tuple)):
+                listed.append(self._move(numbers[..., start : start + 6], fill))
+                listed.append(_Color(numbers[..., start + 6 : start + 9]))
                 continue
-            step = numbers[..., _WIDTH * i : _WIDTH * (i + 1)]
-            image = self._warp(image, step[..., :6].unflatten(-1, (2, 3)), fill)
-            amount = step[..., place : place + 1]
-            amounts = amount.expand(*amount.shape[:-1], len(_COLORS))  # only the amount of one kind is read
-            image = imgops.color_sequence(image, step[..., 6:7].long(), amounts, _STEPS)
-        return image
+            step = numbers[start : start + _WIDTH]
+            if step[:6] != _NO_STEP[:6]:
+                listed.append(self._move(torch.tensor(step[:6], dtype=torch.float64, device="cpu"), fill))
+            if step[6] >= 0:
+                listed.append(_Color(step[6:9]))
+        return listed
 
-    def _warp(self, image: Tensor, matrix: Tensor, fill: Any) -> Tensor:
+    def _move(self, numbers: Any, fill: Any) -> steps.Warp:
         # Here and not earlier: steps that move no pixels take any interpolation, as in torchvision.
         name = _geometry.warp_interpolation("affine", self.interpolation)  # type: ignore[attr-defined]
-        return _geometry.warp(image, matrix, name, fill)
+        return steps.Warp(numbers, name, fill)
+
+    def _walk(self, image: Tensor, numbers: Any, which: range, fill: Any) -> Tensor:
+        """Apply some of the steps."""
+        for step in self._list_steps(numbers, which, fill):
+            image = step.image(image)
+        return image
+
+
+class _Color(steps.Step):
+    """The color of a policy's step; ``numbers`` are its index, or -1, and the amounts on uint8 and floats."""
+
+    def image(self, image: Tensor) -> Tensor:
+        place = 1 if image.dtype == torch.uint8 else 2
+        if self.is_one_draw:
+            return COLORS[_STEPS[int(self.numbers[0])]](image, self.numbers[place])
+        amount = self.numbers[..., place : place + 1]
+        amounts = amount.expand(*amount.shape[:-1], len(_STEPS))  # only the amount of one color is read
+        return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, _STEPS)
+
+    def add_to(self, program: ImageProgram) -> bool:
+        numbers = self.numbers[:2] if self.is_one_draw else self.numbers[..., :2]
+        return program.colors(numbers, 1, _STEPS)
 
 
 @lru_cache(maxsize=1024)
@@ -399,11 +418,11 @@ class AugMix(_Policy, v2.AugMix):
         # Each chain is filled up to the same length.
         recorded: Any = recorder._recorded_steps
         starts = [i for i, (kind, _) in enumerate(recorded) if kind == "|"]
-        steps: list[Step] = []
+        found: list[Named] = []
         for start, stop in zip(starts, [*starts[1:], len(recorded)], strict=True):
             chain = recorded[start + 1 : stop]
-            steps += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
-        return {"steps": steps, "weights": weights.reshape(samples, 1 + self.mixture_width)}
+            found += [*chain, *[("Identity", 0.0)] * (self._depth() - len(chain))]
+        return {"steps": found, "weights": weights.reshape(samples, 1 + self.mixture_width)}
 
     _chain: Any = None
 

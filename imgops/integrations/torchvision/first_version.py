@@ -34,7 +34,7 @@ class _FirstVersion:
     name; the magnitudes are those of torchvision's classes.
     """
 
-    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Named]:
         """Draw the steps of an image of a size, by their names and magnitudes."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ def _draw(count: int) -> int:
     return int(torch.randint(count, (1,), device="cpu"))
 
 
-def _draw_step(space: dict[str, Any], place: Callable[[Tensor], int]) -> policy.Step:
+def _draw_step(space: dict[str, Any], place: Callable[[Tensor], int]) -> policy.Named:
     """Draw a step, the place of its magnitude by a function, and its sign."""
     kind = list(space)[_draw(len(space))]
     magnitudes, is_signed = space[kind]
@@ -83,7 +83,7 @@ class _OfPlanes:
 class AutoAugment(_OfPlanes, _FirstVersion, policy.AutoAugment):
     """A pair of steps of a learned policy."""
 
-    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Named]:
         given = v1.AutoAugment(self.policy)
         place, chances, signs = given.get_params(len(given.policies))
         space = torchvision_private.first_space(given, 10, (height, width))
@@ -97,7 +97,7 @@ class AutoAugment(_OfPlanes, _FirstVersion, policy.AutoAugment):
 class RandAugment(_OfPlanes, _FirstVersion, policy.RandAugment):
     """Steps of one magnitude."""
 
-    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Named]:
         space = torchvision_private.first_space(v1.RandAugment(), self.num_magnitude_bins, (height, width))
         for _ in range(self.num_ops):
             yield _draw_step(space, lambda _: self.magnitude)
@@ -106,7 +106,7 @@ class RandAugment(_OfPlanes, _FirstVersion, policy.RandAugment):
 class TrivialAugmentWide(_OfPlanes, _FirstVersion, policy.TrivialAugmentWide):
     """One step of a random magnitude."""
 
-    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Step]:
+    def _drawn_steps(self, height: int, width: int) -> Iterator[policy.Named]:
         space = torchvision_private.first_space(v1.TrivialAugmentWide(), self.num_magnitude_bins)
         yield _draw_step(space, lambda magnitudes: _draw(len(magnitudes)))
 

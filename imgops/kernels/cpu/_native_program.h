@@ -12,10 +12,11 @@
 /* The kinds of steps; native.py has the same order. The numbers of each are in the row of the image. */
 enum {
     CROP_STEP,   /* nothing; a, b: left and top */
-    RESIZE_STEP, /* left, top, right and bottom, or nothing if b is 1 for the whole image; a: the filter */
+    RESIZE_STEP, /* a box; a: the filter, b: how the box is given, see below */
     MIRROR_STEP, /* whether: more than 0 */
     FLIP_STEP,   /* the same */
-    COLOR_STEP,  /* the order, then the amount of each name; a: the length of the order, b: the kinds of the names */
+    COLOR_STEP,  /* the order, then the amount of each name; a: the length of the order, b: the kinds of the names. With
+                    ONE_AMOUNT in a, one amount is that of all names */
     GRAY_STEP,   /* whether: more than 0 */
     BLUR_STEP,   /* sigma across and down; a, b: the width and the height of the kernel */
     WARP_STEP,   /* an affine matrix; a: the color outside, the first channel lowest */
@@ -24,8 +25,12 @@ enum {
     KINDS
 };
 
+/* How the box of RESIZE_STEP is given: left, top, right and bottom; not at all, for the whole image; top, left, height and
+ * width; top and left of a box of the size of the result. */
+enum { EDGES, WHOLE, SIDES, CORNER };
+
 /* The kinds of the names of a color step have four bits each, from the lowest on; 15 ends them. */
-enum { MOST_STEPS = 256, MOST_ORDER = 64, MOST_NAMES = 15, MOST_CHANNELS = 4, LONGEST_WARP = 32767 };
+enum { MOST_STEPS = 256, MOST_ORDER = 64, MOST_NAMES = 15, MOST_CHANNELS = 4, LONGEST_WARP = 32767, ONE_AMOUNT = 1 << 16 };
 
 /* `height` and `width` are those of the result. */
 typedef struct {
@@ -51,17 +56,38 @@ static Py_ssize_t names_of(const Instruction *s) {
     return count;
 }
 
+static Py_ssize_t length_of(const Instruction *s) { return (Py_ssize_t)(s->a & ~(int64_t)ONE_AMOUNT); }
+
+/* The edges of the box of a resize; 0 where it does not lie in the image, or has no pixels. */
+static int box_of(const Instruction *s, const double *n, Py_ssize_t height, Py_ssize_t width, int64_t *box) {
+    double left = 0, top = 0, right = (double)width, bottom = (double)height;
+    if (s->b == EDGES) {
+        left = n[0], top = n[1], right = n[2], bottom = n[3];
+    } else if (s->b == SIDES) {
+        top = n[0], left = n[1], bottom = top + n[2], right = left + n[3];
+    } else if (s->b == CORNER) {
+        top = n[0], left = n[1], bottom = top + (double)s->height, right = left + (double)s->width;
+    }
+    if (!is_whole(left, 0, (double)width) || !is_whole(top, 0, (double)height) || !is_whole(right, left + 1, (double)width) ||
+        !is_whole(bottom, top + 1, (double)height))
+        return 0;
+    box[0] = (int64_t)left, box[1] = (int64_t)top, box[2] = (int64_t)right, box[3] = (int64_t)bottom;
+    return 1;
+}
+
 /* How many numbers a step has; -1 where its arguments are wrong. */
 static Py_ssize_t numbers_of_step(const Instruction *s, Py_ssize_t channels) {
     const int64_t widest = 2 * MOST_WEIGHTS - 1, far = (int64_t)1 << 40;
     switch (s->kind) {
     case CROP_STEP: return s->a >= -far && s->a <= far && s->b >= -far && s->b <= far ? 0 : -1;
     case RESIZE_STEP:
-        if (s->a < 0 || s->a >= (int64_t)(sizeof filters / sizeof *filters) || s->b < 0 || s->b > 1) return -1;
-        return s->b ? 0 : 4;
+        if (s->a < 0 || s->a >= (int64_t)(sizeof filters / sizeof *filters) || s->b < EDGES || s->b > CORNER) return -1;
+        return s->b == WHOLE ? 0 : s->b == CORNER ? 2 : 4;
     case MIRROR_STEP:
     case FLIP_STEP: return 1;
-    case COLOR_STEP: return channels == 3 && s->a > 0 && s->a <= MOST_ORDER && s->b >= 0 ? (Py_ssize_t)s->a + names_of(s) : -1;
+    case COLOR_STEP:
+        if (channels != 3 || s->a <= 0 || length_of(s) <= 0 || length_of(s) > MOST_ORDER || s->b < 0) return -1;
+        return length_of(s) + (s->a & ONE_AMOUNT ? 1 : names_of(s));
     case GRAY_STEP: return channels == 3 ? 1 : -1;
     case BLUR_STEP: return s->a > 0 && s->a <= widest && s->a % 2 && s->b > 0 && s->b <= widest && s->b % 2 ? 2 : -1;
     case WARP_STEP: return channels == 3 && s->a >= 0 && s->a <= 0xFFFFFF ? 6 : -1;
@@ -114,14 +140,14 @@ static void inverse_of(const double *m, float *to) {
 
 /* The chosen colors in their order, with the amounts that levels take; returns how many. */
 static int colors_of(const Instruction *s, const double *n, int32_t *kinds, float *amounts) {
-    Py_ssize_t names = names_of(s), i;
+    Py_ssize_t names = names_of(s), length = length_of(s), i;
     int count = 0;
-    for (i = 0; i < s->a; i++) {
+    for (i = 0; i < length; i++) {
         int32_t kind;
         double amount;
         if (!(n[i] >= 0 && n[i] < (double)names)) continue;
         kind = kind_of_name(s, (int64_t)n[i]);
-        amount = n[s->a + (Py_ssize_t)n[i]];
+        amount = n[length + (s->a & ONE_AMOUNT ? 0 : (Py_ssize_t)n[i])];
         if (kind == HUE_TURN) { /* one of PIL's 256 hues */
             amount = trunc(amount * 255);
             amount = isfinite(amount) ? fmod(amount, 256) : 0;
@@ -145,10 +171,10 @@ static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py
     } else if (s->height != height || s->width != width)
         return 0;
     switch (s->kind) {
-    case RESIZE_STEP:
-        if (s->b) return 1;
-        return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
-               is_whole(n[2], n[0] + 1, (double)width) && is_whole(n[3], n[1] + 1, (double)height);
+    case RESIZE_STEP: {
+        int64_t box[4];
+        return box_of(s, n, height, width, box);
+    }
     case COLOR_STEP: return height >= 3 && width >= 3;
     case BLUR_STEP: return n[0] > 0 && n[1] > 0; /* without a sigma it follows from the size, which random ones never do */
     case WARP_STEP:
@@ -166,8 +192,12 @@ static int changes(const Instruction *s, const double *n, const Image *image) {
     switch (s->kind) {
     case CROP_STEP: return s->a || s->b || s->height != image->height || s->width != image->width;
     case RESIZE_STEP:
+    {
+        int64_t box[4];
         return s->height != image->height || s->width != image->width ||
-               (!s->b && (n[0] != 0 || n[1] != 0 || n[2] != (double)image->width || n[3] != (double)image->height));
+               !box_of(s, n, image->height, image->width, box) || box[0] || box[1] || box[2] != image->width ||
+               box[3] != image->height;
+    }
     case COLOR_STEP: {
         int32_t kinds[MOST_ORDER];
         float amounts[MOST_ORDER];
@@ -217,8 +247,8 @@ static int run_step(const Program *p, const Instruction *s, const double *n, Ima
                        to->width * pixel, now->height, row, (Py_ssize_t)s->a * pixel, (Py_ssize_t)s->b);
         return 1;
     case RESIZE_STEP: {
-        int64_t box[4] = {0, 0, now->width, now->height};
-        for (i = 0; i < 4 && !s->b; i++) box[i] = (int64_t)n[i];
+        int64_t box[4];
+        if (!box_of(s, n, now->height, now->width, box)) return 0; /* it was checked */
         return resize_boxes(to, now, box, 1, (size_t)s->a, p->shrinks_rows_first, p->simd);
     }
     case MIRROR_STEP: {

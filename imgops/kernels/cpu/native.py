@@ -34,7 +34,8 @@ RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
 STEPS = ("brightness", "contrast", "saturation", "hue")
 #: The colors that a program knows.
 ALL_STEPS = (*STEPS, "posterize", "solarize", "invert", "autocontrast", "equalize", "sharpness")
-#: The steps of a program, in the order of ``run_program``.
+#: The forms of the box of a resize, and the steps of a program, in the order of ``run_program``.
+BOX_FORMS = ("edges", "whole", "sides", "corner")
 STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
 
 

@@ -85,18 +85,22 @@ class ImageProgram:
         """Crop to a box of one place, with zeros outside of the image."""
         return self._add("crop", [], 0, a=left, b=top, size=(height, width))
 
-    def resized_crop(self, box: Any, size: Sequence[int], interpolation: str, antialias: bool) -> bool:
-        """Crop to a box, left, top, right and bottom, and resize as PIL does."""
+    def resized_crop(
+        self, box: Any, size: Sequence[int], interpolation: str, antialias: bool, form: str = "edges"
+    ) -> bool:
+        """Crop to a box, and resize as PIL does.
+
+        The box is left, top, right and bottom; with the form "sides" top, left, height and width; with
+        "corner" the top and left of a box of the size of the result; with "whole" there are no numbers.
+        """
         if not antialias or not _is_exact("resize", interpolation):
             return False
-        which = list(_resample.FILTERS).index(interpolation)
-        height, width = size
-        if box is None:
-            return self._add("resize", [], 0, a=which, b=1, size=(height, width))
-        return self._add("resize", box, 4, a=which, size=(height, width))
+        which, how = list(_resample.FILTERS).index(interpolation), native.BOX_FORMS.index(form)
+        count, (height, width) = {"whole": 0, "corner": 2}.get(form, 4), size
+        return self._add("resize", box, count, a=which, b=how, size=(height, width))
 
     def resize(self, size: Sequence[int], interpolation: str, antialias: bool) -> bool:
-        return self.resized_crop(None, size, interpolation, antialias)
+        return self.resized_crop([], size, interpolation, antialias, "whole")
 
     def flip(self, chosen: Any, dim: int) -> bool:
         """Mirror the images whose number is above 0 along the last dimension or the one before."""
@@ -105,14 +109,19 @@ class ImageProgram:
         return self._add("mirror" if dim == -1 else "flip", _first(chosen), 1)
 
     def colors(self, numbers: Any, length: int, names: Sequence[str]) -> bool:
-        """Apply colors as ``color_sequence``: ``numbers`` are the order, then the amount of each name."""
+        """Apply colors as ``color_sequence``: ``numbers`` are the order, then the amount of each name.
+
+        One amount may stand for those of all names.
+        """
         if self.channels != 3 or not 0 < length <= _MOST_ORDER:
             return False
         if not all(_is_exact(name) for name in names) or len(names) > _MOST_NAMES:
             return False
         kinds = [native.ALL_STEPS.index(name) for name in names] + [15] * (_MOST_NAMES - len(names))
         code = sum(kind << 4 * i for i, kind in enumerate(kinds))
-        return self._add("colors", numbers, length + len(names), a=length, b=code)
+        count = len(numbers) if isinstance(numbers, (list, tuple)) else numbers.shape[-1]
+        has_one = count == length + 1 < length + len(names)
+        return self._add("colors", numbers, count, a=length | has_one << 16, b=code)
 
     def gray(self, chosen: Any) -> bool:
         """Convert the images whose number is above 0 to gray of three channels."""
@@ -160,7 +169,10 @@ class ImageProgram:
             numbers = numbers[None]
         if size is not None:
             self.height, self.width = size
-        self.steps.append((native.STEP_KINDS.index(kind), self.columns, self.height, self.width, a, b))
+        where = self.columns
+        if isinstance(numbers, Columns):
+            where, count = numbers.start, 0
+        self.steps.append((native.STEP_KINDS.index(kind), where, self.height, self.width, a, b))
         self.numbers.append(numbers)
         self.columns += count
         return True
@@ -210,9 +222,29 @@ def run(
     return native.run_program(out, image, steps, rows, tables, _resample.shrinks_rows_first())
 
 
+class Columns:
+    """Columns of a table that a program reads, in the place of numbers, to make the program before them."""
+
+    ndim = 2
+
+    def __init__(self, start: int, stop: int) -> None:
+        self.start, self.stop = start, stop
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 0, self.stop - self.start
+
+    def __getitem__(self, index: Any) -> Columns:
+        every, part = index
+        if every is not Ellipsis or not isinstance(part, slice):
+            raise TypeError(f"columns must be sliced, got {index}")
+        start, stop, _ = part.indices(self.stop - self.start)
+        return Columns(self.start + start, self.start + stop)
+
+
 def _first(numbers: Any) -> Any:
     """Return the first number of each sample, above 0 if it is chosen; one draw is always chosen."""
-    return numbers[..., :1] if isinstance(numbers, Tensor) else [1.0]
+    return [1.0] if isinstance(numbers, (list, tuple)) else numbers[..., :1]
 
 
 @constant_in_graphs

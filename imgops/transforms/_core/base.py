@@ -154,6 +154,10 @@ class OperatorTransform(torchvision_private.Hooks):
         cls._has_own_forward = is_own(cls, "forward")
         own = all(is_own(cls, step) for step in _METHODS) and not cls._needs_annotations
         cls._has_own_types = is_own(cls, "_transformed_types")
+        changed = {"_steps", "_image"} & vars(cls).keys()
+        if changed and "_add_to" not in vars(cls):  # that of a base class adds other steps
+            name = "_add_to" if "_steps" in changed else "_add_nothing"
+            cls._add_to = vars(OperatorTransform)[name]  # type: ignore[method-assign]
         if {"_run", "_transform_input"} & vars(cls).keys() and "_is_simple" not in vars(cls):
             cls._is_simple = False
         cls._has_steps = cls._steps is not OperatorTransform._steps
@@ -300,6 +304,9 @@ class OperatorTransform(torchvision_private.Hooks):
         if not self._has_steps:
             return False
         return self._add_steps(program, self._steps(params, (program.height, program.width), kind), kind)
+
+    def _add_nothing(self, program: ImageProgram, params: Params, kind: type) -> bool:
+        return False
 
     def _add_steps(self, program: ImageProgram, listed: Sequence[Step], kind: type) -> bool:
         if not all(step.add_to(program) for step in listed):

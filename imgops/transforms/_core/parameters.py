@@ -119,7 +119,7 @@ class Params:
     @property
     def is_one_draw(self) -> bool:
         """Whether the parameters are numbers of one draw in eager mode; the transform is then applied."""
-        return not isinstance(self.numbers, Tensor)
+        return isinstance(self.numbers, (list, tuple))
 
     @property
     def is_per_sample(self) -> bool:

@@ -17,7 +17,7 @@ from imgops._common.torch_private import is_eager
 from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops.kernels.cpu._resample import FILTERS
-from imgops.kernels.cpu.native import ALL_STEPS, STEP_KINDS
+from imgops.kernels.cpu.native import ALL_STEPS, BOX_FORMS, STEP_KINDS
 from imgops.kernels.cpu.program import ImageProgram, accepts, accepts_in_graph, run
 from imgops.rules import vmap
 from imgops.transforms._core import operators, pil_images
@@ -182,16 +182,23 @@ def _by_operators(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: 
     return image if tables is None else imgops.lut(image, tables)
 
 
-def _resize(image: Tensor, box: Tensor, size: Any, which: int, whole: int) -> Tensor:
-    name = list(FILTERS)[which]
-    if whole:
+def _resize(image: Tensor, numbers: Tensor, size: Any, which: int, form: int) -> Tensor:
+    name, how, box = list(FILTERS)[which], BOX_FORMS[form], numbers.long()
+    if how == "whole":
         return imgops.resize(image, size, name, antialias=True)
-    return imgops.resized_crop(image, box.long(), size, name, antialias=True)
+    if how != "edges":
+        corner = box[..., [1, 0]]
+        sides = box[..., [3, 2]] if how == "sides" else box.new_tensor(size[::-1]).expand_as(corner)
+        box = torch.cat([corner, corner + sides], -1)
+    return imgops.resized_crop(image, box, size, name, antialias=True)
 
 
 def _colors(image: Tensor, numbers: Tensor, size: Any, length: int, kinds: int) -> Tensor:
     names = [ALL_STEPS[k] for i in range(15) if (k := kinds >> 4 * i & 15) < len(ALL_STEPS)]
-    return imgops.color_sequence(image, numbers[..., :length].long(), numbers[..., length:], names)
+    length &= (1 << 16) - 1
+    order, amounts = numbers[..., :length].long(), numbers[..., length:]
+    amounts = amounts.expand(*amounts.shape[:-1], len(names))  # one may be that of all names
+    return imgops.color_sequence(image, order, amounts, names)
 
 
 def _levels(image: Tensor, color: int) -> list[int]:

@@ -176,6 +176,12 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
         return [steps.ResizedCrop(box, self.size, *how)]
 
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
+        how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
+        sides = params.numbers[:4] if params.is_one_draw else params.numbers[..., :4]
+        is_added = program.resized_crop(sides, self.size, *how, "sides")
+        return is_added and (program.image.ndim > 3 or program.planar())
+
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return tuple(self.size)
 
@@ -267,6 +273,17 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
                 found = [steps.Pad(padding, fill, self.padding_mode)]
         box = steps.join(left, top, left + self.size[1], top + self.size[0])
         return [*found, steps.Crop(box, self.size)]
+
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
+        if params.is_one_draw:
+            return super()._add_to(program, params, kind)
+        if self.padding is not None or self.pad_if_needed:
+            padding = self._padding(program.height, program.width)
+            if not steps.Pad(padding, fill_of(self, kind), self.padding_mode).add_to(program):
+                return False
+        return program.resized_crop(
+            params.numbers, self.size, "bilinear", True, "corner"
+        )  # which only copies
 
     @property
     def _decodes_regions(self) -> bool:  # type: ignore[override]
