@@ -11,6 +11,8 @@ import argparse
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +27,7 @@ from transform_cases import CASES
 
 from imgops import transforms as v2
 from imgops.transforms import containers
+from imgops.transforms._core.plans import Plan
 
 #: Transforms that a sampler cannot sample ahead: in a loop over the samples, each sample draws all of its numbers first.
 _NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")
@@ -67,9 +70,18 @@ def make(seed: int) -> tuple[list[Any], Any, int]:
     return steps, image, random.randrange(1 << 30)
 
 
+@contextmanager
+def _without_programs() -> Iterator[None]:
+    with (
+        mock.patch.object(containers, "_pending", side_effect=lambda image, *_: image),
+        mock.patch.object(containers._Container, "_plan_of", return_value=None),
+    ):
+        yield
+
+
 def one_by_one(steps: list[Any], image: Tensor) -> Any:
     """Call the transforms in a loop; containers, too, call theirs one by one."""
-    with mock.patch.object(containers, "_pending", side_effect=lambda image, *_: image):
+    with _without_programs():
         for step in steps:
             image = step(image)
     return image
@@ -91,16 +103,27 @@ def differences(seed: int, counts: Counter[str]) -> list[str]:
     found = []
     kept = image.clone()
     wanted, state = result(lambda: one_by_one(steps, image), draw)
-    out, after = result(lambda: v2.Compose(steps)(image), draw)
-    found += compared("one draw", wanted, out)
-    if not isinstance(wanted, str) and not torch.equal(state, after):
-        found.append("one draw: another state of the generator")
+    pipeline = v2.Compose(steps)
+    for turn in range(3):  # from the second on a plan may run
+        out, after = result(lambda: pipeline(image), draw)
+        found += compared(f"one draw, call {turn}", wanted, out)
+        if not isinstance(wanted, str) and not torch.equal(state, after):
+            found.append(f"one draw, call {turn}: another state of the generator")
+    counts["plans"] += any(isinstance(plan, Plan) for plan in vars(pipeline).get("_plans", {}).values())
     counts["raised" if isinstance(wanted, str) else "one draw"] += 1
     names = repr(steps)
     if image.ndim > 3 and not any(name in names for name in _NOT_AHEAD):
         whole = v2.Compose(steps, per_sample=True)
-        out, after = result(lambda: whole(image), draw)
-        with mock.patch.object(containers, "_pending", side_effect=lambda image, *_: image):
+        each_time = [result(lambda: whole(image), draw) for _ in range(3)]
+        out, after = each_time[0]
+        found += compared("per sample, call 1", out, each_time[1][0])
+        found += compared("per sample, call 2", out, each_time[2][0])
+        if not isinstance(out, str) and not all(torch.equal(after, state) for _, state in each_time):
+            found.append("per sample: another state of the generator")
+        counts["plans per sample"] += any(
+            isinstance(plan, Plan) for plan in vars(whole).get("_plans", {}).values()
+        )
+        with _without_programs():
             wanted, state = result(lambda: whole(image), draw)
         found += compared("per sample", wanted, out)
         if not isinstance(wanted, str):

@@ -713,8 +713,14 @@ def random_step(
             row[:] = x, y, int(rng.integers(x + 1, width + 1)), int(rng.integers(y + 1, height + 1))
         if rng.random() < 0.3:
             numbers[:], high, wide = (0, 0, width, height), height, width
-        elif rng.random() < 0.3:
-            b, numbers = 1, np.empty((rows, 0))
+        b = int(rng.integers(4))
+        if b == 1:
+            numbers = np.empty((rows, 0))
+        elif b == 2:  # top, left, height, width
+            numbers = np.stack([*numbers[:, [1, 0]].T, *(numbers[:, [3, 2]] - numbers[:, [1, 0]]).T], 1)
+        elif b == 3:  # the top and left of a box of the size of the result
+            high, wide = int(rng.integers(1, height + 1)), int(rng.integers(1, width + 1))
+            numbers = rng.integers(0, [height - high + 1, width - wide + 1], (rows, 2))
     elif kind in ("mirror", "flip", "gray"):
         numbers = rng.integers(0, 2, (rows, 1))
     elif kind == "colors":
@@ -723,8 +729,12 @@ def random_step(
             int(rng.integers(1, 5)),
             sum(n << 4 * i for i, n in enumerate([*names, *[15] * (15 - len(names))])),
         )
-        order = rng.integers(-1, len(names) + 1, (rows, a))
-        amounts = rng.choice([0.5, -0.3, 1.7, 4.0, 130.5, np.nan, np.inf], (rows, len(names)))
+        order = rng.integers(-1, len(names) + 1, (rows, a & 0xFFFF))
+        has_one = bool(rng.random() < 0.3)
+        a |= has_one << 16
+        amounts = rng.choice(
+            [0.5, -0.3, 1.7, 4.0, 130.5, np.nan, np.inf], (rows, 1 if has_one else len(names))
+        )
         numbers = np.concatenate([order, amounts], 1)
     elif kind == "blur":
         a, b = (2 * int(n) + 1 for n in rng.integers(0, 12, 2))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
@@ -12,6 +15,7 @@ import torch
 from imgops import transforms as v2
 from imgops.kernels.cpu import native
 from imgops.kernels.cpu.program import accepts
+from imgops.transforms._core.plans import Plan
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
 JITTER = v2.ColorJitter(0.4, 0.4, 0.4, 0.1)
@@ -99,3 +103,100 @@ def test_only_images_that_programs_take_are_collected() -> None:
     assert accepts(image)
     for other in (image.float(), image[:, ::2], torch.zeros(5, 8, 8, dtype=torch.uint8), image[:0], image[0]):
         assert not accepts(other)
+
+
+# -- plans: whole pipelines for images of one shape ------------------------------------------------------
+
+
+def pipeline_of(name: str = "ImageNet") -> v2.Compose:
+    """Return a pipeline that has met images of a shape, and so has a plan for them."""
+    steps = copy.deepcopy(WHOLE[name])
+    pipeline = v2.Compose(steps)
+    for _ in range(2):
+        pipeline(IMAGE)
+    assert native.module is None or [type(p) for p in vars(pipeline)["_plans"].values()] == [Plan]
+    return pipeline
+
+
+def same_as_new(pipeline: v2.Compose) -> None:
+    """Check that a call gives what a pipeline of the same transforms without plans gives."""
+    torch.manual_seed(3)
+    found = pipeline(IMAGE)
+    torch.manual_seed(3)
+    wanted = v2.Compose(list(pipeline.transforms))(IMAGE)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+IMAGE = torch.randint(0, 256, (3, 40, 44), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+def add_hook(pipeline: v2.Compose) -> None:
+    pipeline.transforms[1].register_forward_hook(lambda module, inputs, out: 255 - out)
+
+
+CHANGES: dict[str, Any] = {
+    "nothing": lambda p: None,
+    "an attribute": lambda p: setattr(p.transforms[1], "p", 1.0),
+    "the size": lambda p: setattr(p.transforms[0], "size", (9, 13)),
+    "the mean": lambda p: setattr(p.transforms[3], "mean", [0.1, 0.2, 0.3]),
+    "the mean in place": lambda p: p.transforms[3].mean.__setitem__(0, 0.9),
+    "a transform": lambda p: p.transforms.__setitem__(1, v2.RandomVerticalFlip(1.0)),
+    "another transform": lambda p: p.transforms.insert(1, v2.RandomInvert(1.0)),
+    "one transform less": lambda p: p.transforms.pop(1),
+    "a hook": add_hook,
+    "a method": lambda p: setattr(p.transforms[1], "make_params", lambda flat: {}),
+    "forward": lambda p: setattr(p.transforms[1], "forward", lambda image: 255 - image),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_plan_ends_when_something_changes(change: str) -> None:
+    pipeline = pipeline_of()
+    CHANGES[change](pipeline)
+    same_as_new(pipeline)
+    same_as_new(pipeline)
+
+
+def test_a_generator_that_is_set_later_draws() -> None:
+    pipeline, other = pipeline_of(), pipeline_of()
+    for p in (pipeline, other):
+        p.transforms[0].generator = torch.Generator().manual_seed(5)
+    other.__dict__.pop("_plans")
+    for _ in range(3):
+        torch.manual_seed(3)
+        found = pipeline(IMAGE)
+        torch.manual_seed(3)
+        torch.testing.assert_close(found, other(IMAGE), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_copies_make_plans_of_their_own(again: Any) -> None:
+    pipeline = again(pipeline_of())
+    assert "_plans" not in vars(pipeline)
+    for _ in range(3):
+        same_as_new(pipeline)
+
+
+def test_plans_with_keys() -> None:
+    pipeline, images = v2.Compose(WHOLE["ImageNet"], per_sample=True), torch.stack([IMAGE, IMAGE.flip(-1)])
+    for _ in range(3):
+        found = v2.seeded(pipeline, ["a", "b"])(images)
+    for image, key, wanted in zip(images, "ab", found, strict=True):
+        one = v2.seeded(v2.Compose(WHOLE["ImageNet"]), key)(image)
+        torch.testing.assert_close(one, wanted, rtol=0, atol=0)
+
+
+def test_plans_of_many_shapes_are_few() -> None:
+    pipeline = v2.Compose(WHOLE["ImageNet"])
+    for side in range(30, 80):
+        for _ in range(2):
+            pipeline(torch.zeros(3, side, 40, dtype=torch.uint8))
+    assert len(vars(pipeline)["_plans"]) <= 16
+
+
+def test_threads_share_a_plan() -> None:
+    pipeline = pipeline_of("evaluation")
+    wanted = pipeline(IMAGE)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(pipeline, [IMAGE.clone() for _ in range(200)]):
+            torch.testing.assert_close(found, wanted, rtol=0, atol=0)

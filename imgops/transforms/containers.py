@@ -10,7 +10,7 @@ container selects its result for the samples with an open gate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,13 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, draws, pil_images, programs, seeding
+from imgops.kernels.cpu.program import Columns, ImageProgram, accepts
+from imgops.transforms._core import annotation_kinds, draws, pil_images, plans, programs, seeding
 from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
-from imgops.transforms._core.parameters import BATCHES, Key, Shape
-from imgops.transforms._core.pending import PendingImage
+from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape
+from imgops.transforms._core.pending import PendingImage, has_usual_path
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.conversion import (
@@ -68,9 +69,29 @@ class _Container(RandomTransform):
         return any(getattr(t, "_joins_samples", False) for t in self.transforms)
 
     def forward(self, *inputs: Any) -> Any:
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and is_eager():
+            plan = self._plan_of(inputs[0])
+            if plan is not None:
+                return plan.run(self, inputs[0])
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = decode_all(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
+
+    def _plan_of(self, image: Tensor) -> plans.Plan | None:
+        """Return the plan for an image; None at the first image of a shape, and if there is no plan."""
+        if type(self) not in _WHOLE or not accepts(image):
+            return None
+        known = self.__dict__.setdefault("_plans", {})
+        key = image.shape, image.stride()
+        if key not in known:
+            if len(known) >= plans.MOST:
+                known.clear()
+            known[key] = _MET_ONCE
+            return None
+        found = known[key]
+        if found is _MET_ONCE or (found is not None and not found.is_valid()):
+            found = known[key] = _make_plan(self, image)
+        return found  # type: ignore[no-any-return]
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         self._run(inputs, sampler)
@@ -199,15 +220,16 @@ def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shap
     return transform._plan(shape, program) if _is_own(transform) else None
 
 
-def _table_of(transforms: Sequence[Any], image: Any) -> tuple[Tensor | None, int]:
+def _table_of(transforms: Sequence[Any], image: Any, alone: bool = False) -> tuple[Tensor | None, int]:
     """Return the floats that the next transforms make of each level, and the number of these transforms.
 
-    ToDtype and Normalize need one pass together; ToDtype alone is the last step of a pending image.
+    ToDtype and Normalize need one pass together. ToDtype ``alone`` counts as the last step of a program.
     """
-    is_pending, first = type(image) is PendingImage, transforms[0]
-    if is_pending and image.kind is PIL.Image.Image:
-        return None, 0
-    image = image.image if is_pending else image
+    first = transforms[0]
+    if type(image) is PendingImage:
+        if image.kind is PIL.Image.Image:
+            return None, 0
+        image, alone = image.image, True
     if type(image) is not Tensor or image.dtype != torch.uint8 or type(first) not in _TO_FLOAT:
         return None, 0
     if first.dtype != torch.float32 or not first.scale or has_hooks(first):
@@ -218,7 +240,7 @@ def _table_of(transforms: Sequence[Any], image: Any) -> tuple[Tensor | None, int
         table = transforms[1]._levels_table(image.shape[-3], image.device, type(first) is not ToDtype)
         if table is not None:
             return table, 2
-    return (first._levels_table(), 1) if is_pending else (None, 0)
+    return (first._levels_table(), 1) if alone else (None, 0)
 
 
 _TO_FLOAT: tuple[type, ...] = (ToDtype, _DivideBy255, _LevelsToFloat)
@@ -824,3 +846,61 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
 
 #: The containers inside of which an image stays pending.
 _COLLECTING = (Compose, RandomApply, RandomChoice, RandomOrder)
+#: The containers that a plan can have.
+_WHOLE = (Compose, RandomApply)
+_MET_ONCE = object()
+
+
+def _make_plan(container: Any, image: Tensor) -> plans.Plan | None:
+    """Return the plan of a pipeline for images of a shape; None if native code does not have all of it."""
+    sampling = SamplingProgram(image.shape[0] if image.ndim > 3 else None, False)
+    if not container._description or container._plan(container._shape_of([image]), sampling) is None:
+        return None
+    if bool(sampling.is_per_sample) is not bool(container.per_sample and sampling.steps):
+        return None
+    ends = list(accumulate(sampling.sizes))
+    starts = [end - size for end, size in zip(ends, sampling.sizes, strict=True)]
+    columns = dict(zip(sampling.keys, map(Columns, starts, ends), strict=True))
+    program, parts = ImageProgram(image), [container]
+    found = _add_all(container, program, columns, (), parts)
+    if found is None or not program.steps or program.columns:
+        return None
+    return plans.Plan(container, sampling, program, found[0] if found else None, parts)
+
+
+def _add_all(
+    container: Any, program: ImageProgram, columns: dict[Key, Columns], path: Key, parts: list[Any]
+) -> list[Tensor] | None:
+    """Add the transforms of a container to a program, and to ``parts``; None if it cannot have one of them.
+
+    The result has the table of floats that follows the steps, if there is one.
+    """
+    transforms, image = container.transforms, program.image
+    for at, transform in enumerate(transforms):
+        parts.append(transform)
+        if type(transform) in _TO_FLOAT:
+            table, count = _table_of(transforms[at : at + 2], image, alone=True)
+            parts += transforms[at + 1 : at + count]
+            return [table] if table is not None and not path and at + count == len(transforms) else None
+        if has_hooks(transform) or not _is_own(transform):
+            return None
+        if type(transform) in _WHOLE:
+            is_left_out = type(transform) is RandomApply and transform.p <= 0
+            inside = is_left_out or _add_all(transform, program, columns, (*path, at), parts) == []
+            if not inside:
+                return None
+            continue
+        if not has_usual_path(transform) or transform._converts_to is not None:
+            return None
+        draws_numbers = isinstance(transform, RandomTransform)
+        numbers: Any = columns.get((*path, at)) if draws_numbers else []
+        if numbers is None or not transform._supports(image):
+            return None
+        try:
+            transform.check_inputs([image])
+            added = transform._add_to(program, Params((program.height, program.width), numbers), Tensor)
+        except (TypeError, ValueError):  # it computes with the numbers, or refuses the image
+            return None
+        if not added:
+            return None
+    return []

@@ -805,10 +805,10 @@ static PyMethodDef methods[] = {
      "PIL's gray of a tensor of bytes of three channels, in three channels, of the frames for which a byte of chosen is not\n"
      "0; copies of the others."},
     {"run_program", run_program, METH_VARARGS,
-     "run_program(out, image, steps, numbers, tables, counter, scratch, shrinks_rows_first, simd) -> bool\n\n"
+     "run_program(out, image, steps, numbers, tables, counter, scratch, shrinks_rows_first, simd) -> int\n\n"
      "Run steps (n, 6) on each image of a tensor of bytes, by a row of numbers for each of equal parts; then look the bytes\n"
-     "up in tables of floats, if there are any. Threads share the counter of images, and have a scratch buffer each. False\n"
-     "where the program cannot run, before anything is written, or without memory."},
+     "up in tables of floats, if there are any. Threads share the counter of images, and have a scratch buffer each. 0\n"
+     "where the program cannot run, before anything is written, or without memory; 2 where no step changed an image."},
     {NULL, NULL, 0, NULL},
 };
 

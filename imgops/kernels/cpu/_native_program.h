@@ -300,6 +300,8 @@ static void set_format(Image *image, Py_ssize_t channels, int interleaved) {
     image->values = channels * image->height * image->width;
 }
 
+enum { DONE = 1, UNCHANGED = 2 };
+
 /* One image through all steps. `out` gets the bytes, or what `tables` say of each. 0 without memory. */
 static int run_image(const Program *p, const double *row, Image now, char *out, const float *tables, int per_channel,
                      uint8_t *const *scratch, uint32_t *words) {
@@ -342,7 +344,7 @@ static int run_image(const Program *p, const double *row, Image now, char *out, 
             }
     } else if (now.at != out)
         memcpy(out, now.at, (size_t)now.values);
-    return 1;
+    return last < 0 && !tables ? UNCHANGED : DONE;
 }
 
 /* Whether all steps are known, have their numbers in a row, and can run on an image of this size. */
@@ -367,14 +369,14 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
     Image out, image;
     Program p;
     Py_ssize_t i, rows, frames, per_row, size, out_size, most, words_size = 0;
-    int found, simd, done = 1, shrinks_rows_first, splits = 0;
+    int found, simd, done = UNCHANGED, one, shrinks_rows_first, splits = 0;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOOOOOpi", &out_object, &image_object, &steps_object, &numbers_object, &tables_object,
                           &counter_object, &scratch_object, &shrinks_rows_first, &simd))
         return NULL;
     if ((found = image_of(out_object, &out)) == 1) found = image_of(image_object, &image);
     if (found < 0) return NULL;
-    if (!found || image.itemsize != 1 || image.dimensions != out.dimensions) Py_RETURN_FALSE;
+    if (!found || image.itemsize != 1 || image.dimensions != out.dimensions) return PyLong_FromLong(0);
     if (!(steps_view = array_of(&arrays, steps_object, "steps", "q", 2, CONTIGUOUS)) ||
         !(numbers = array_of(&arrays, numbers_object, "numbers", "d", 2, CONTIGUOUS)) ||
         !(counter = array_of(&arrays, counter_object, "counter", "q", 1, CONTIGUOUS | WRITABLE)) ||
@@ -398,7 +400,7 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
         !require(out.itemsize == (tables ? 4 : 1), "out must be of floats with tables, else of bytes"))
         goto end;
     if (p.channels < 1 || p.channels > MOST_CHANNELS || !image.values || !out.values) {
-        result = Py_NewRef(Py_False);
+        result = PyLong_FromLong(0);
         goto end;
     }
     frames = image.values / (p.channels * image.height * image.width);
@@ -425,7 +427,7 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
         if (!require(same, "out must have the size of the last step, and the batch of image")) goto end;
         /* One channel, or one pixel, has both formats. */
         if (out.interleaved != (image.interleaved && !splits) && out.shape[i - 3] > 1 && s->height * s->width > 1) {
-            result = Py_NewRef(Py_False);
+            result = PyLong_FromLong(0);
             goto end;
         }
     }
@@ -439,7 +441,7 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
     per_row = frames / rows;
     for (i = 0; i < rows; i++)
         if (!check_row(&p, (const double *)numbers->buf + i * p.columns, image.height, image.width)) {
-            result = Py_NewRef(Py_False);
+            result = PyLong_FromLong(0);
             goto end;
         }
     Py_BEGIN_ALLOW_THREADS
@@ -449,15 +451,16 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
         spare[0] = (uint8_t *)scratch->buf + words_size;
         spare[1] = spare[0] + most * p.channels;
         while (done && (i = (Py_ssize_t)NEXT((int64_t *)counter->buf)) < frames && i >= 0) {
-            Image one = image;
-            one.at = image.at + i * size;
-            set_format(&one, p.channels, image.interleaved);
-            done = run_image(&p, (const double *)numbers->buf + i / per_row * p.columns, one, out.at + i * out_size,
-                             tables ? tables->buf : NULL, tables && tables->shape[0] > 1, spare, words);
+            Image frame = image;
+            frame.at = image.at + i * size;
+            set_format(&frame, p.channels, image.interleaved);
+            one = run_image(&p, (const double *)numbers->buf + i / per_row * p.columns, frame, out.at + i * out_size,
+                            tables ? tables->buf : NULL, tables && tables->shape[0] > 1, spare, words);
+            if (one < done) done = one;
         }
     }
     Py_END_ALLOW_THREADS
-    result = PyBool_FromLong(done);
+    result = PyLong_FromLong(done);
 end:
     release(&arrays);
     return result;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -398,39 +397,38 @@ def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray)
 def run_program(
     out: Tensor,
     image: Tensor,
-    steps: Sequence[Sequence[int]],
+    steps: np.ndarray,
+    pixels: int,
     numbers: np.ndarray,
-    tables: Tensor | None,
+    tables: np.ndarray | None,
     shrinks_rows_first: bool,
-) -> bool:
-    """Run the steps of a program on each image of a uint8 tensor; return False if nothing was done.
+) -> int:
+    """Run the steps of a program on each image of a uint8 tensor; return 0 if nothing was done.
 
     A step is an index into ``STEP_KINDS``, the column where its numbers begin, the height and width of its
-    result, and two arguments. ``numbers`` has a row for each of equal parts of the images. ``out`` gets the
-    last step's bytes, or what float32 ``tables``, ``(1 or C, 256)``, give for each.
+    result, and two arguments; ``pixels`` are the most that an image has between steps. ``numbers`` has a row
+    for each of equal parts of the images. ``out`` gets the last step's bytes, or what float32 ``tables``,
+    ``(1 or C, 256)``, give for each. The result is ``UNCHANGED`` if no step has changed the images that one
+    thread took, else 1.
     """
-    *batch, channels, height, width = image.shape
-    pixels = max(height * width, max([step[2] * step[3] for step in steps]))
+    *batch, channels, _, _ = image.shape
     size = 2 * channels * pixels + 4 * (pixels + 1)
-    listed, floats = np.array(steps, np.int64), None if tables is None else _array_of(tables)
     counter, done = np.zeros(1, np.int64), []
 
     def work() -> None:
         how = counter, _scratch(size), shrinks_rows_first, SIMD_LEVEL
-        done.append(module.run_program(out, image, listed, numbers, floats, *how))
+        done.append(module.run_program(out, image, steps, numbers, tables, *how))
 
-    count = prod(batch)
-    if count == 1:
+    if not batch:
         work()
     else:
+        count = prod(batch)
         _threads.share(count, count * channels * pixels * len(steps), work)
-    return all(done)
+    return min(done)
 
 
-@lru_cache(maxsize=64)
-def _array_of(tables: Tensor) -> np.ndarray:
-    """Return tables, which nobody writes to, as an array; a tensor is found by its identity."""
-    return tables.numpy()
+#: The result of ``run_program`` if all images are what they were.
+UNCHANGED = 2
 
 
 def _scratch(size: int) -> np.ndarray:

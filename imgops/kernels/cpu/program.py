@@ -187,39 +187,61 @@ class ImageProgram:
         steps, self.columns, self.height, self.width, self.interleaved = state
         del self.steps[steps:], self.numbers[steps:]
 
+    def prepared(self, tables: Tensor | None = None) -> PreparedProgram:
+        """Return the program for any images of this shape and memory format."""
+        return PreparedProgram(self, tables)
+
+    def rows(self) -> np.ndarray:
+        """Return a row of numbers for each sample, or one for all."""
+        samples = [len(x) for x in self.numbers if isinstance(x, Tensor)]
+        if not samples:
+            row = [float(n) for numbers in self.numbers for n in numbers]
+            return np.array([row or [0.0]], np.float64)
+        rows = np.empty((max(samples), max(self.columns, 1)), np.float64)
+        ends = [*(step[1] for step in self.steps[1:]), self.columns]
+        for step, end, numbers in zip(self.steps, ends, self.numbers, strict=True):
+            rows[:, step[1] : end] = numbers.detach().numpy() if isinstance(numbers, Tensor) else numbers
+        return rows
+
     def run(self, tables: Tensor | None = None) -> Tensor | None:
         """Return the images after all steps, or None if the program cannot run.
 
         With ``tables``, float32 ``(1 or C, 256)``, the result has the floats that they give for each level.
         """
-        dtype = torch.uint8 if tables is None else torch.float32
-        size = (*self.image.shape[:-2], self.height, self.width)
-        if not self.interleaved and prod(size) * dtype.itemsize < memory.LEAST:
-            out = torch.empty(size, dtype=dtype, device="cpu")
-        else:
-            stride = layout.interleaved_strides(size) if self.interleaved else layout.planar_strides(size)
-            out = memory.empty_strided(size, tuple(stride), dtype=dtype)
-        return out if self.write(out, tables) else None
+        return self.prepared(tables).run(self.image, self.rows())
 
-    def write(self, out: Tensor, tables: Tensor | None = None) -> bool:
+    def write(self, out: Tensor) -> bool:
         """Write the images after all steps to ``out``; return False if the program cannot run."""
-        samples = [len(x) for x in self.numbers if isinstance(x, Tensor)]
-        if not samples:
-            row = [float(n) for numbers in self.numbers for n in numbers]
-            rows = np.array([row or [0.0]], np.float64)
-        else:
-            rows = np.empty((max(samples), max(self.columns, 1)), np.float64)
-            ends = [*(step[1] for step in self.steps[1:]), self.columns]
-            for step, end, numbers in zip(self.steps, ends, self.numbers, strict=True):
-                rows[:, step[1] : end] = numbers.detach().numpy() if isinstance(numbers, Tensor) else numbers
-        return run(out, self.image, self.steps, rows, tables)
+        return self.prepared().write(out, self.image, self.rows()) > 0
 
 
-def run(
-    out: Tensor, image: Tensor, steps: Sequence[Sequence[int]], rows: np.ndarray, tables: Tensor | None
-) -> bool:
-    """Run a program; return False if nothing was done."""
-    return native.run_program(out, image, steps, rows, tables, _resample.shrinks_rows_first())
+class PreparedProgram:
+    """A program for images of one shape and memory format, whose numbers come in rows."""
+
+    def __init__(self, program: ImageProgram, tables: Tensor | None) -> None:
+        *batch, _, height, width = program.image.shape
+        self.steps = np.array(program.steps, np.int64)
+        self.tables = None if tables is None else tables.numpy()
+        self.dtype = torch.uint8 if tables is None else torch.float32
+        self.pixels = max([height * width, *(step[2] * step[3] for step in program.steps)])
+        self.size = (*batch, program.channels, program.height, program.width)
+        strides = layout.interleaved_strides if program.interleaved else layout.planar_strides
+        self.stride = tuple(strides(self.size))
+        is_large = prod(self.size) * self.dtype.itemsize >= memory.LEAST
+        self.empty: Any = memory.empty_strided if is_large else torch.empty_strided
+
+    def run(self, image: Tensor, rows: np.ndarray) -> Tensor | None:
+        """Return the images after all steps, or None if a row has numbers that no operator would take.
+
+        One image that no step changes is returned itself.
+        """
+        out: Tensor = self.empty(self.size, self.stride, dtype=self.dtype)
+        done = self.write(out, image, rows)
+        return (image if done == native.UNCHANGED and image.ndim == 3 else out) if done else None
+
+    def write(self, out: Tensor, image: Tensor, rows: np.ndarray) -> int:
+        order = _resample.shrinks_rows_first()
+        return native.run_program(out, image, self.steps, self.pixels, rows, self.tables, order)
 
 
 class Columns:

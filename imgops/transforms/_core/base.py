@@ -146,6 +146,8 @@ class OperatorTransform(torchvision_private.Hooks):
     #: Whether the class has steps or an ``_image``, and no user overrides a method that torchvision's
     #: ``forward`` calls.
     _is_pure = False
+    #: How often an attribute was set.
+    _version = 0
     #: Whether no user chooses the classes of inputs that are transformed, which may leave out plain tensors.
     _has_own_types = True
 
@@ -181,12 +183,14 @@ class OperatorTransform(torchvision_private.Hooks):
         """Return the state for a copy, which gets a ``forward`` of its own."""
         state = self.__dict__.copy()
         state.pop("_single_rule", None)
+        state.pop("_plans", None)
         if is_forward_of_its_own(state.get("forward")):
             del state["forward"]
         return state
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
+        self.__dict__["_version"] = self._version + 1
         if name == "forward":
             self.__dict__["_has_own_forward"] = False
         if name == "_transformed_types":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
@@ -16,9 +17,10 @@ from imgops._common import layout
 from imgops._common.torch_private import is_eager
 from imgops._operator import subclass
 from imgops._operator.declare import operator
+from imgops.kernels.cpu import _resample, native
 from imgops.kernels.cpu._resample import FILTERS
 from imgops.kernels.cpu.native import ALL_STEPS, BOX_FORMS, STEP_KINDS
-from imgops.kernels.cpu.program import ImageProgram, accepts, accepts_in_graph, run
+from imgops.kernels.cpu.program import ImageProgram, accepts, accepts_in_graph
 from imgops.rules import vmap
 from imgops.transforms._core import operators, pil_images
 from imgops.transforms._core.base import NOTHING, OperatorTransform, RandomTransform
@@ -75,7 +77,7 @@ class PendingImage:
         None means that nothing was done, because the transform needs another path.
         """
         gate, shown = sampler.gate, self.stand_in()
-        if not _has_usual_path(transform):
+        if not has_usual_path(transform):
             return None
         if transform._converts_to is not None:
             return self._become(transform) if gate is None else None
@@ -242,7 +244,11 @@ def _program_kernel(
     if numbers.ndim > 2:  # with the dimensions of a batch
         rows = rows.expand(*image.shape[:-3], rows.shape[-1])
     rows = rows.reshape(-1, rows.shape[-1]).double().contiguous()
-    if not run(out, image.detach(), _steps_of(steps), rows.numpy(), tables):
+    listed, floats = np.array(_steps_of(steps), np.int64), None if tables is None else tables.numpy()
+    pixels = max(image.shape[-1] * image.shape[-2], int((listed[:, 2] * listed[:, 3]).max()))
+    if not native.run_program(
+        out, image.detach(), listed, pixels, rows.numpy(), floats, _resample.shrinks_rows_first()
+    ):
         out.copy_(_by_operators(image, numbers, tables, steps))
 
 
@@ -258,7 +264,7 @@ def run_program(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: Se
     """Run the steps of a program, ``kernels/cpu/program.py``, on each image of a batch."""
 
 
-def _has_usual_path(transform: Any) -> bool:
+def has_usual_path(transform: Any) -> bool:
     """Return whether calls of a transform do what its steps say: a user may have overridden methods."""
     return (
         isinstance(transform, OperatorTransform)

@@ -371,19 +371,36 @@ def run_program(
     ``image_sizes`` are the heights and widths of packed images.
     """
     found = _program(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
-    keyed = seeding.sample_generators(len(out))
     rows = np.empty((len(out), sum(sizes)))
-    is_open = gate.expand(len(out)).numpy().astype(np.uint8)
-    each_size = image_sizes.tolist() if found.varies and image_sizes is not None else [(1, 1)] * len(out)
+    each_size = image_sizes.tolist() if found.varies and image_sizes is not None else None
+    sample_rows(found, rows, gate.expand(len(out)).numpy().astype(np.uint8), each_size)
+    out.copy_(torch.from_numpy(rows))
+
+
+def prepared(program: SamplingProgram) -> Any:
+    """Return a program in the form that ``sample_rows`` takes."""
+    lists = program.sizes, program.shapes, program.generators, program.conditions
+    return _program("\n".join(program.descriptions), *map(tuple, lists))
+
+
+def sample_rows(
+    found: _Program,
+    rows: np.ndarray,
+    is_open: np.ndarray | None = None,
+    each_size: Sequence[Sequence[int]] | None = None,
+) -> None:
+    """Sample a row of numbers for each sample; those whose gate is not open are neutral."""
+    is_open = np.ones(len(rows), np.uint8) if is_open is None else is_open
+    each_size = [(1, 1)] * len(rows) if each_size is None else each_size
+    keyed = seeding.sample_generators(len(rows))
     generator = found.generator()
     parts = found.in_python if generator is None else found.parts
     if keyed is None and generator is not None and len(parts) == 1 and parts[0].code is not None:
         _draw_batch(parts[0], rows, is_open, each_size, generator)
-    else:
-        for n in range(len(rows)):
-            key = None if keyed is None else keyed[n]
-            _draw_sample(parts, rows[n], bool(is_open[n]), each_size[n], generator, key)
-    out.copy_(torch.from_numpy(rows))
+        return
+    for n in range(len(rows)):
+        key = None if keyed is None else keyed[n]
+        _draw_sample(parts, rows[n], bool(is_open[n]), each_size[n], generator, key)
 
 
 def _draw_batch(

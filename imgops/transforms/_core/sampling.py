@@ -31,6 +31,7 @@ class ParameterSampler:
     """
 
     __slots__ = (
+        "collects",
         "count",
         "covered",
         "draws_in_python",
@@ -60,6 +61,8 @@ class ParameterSampler:
         self.table: Table | None = None
         self.planned: set[Key] = set()
         self.covered = False
+        #: Whether an image may stay pending while its transforms are collected.
+        self.collects = True
         #: Whether a container selects between whole results, so that a gate only decides what is sampled.
         self.selects_later = False
         self.record = record
@@ -129,7 +132,7 @@ class ParameterSampler:
     def may_collect(self) -> bool:
         """Return whether an image may stay pending: if nobody asks for the parameters, and not under vmap."""
         unusual = self.record is not None or self.replays is not None
-        return not unusual and self.gate is None and self.open is None
+        return self.collects and not unusual and self.gate is None and self.open is None
 
     def plans(self, transform: Any) -> bool:
         """Return whether to sample ahead: in a graph by one operator, for a batch sample by sample."""
