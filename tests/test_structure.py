@@ -358,6 +358,7 @@ def test_what_goes_through_the_host() -> None:
         "size_after_rotation",
         "by_torchvision",
         "indices_of_true",
+        "run_pipeline",  # which a graph has for images on the CPU alone
     }
     assert read == {name for name, operator in of_transforms.items() if not devices.stays_on_device(operator)}
 

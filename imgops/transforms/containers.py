@@ -9,6 +9,7 @@ container selects its result for the samples with an open gate.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from itertools import accumulate, takewhile
 from typing import Any
@@ -17,27 +18,36 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import guard_or_false
+from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 import imgops
-from imgops._common import check
+from imgops._common import check, layout
 from imgops._common.torch_private import (
+    constant_in_graphs,
+    in_vmap,
     is_eager,
+    is_exporting,
     raise_error,
     raise_in_graph,
     tree_flatten,
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.kernels.cpu.program import Columns, ImageProgram, accepts
+from imgops.kernels.cpu.program import Columns, ImageProgram, accepts, accepts_in_graph
 from imgops.transforms._core import annotation_kinds, draws, pil_images, plans, programs, seeding
-from imgops.transforms._core.base import THEIR_RANDOM_CLASSES, WHERE, OperatorTransform, RandomTransform
+from imgops.transforms._core.base import (
+    SITES,
+    THEIR_RANDOM_CLASSES,
+    WHERE,
+    OperatorTransform,
+    RandomTransform,
+)
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape
-from imgops.transforms._core.pending import PendingImage, has_usual_path
+from imgops.transforms._core.pending import PendingImage, has_usual_path, run_pipeline
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.conversion import (
@@ -73,6 +83,10 @@ class _Container(RandomTransform):
             plan = self._plan_of(inputs[0])
             if plan is not None:
                 return plan.run(self, inputs[0])
+        elif len(inputs) == 1 and type(inputs[0]) is Tensor and type(self) in _WHOLE and not in_vmap():
+            out = _in_graph(self, inputs[0])
+            if out is not None:
+                return out
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = decode_all(inputs)
         return self._run(inputs, ParameterSampler.of(inputs))
@@ -853,6 +867,18 @@ _MET_ONCE = object()
 
 def _make_plan(container: Any, image: Tensor) -> plans.Plan | None:
     """Return the plan of a pipeline for images of a shape; None if native code does not have all of it."""
+    found = _prepare(container, image)
+    if found is None:
+        return None
+    sampling, program, tables, parts = found
+    return plans.Plan(container, sampling, program, tables, parts)
+
+
+def _prepare(container: Any, image: Tensor) -> tuple[Any, ...] | None:
+    """Return what a pipeline draws for images of a shape, its program, tables and transforms.
+
+    None means that native code does not have all of the pipeline.
+    """
     sampling = SamplingProgram(image.shape[0] if image.ndim > 3 else None, False)
     if not container._description or container._plan(container._shape_of([image]), sampling) is None:
         return None
@@ -865,7 +891,7 @@ def _make_plan(container: Any, image: Tensor) -> plans.Plan | None:
     found = _add_all(container, program, columns, (), parts)
     if found is None or not program.steps or program.columns:
         return None
-    return plans.Plan(container, sampling, program, found[0] if found else None, parts)
+    return sampling, program, found[0] if found else None, parts
 
 
 def _add_all(
@@ -904,3 +930,61 @@ def _add_all(
         if not added:
             return None
     return []
+
+
+# -- a pipeline as one operator of a graph -------------------------------------------------------------
+
+
+def _in_graph(container: Any, image: Tensor) -> Tensor | None:
+    """Return the result of one operator that draws and runs a pipeline; None if there is none.
+
+    The graph is for one shape: a graph for any shape has an operator that draws and one that runs the steps.
+    """
+    if not accepts_in_graph(image) or not all(map(has_static_value, image.shape)):
+        return None
+    versions = _versions(container)
+    if versions < 0:
+        return None
+    plan = _plan_in_graph(container._site, tuple(image.shape), layout.is_interleaved(image), versions)
+    if not plan:
+        return None
+    transforms, table = container.transforms, None
+    last = 2 if type(transforms[-1]) in _NORMALIZE else int(type(transforms[-1]) in _TO_FLOAT)
+    if last:
+        table, _ = _table_of(transforms[-last:], image, alone=True)
+    # A string that was computed: dynamo cannot guard that of a constant function.
+    return run_pipeline(image, table, container._site, plan + "\n")
+
+
+def _versions(container: Any) -> int:
+    """Return a number that is another one when a transform changes, so that a graph is made again.
+
+    It is -1 if there is a hook. The numbers of Normalize are inputs of the graph.
+    """
+    total: int = container._version
+    for transform in container.transforms:
+        if has_hooks(transform) or not isinstance(transform, OperatorTransform):
+            return -1
+        if type(transform) not in _NORMALIZE:
+            total += transform._version
+        if type(transform) in _WHOLE:
+            inside = _versions(transform)
+            if inside < 0:
+                return -1
+            total += inside
+    return total
+
+
+@constant_in_graphs
+def _plan_in_graph(site: int, shape: tuple[int, ...], interleaved: bool, versions: int) -> str:
+    """Return the plan of a pipeline, found by its site, as the operator takes it; "" if there is none."""
+    container = SITES.get(site)
+    image = torch.empty(shape, dtype=torch.uint8, device="cpu")
+    found = None if container is None else _prepare(container, layout.in_format(image, interleaved))
+    if found is None:
+        return ""
+    sampling, program, *_ = found
+    if is_exporting() and any(sampling.generators):  # they are this process's, which raises
+        return ""
+    count = shape[0] if sampling.is_per_sample else 1
+    return json.dumps([count, sampling.text, sampling.lists, program.steps])

@@ -28,6 +28,7 @@ with parameters of their own) goes through ``_run`` with a :class:`ParameterSamp
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -88,6 +89,8 @@ from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _dispatch
 
 _sites = itertools.count()
+#: site -> the transform that has it: a number by which a graph knows a transform.
+SITES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
 
@@ -190,7 +193,8 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        self.__dict__["_version"] = self._version + 1
+        if name != "training":
+            self.__dict__["_version"] = self._version + 1
         if name == "forward":
             self.__dict__["_has_own_forward"] = False
         if name == "_transformed_types":
@@ -510,6 +514,7 @@ class RandomTransform(OperatorTransform):
     def _start(self, per_sample: bool, generator: torch.Generator | None) -> None:
         """Set the attributes that every transform that samples has in addition to torchvision's."""
         self._site = next(_sites)
+        SITES[self._site] = self
         if check.switch(type(self).__name__, "per_sample", per_sample):
             self.per_sample = True
         if generator is not None:

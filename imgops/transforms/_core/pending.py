@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from imgops.kernels.cpu._resample import FILTERS
 from imgops.kernels.cpu.native import ALL_STEPS, BOX_FORMS, STEP_KINDS
 from imgops.kernels.cpu.program import ImageProgram, accepts, accepts_in_graph
 from imgops.rules import vmap
-from imgops.transforms._core import operators, pil_images
+from imgops.transforms._core import operators, pil_images, programs
 from imgops.transforms._core.base import NOTHING, OperatorTransform, RandomTransform
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import Params, spread
@@ -262,6 +264,51 @@ def _program_kernel(
 )
 def run_program(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: Sequence[int]) -> Tensor:
     """Run the steps of a program, ``kernels/cpu/program.py``, on each image of a batch."""
+
+
+class _PlanOfGraph:
+    """A plan that was written as JSON: the number of rows, what is drawn, and the steps."""
+
+    def __init__(self, plan: str) -> None:
+        self.count, text, lists, steps = json.loads(plan)
+        self.sampling = programs.prepared(text, *lists) if lists[0] else None
+        self.columns = max(sum(lists[0]), 1)
+        self.flat, self.steps = [n for step in steps for n in step], np.array(steps, np.int64)
+        self.most = max(step[2] * step[3] for step in steps)
+
+
+_read_plan = lru_cache(maxsize=64)(_PlanOfGraph)
+
+
+def _pipeline_kernel(out: Tensor, image: Tensor, tables: Tensor | None, site: int, plan: str) -> None:
+    known = _read_plan(plan)
+    rows = np.zeros((known.count, known.columns))
+    if known.sampling is not None:
+        programs.sample_rows(known.sampling, rows)
+    pixels, floats = max(image.shape[-1] * image.shape[-2], known.most), None
+    if tables is not None:
+        floats = tables.numpy()
+    order = _resample.shrinks_rows_first()
+    if not native.run_program(out, image.detach(), known.steps, pixels, rows, floats, order):
+        out.copy_(_by_operators(image, torch.from_numpy(rows), tables, known.flat))
+
+
+def _pipeline_fake(image: Tensor, tables: Tensor | None, site: int, plan: str) -> Tensor:
+    *_, steps = json.loads(plan)  # nothing is drawn or compared here
+    return _program_fake(image, image, tables, [n for step in steps for n in step])
+
+
+@operator(
+    "imgops_transforms::run_pipeline",
+    kernel=_pipeline_kernel,
+    fake=_pipeline_fake,
+    random=True,
+)
+def run_pipeline(image: Tensor, tables: Tensor | None, site: int, plan: str) -> Tensor:
+    """Draw the numbers of a pipeline, and run the steps that read them: ``sample`` and ``run_program``.
+
+    The plan is the number of samples, the arguments of ``sample``, and the steps, as JSON.
+    """
 
 
 def has_usual_path(transform: Any) -> bool:

@@ -41,7 +41,7 @@ class Plan:
         self.owner_run: Callable[..., Any] = type(owner)._run
         self.is_each, self.keys, self.sizes = bool(sampling.is_per_sample), sampling.keys, sampling.sizes
         self.columns = max(sum(self.sizes), 1)
-        self.sampling = programs.prepared(sampling) if self.sizes else None
+        self.sampling = programs.prepared(sampling.text, *sampling.lists) if self.sizes else None
         self.program, self.tables = program.prepared(tables), tables
         self.watched = [(part, part._version) for part in parts]
         self.lists = [(part, tuple(part.transforms)) for part in parts if hasattr(part, "transforms")]

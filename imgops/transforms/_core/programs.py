@@ -175,6 +175,16 @@ class SamplingProgram:
         self.conditions: list[int] = []
 
     @property
+    def text(self) -> str:
+        """The descriptions of the transforms, one in each line."""
+        return "\n".join(self.descriptions)
+
+    @property
+    def lists(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        """The numbers of columns, the shapes, the generators and the conditions of the steps."""
+        return self.sizes, self.shapes, self.generators, self.conditions
+
+    @property
     def keys(self) -> list[Key]:
         return [step[0] for step in self.steps]
 
@@ -370,17 +380,22 @@ def run_program(
 
     ``image_sizes`` are the heights and widths of packed images.
     """
-    found = _program(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
+    found = prepared(program, sizes, shapes, generators, conditions)
     rows = np.empty((len(out), sum(sizes)))
     each_size = image_sizes.tolist() if found.varies and image_sizes is not None else None
     sample_rows(found, rows, gate.expand(len(out)).numpy().astype(np.uint8), each_size)
     out.copy_(torch.from_numpy(rows))
 
 
-def prepared(program: SamplingProgram) -> Any:
+def prepared(
+    program: str,
+    sizes: Sequence[int],
+    shapes: Sequence[int],
+    generators: Sequence[int],
+    conditions: Sequence[int],
+) -> Any:
     """Return a program in the form that ``sample_rows`` takes."""
-    lists = program.sizes, program.shapes, program.generators, program.conditions
-    return _program("\n".join(program.descriptions), *map(tuple, lists))
+    return _program(program, tuple(sizes), tuple(shapes), tuple(generators), tuple(conditions))
 
 
 def sample_rows(

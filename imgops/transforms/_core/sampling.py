@@ -212,8 +212,7 @@ class ParameterSampler:
     def _program(self, program: SamplingProgram, count: int | None) -> Tensor:
         gate = self._open_samples()
         rows = 1 if count is None else count
-        text = "\n".join(program.descriptions)
-        options = (program.sizes, program.shapes, program.generators, program.conditions)
+        text, options = program.text, program.lists
         if self.draws_in_python:
             numbers = torch.empty((rows, sum(program.sizes)), dtype=torch.float64, device="cpu")
             programs.run_program(numbers, gate, self.image_sizes, *options, text)
