@@ -200,3 +200,21 @@ def test_threads_share_a_plan() -> None:
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(pipeline, [IMAGE.clone() for _ in range(200)]):
             torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+def test_results_that_go_around_the_cache() -> None:
+    """Floats of more than 8 MB are stored in another way."""
+    images = torch.randint(0, 256, (18, 3, 230, 226), dtype=torch.uint8)
+    crop = v2.Compose([v2.RandomCrop(225), *FLOATS])
+    for x in (images, images.movedim(-3, -1).contiguous().movedim(-1, -3), images[:, :1].contiguous()):
+        if x.shape[1] == 1:
+            crop = v2.Compose([v2.RandomCrop(225), FLOATS[0]])
+            x = x.repeat(3, 1, 1, 1)
+        torch.manual_seed(0)
+        found = crop(x)
+        torch.manual_seed(0)
+        wanted = x
+        for step in crop.transforms:
+            wanted = step(wanted)
+        assert found.nbytes > 8 << 20
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)

@@ -17,6 +17,7 @@ from torch import Tensor
 from imgops._common import check, memory, torch_private
 from imgops._operator import subclass
 from imgops._operator.record import Contract, Function, Operator
+from imgops.kernels.cpu._threads import ATEN_DIVIDES
 
 _autocasts = torch.is_autocast_enabled
 _increment_version = torch.autograd.graph.increment_version
@@ -41,8 +42,6 @@ def named(function: Function, name: str) -> Function:
 
 #: ``prepare(args)`` validates, and returns the output if the operator returns new memory of a known size.
 Prepare = Callable[[Sequence[Any]], Any]
-#: The number of values from which on a kernel may be run on several threads; ATen's own number, too.
-SHARED = 1 << 15
 
 
 def prepare_then_kernel(
@@ -60,7 +59,7 @@ def prepare_then_kernel(
             out = prepare(args)
             if values is not None:
                 values(*args)
-            if run_on_threads is None or (out.numel() < SHARED and args[0].numel() < SHARED):
+            if run_on_threads is None or (out.numel() < ATEN_DIVIDES and args[0].numel() < ATEN_DIVIDES):
                 kernel(out, *args)
             else:
                 run_on_threads(out, args)

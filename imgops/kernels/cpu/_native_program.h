@@ -29,6 +29,9 @@ enum {
  * width; top and left of a box of the size of the result. */
 enum { EDGES, WHOLE, SIDES, CORNER };
 
+/* From this many bytes on a result does not stay in the cache. */
+#define STREAMED ((Py_ssize_t)8 << 20)
+
 /* The kinds of the names of a color step have four bits each, from the lowest on; 15 ends them. */
 enum { MOST_STEPS = 256, MOST_ORDER = 64, MOST_NAMES = 15, MOST_CHANNELS = 4, LONGEST_WARP = 32767, ONE_AMOUNT = 1 << 16 };
 
@@ -40,7 +43,7 @@ typedef struct {
 typedef struct {
     const Instruction *steps;
     Py_ssize_t count, columns, channels;
-    int interleaved, shrinks_rows_first, simd;
+    int interleaved, shrinks_rows_first, streams, simd;
 } Program;
 
 /* A whole number between two bounds; NaN is none. */
@@ -300,6 +303,41 @@ static void set_format(Image *image, Py_ssize_t channels, int interleaved) {
     image->values = channels * image->height * image->width;
 }
 
+/* Look bytes up in tables of floats, for results so large that they are out of the cache before anybody reads them: the stores
+ * go around it, and so do not read the memory first. */
+#if X86
+static __attribute__((target("avx2"))) void stream_floats(float *out, const float *in, Py_ssize_t count) {
+    Py_ssize_t i = 0;
+    for (; i < count && (uintptr_t)(out + i) % 32; i++) out[i] = in[i];
+    for (; i + 8 <= count; i += 8) _mm256_stream_ps(out + i, _mm256_loadu_ps(in + i));
+    for (; i < count; i++) out[i] = in[i];
+}
+#endif
+
+static void look_up_floats(float *out, const char *in, const float *table, Py_ssize_t values, Py_ssize_t period, int streams,
+                           int simd) {
+    enum { PART = 3 << 10 }; /* whole pixels of any period up to 4 */
+    Py_ssize_t at;
+#if X86
+    if (streams && simd) {
+        float part[PART];
+        for (at = 0; at < values; at += PART) {
+            Py_ssize_t n = values - at < PART ? values - at : PART;
+            Color job = {part, in + at, table, n, 1, period, 0, 0};
+            passes[LUT_PASS].f32[simd](&job);
+            stream_floats(out + at, part, n);
+        }
+        _mm_sfence();
+        return;
+    }
+#endif
+    {
+        Color job = {out, in, table, values, 1, period, 0, 0};
+        (void)at, (void)streams;
+        passes[LUT_PASS].f32[simd](&job);
+    }
+}
+
 enum { DONE = 1, UNCHANGED = 2 };
 
 /* One image through all steps. `out` gets the bytes, or what `tables` say of each. 0 without memory. */
@@ -334,14 +372,12 @@ static int run_image(const Program *p, const double *row, Image now, char *out, 
     }
     if (tables) {
         Py_ssize_t pixels = now.height * now.width;
-        if (now.interleaved || !per_channel) {
-            Color job = {out, now.at, tables, now.values, 1, per_channel ? p->channels : 1, 0, 0};
-            passes[LUT_PASS].f32[p->simd](&job);
-        } else
-            for (c = 0; c < p->channels; c++) {
-                Color job = {(float *)(void *)out + c * pixels, now.at + c * pixels, tables + 256 * c, pixels, 1, 1, 0, 0};
-                passes[LUT_PASS].f32[p->simd](&job);
-            }
+        float *to = (float *)(void *)out;
+        if (now.interleaved || !per_channel)
+            look_up_floats(to, now.at, tables, now.values, per_channel ? p->channels : 1, p->streams, p->simd);
+        else
+            for (c = 0; c < p->channels; c++)
+                look_up_floats(to + c * pixels, now.at + c * pixels, tables + 256 * c, pixels, 1, p->streams, p->simd);
     } else if (now.at != out)
         memcpy(out, now.at, (size_t)now.values);
     return last < 0 && !tables ? UNCHANGED : DONE;
@@ -391,6 +427,7 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
     p.interleaved = image.interleaved;
     p.shrinks_rows_first = shrinks_rows_first;
     p.simd = usable_simd(simd);
+    p.streams = out.values * out.itemsize >= STREAMED;
     rows = numbers->shape[0];
     if (!require(steps_view->shape[1] == sizeof(Instruction) / sizeof(int64_t) && p.count > 0 && p.count <= MOST_STEPS,
                  "steps must be 1 to 256 rows of six numbers") ||

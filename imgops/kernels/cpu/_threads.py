@@ -22,6 +22,9 @@ VALUES_PER_THREAD = 1 << 18
 #: The same for kernels that only move values or look them up: they wait for memory.
 MOVED_VALUES_PER_THREAD = 1 << 23
 
+#: From this many values on ATen divides elementwise work among threads.
+ATEN_DIVIDES = 1 << 15
+
 _movers: set[Callable[..., None]] = set()
 
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
@@ -151,7 +154,7 @@ def prefers_one_aten_thread(image: Tensor) -> bool:
 
     ATen uses one anyway for less than 2^15 values. The operators divide a batch by its images themselves.
     """
-    return image.numel() >= 1 << 15 and (image.ndim > 3 or image.numel() < 2 * VALUES_PER_THREAD)
+    return image.numel() >= ATEN_DIVIDES and (image.ndim > 3 or image.numel() < 2 * VALUES_PER_THREAD)
 
 
 def run(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]) -> None:
