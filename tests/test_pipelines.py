@@ -9,8 +9,15 @@ from typing import Any
 from unittest import mock
 
 import fuzz_pipelines
+import numpy as np
 import pytest
 import torch
+from added_cases import ROWS
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from torchvision.transforms.v2 import functional
+from transform_cases import CASES
 
 from imgops import transforms as v2
 from imgops.kernels.cpu import native
@@ -218,3 +225,125 @@ def test_results_that_go_around_the_cache() -> None:
             wanted = step(wanted)
         assert found.nbytes > 8 << 20
         torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+# -- what a call of each transform alone does ----------------------------------------------------------
+
+ALONE = [
+    *(pytest.param(case.make, id=str(case)) for case in CASES if not case.boxes),
+    *(pytest.param(lambda m, row=row: row.make(), id=f"added {row}") for row in ROWS),
+    pytest.param(lambda m: m.FiveCrop(10), id="FiveCrop"),
+    pytest.param(lambda m: m.TenCrop(10), id="TenCrop"),
+    pytest.param(lambda m: m.UniformTemporalSubsample(2), id="UniformTemporalSubsample"),
+    pytest.param(lambda m: m.CenterCrop((np.int64(20), np.int64(20))), id="sizes of NumPy"),
+]
+
+
+@pytest.mark.parametrize("make", ALONE)
+def test_each_transform_in_a_pipeline(make: Any) -> None:
+    """It changes a tensor, an Image and a PIL image as it does alone, in the middle of a pipeline and at its end."""
+    for image in (IMAGE, tv_tensors.Image(IMAGE), functional.to_pil_image(IMAGE)):
+        for rest in ([], [v2.RandomVerticalFlip(1.0)]):
+            steps = [v2.RandomHorizontalFlip(1.0), make(v2), *rest]
+            wanted, state = fuzz_pipelines.result(lambda: fuzz_pipelines.one_by_one(steps, image), 5)
+            pipeline = v2.Compose(steps)
+            for _ in range(3):
+                found, after = fuzz_pipelines.result(lambda: pipeline(image), 5)
+                assert type(found) is type(wanted)
+                if isinstance(found, str):
+                    assert found == wanted
+                    continue
+                assert torch.equal(state, after)
+                for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+                    a, b = (x if isinstance(x, torch.Tensor) else functional.pil_to_tensor(x) for x in (a, b))
+                    torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+def test_users_code_is_called() -> None:
+    class Called(v2.Resize):
+        def __call__(self, image: Any) -> Any:
+            return image
+
+    class Computed(v2.RandomHorizontalFlip):
+        p = property(lambda self: self.now, lambda self, value: None)  # type: ignore[assignment]
+        now = 0.0
+
+    flips = v2.Compose([Computed(), v2.RandomVerticalFlip(0.0)])
+    for _ in range(3):
+        assert v2.Compose([Called(20), v2.RandomVerticalFlip(1.0)])(IMAGE).shape == IMAGE.shape
+        assert torch.equal(flips(IMAGE), IMAGE)
+    Computed.now = 1.0
+    assert torch.equal(flips(IMAGE), IMAGE.flip(-1))
+
+
+def test_hooks_of_all_modules_run() -> None:
+    seen: list[str] = []
+    pipeline = pipeline_of()
+    handle = register_module_forward_hook(lambda module, inputs, out: seen.append(type(module).__name__))
+    try:
+        pipeline(IMAGE)
+    finally:
+        handle.remove()
+    assert seen == ["RandomResizedCrop", "RandomHorizontalFlip", "ToDtype", "Normalize", "Compose"]
+
+
+def test_lists_that_change_in_place() -> None:
+    crop = v2.RandomCrop([20, 20])
+    pipeline = v2.Compose([crop, v2.RandomVerticalFlip()])
+    for _ in range(3):
+        assert pipeline(IMAGE).shape == (3, 20, 20)
+    crop.size[0] = 10
+    for _ in range(3):
+        assert pipeline(IMAGE).shape == (3, 10, 20)
+
+
+def test_probabilities_that_only_the_constructor_refuses() -> None:
+    flip = v2.RandomHorizontalFlip()
+    flip.p = 1.5
+    pipeline = v2.Compose([flip, v2.RandomVerticalFlip(0.0)])
+    for _ in range(3):
+        assert torch.equal(pipeline(IMAGE), IMAGE.flip(-1))
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_another_default_device(device: str) -> None:
+    pipeline, wanted = pipeline_of("evaluation"), pipeline_of("evaluation")(IMAGE)
+    with torch.device(device):
+        for _ in range(3):
+            torch.testing.assert_close(pipeline(IMAGE), wanted, rtol=0, atol=0)
+
+
+def test_a_graph_sees_other_transforms_of_the_same_class() -> None:
+    pipeline = v2.Compose([v2.RandomHorizontalFlip(0.0), v2.RandomVerticalFlip(0.0)])
+    compiled = torch.compile(pipeline, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(IMAGE), IMAGE)
+    pipeline.transforms[0] = v2.RandomHorizontalFlip(1.0)
+    assert torch.equal(compiled(IMAGE), IMAGE.flip(-1))
+    pipeline.transforms.reverse()
+    assert torch.equal(compiled(IMAGE), IMAGE.flip(-1))
+
+
+def test_a_hook_in_a_graph_draws_once() -> None:
+    flips = [v2.RandomVerticalFlip(0.5), v2.RandomHorizontalFlip(0.5)]
+    flips[0].register_forward_hook(lambda module, inputs, out: out + 1)
+    pipeline = v2.Compose(flips)
+    compiled = torch.compile(pipeline, backend="aot_eager")
+    for seed in range(4):
+        torch.manual_seed(seed)
+        wanted = pipeline(IMAGE)
+        torch.manual_seed(seed)
+        assert torch.equal(compiled(IMAGE), wanted)
+
+
+def test_a_pil_image_keeps_its_memory_format() -> None:
+    steps = [v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.ToImage()]
+    image = functional.to_pil_image(IMAGE)
+    assert v2.Compose(steps)(image).stride() == steps[1](steps[0](image)).stride()
+
+
+@pytest.mark.parametrize("side", [46342, 1 << 20, 1 << 40])
+def test_sizes_beyond_the_limit(side: int) -> None:
+    pipeline = v2.Compose([v2.RandomHorizontalFlip(0.0), v2.Resize((side, side)), v2.CenterCrop(4)])
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"resize: size must span fewer than 2\*\*31 pixels"):
+            pipeline(IMAGE)

@@ -31,6 +31,7 @@ from torch._library.custom_ops import CustomOpDef
 from torch._library.utils import fill_defaults
 from torch.autograd import profiler
 from torch.autograd.function import _SingleLevelFunction
+from torch.nn.modules import module as _modules
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from torch.utils._pytree import MappingKey, register_pytree_node
 from torch.utils._pytree import tree_flatten as _tree_flatten
@@ -154,6 +155,17 @@ _TELLS_EXPORT = hasattr(torch.Tag, "inplace")
 def has_modes() -> bool:
     """Return whether a mode, of functions or of operators, or a transform of torch.func is active."""
     return bool(_function_modes() or _dispatch_modes()) or _functorch_level() is not None
+
+
+def has_usual_call(cls: type) -> bool:
+    """Return whether calls of a class of modules are those of ``torch.nn.Module``."""
+    names = "__call__", "_call_impl", "_wrapped_call_impl"
+    return all(getattr(cls, n, None) in (None, getattr(torch.nn.Module, n)) for n in names)
+
+
+def has_global_hooks() -> bool:
+    """Return whether hooks run around the forward of every module."""
+    return bool(_modules._global_forward_hooks or _modules._global_forward_pre_hooks)
 
 
 def is_eager() -> bool:

@@ -26,6 +26,7 @@ import imgops
 from imgops._common import check, layout
 from imgops._common.torch_private import (
     constant_in_graphs,
+    has_global_hooks,
     in_vmap,
     is_eager,
     is_exporting,
@@ -93,16 +94,16 @@ class _Container(RandomTransform):
 
     def _plan_of(self, image: Tensor) -> plans.Plan | None:
         """Return the plan for an image; None at the first image of a shape, and if there is no plan."""
-        if type(self) not in _WHOLE or not accepts(image):
+        if type(self) not in _WHOLE or not accepts(image) or has_global_hooks():
             return None
         known = self.__dict__.setdefault("_plans", {})
         key = image.shape, image.stride()
-        if key not in known:
+        found = known.get(key, _NEW)
+        if found is _NEW:
             if len(known) >= plans.MOST:
                 known.clear()
             known[key] = _MET_ONCE
             return None
-        found = known[key]
         if found is _MET_ONCE or (found is not None and not found.is_valid()):
             found = known[key] = _make_plan(self, image)
         return found  # type: ignore[no-any-return]
@@ -139,7 +140,7 @@ class _Container(RandomTransform):
         transforms, at = self.transforms, 0
         out: Any = inputs if several else inputs[0]
         was_pending = type(out) is PendingImage
-        collects = was_pending or (not several and sampler.may_collect())
+        collects = was_pending or (not several and sampler.may_collect() and not has_global_hooks())
         while at < len(transforms):
             if collects and type(out) is not PendingImage:
                 out = _pending(out, transforms[at:], sampler)
@@ -231,7 +232,7 @@ def _shape_after(transform: Any, shape: Shape, program: SamplingProgram) -> Shap
         and not isinstance(transform, _Container)
     ):
         transform._require_packed()
-    return transform._plan(shape, program) if _is_own(transform) else None
+    return transform._plan(shape, program) if _is_own(transform) and not has_hooks(transform) else None
 
 
 def _table_of(transforms: Sequence[Any], image: Any, alone: bool = False) -> tuple[Tensor | None, int]:
@@ -247,6 +248,8 @@ def _table_of(transforms: Sequence[Any], image: Any, alone: bool = False) -> tup
     if type(image) is not Tensor or image.dtype != torch.uint8 or type(first) not in _TO_FLOAT:
         return None, 0
     if first.dtype != torch.float32 or not first.scale or has_hooks(first):
+        return None, 0
+    if is_eager() and has_global_hooks():
         return None, 0
     if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None, 0
@@ -862,16 +865,19 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
 _COLLECTING = (Compose, RandomApply, RandomChoice, RandomOrder)
 #: The containers that a plan can have.
 _WHOLE = (Compose, RandomApply)
-_MET_ONCE = object()
+_NEW, _MET_ONCE = object(), object()
 
 
 def _make_plan(container: Any, image: Tensor) -> plans.Plan | None:
     """Return the plan of a pipeline for images of a shape; None if native code does not have all of it."""
-    found = _prepare(container, image)
-    if found is None:
+    for part in seeding.inside(container):  # a list among its arguments may have changed in place
+        if isinstance(part, OperatorTransform) and part._description:
+            part.__dict__["_description"] = programs.description_of(part)
+    try:
+        found = _prepare(container, image)
+        return None if found is None else plans.Plan(container, *found)
+    except (TypeError, ValueError):  # arguments that the constructors refuse
         return None
-    sampling, program, tables, parts = found
-    return plans.Plan(container, sampling, program, tables, parts)
 
 
 def _prepare(container: Any, image: Tensor) -> tuple[Any, ...] | None:
@@ -963,6 +969,7 @@ def _versions(container: Any) -> int:
     """
     total: int = container._version
     for transform in container.transforms:
+        total = total * 31 % (1 << 50)  # another order is another number
         if has_hooks(transform) or not isinstance(transform, OperatorTransform):
             return -1
         if type(transform) not in _NORMALIZE:

@@ -199,7 +199,8 @@ def _levels_of(mean: Any, std: Any, device: str, divides: bool) -> Tensor | None
     if len(mean) != len(std) or not mean or not all(std):
         return None
     try:
-        return _compute_levels(tuple(mean), tuple(std), device, divides)
+        numbers = (tuple(x.item() if isinstance(x, Tensor) else x for x in side) for side in (mean, std))
+        return _compute_levels(*numbers, device, divides)
     except TypeError:  # the arguments are not numbers
         return None
 

@@ -7,13 +7,14 @@ step. The pixels are those of the operators called one by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import has_static_value
+from torch.fx.experimental.symbolic_shapes import has_static_value, statically_known_true
 
 from imgops._common import layout, memory
 from imgops._common.torch_private import constant_in_graphs, is_readable
@@ -21,6 +22,8 @@ from imgops.kernels.cpu import _pil, _resample, _threads, blur, geometry, native
 
 #: The most channels of an image, and the most steps of a program.
 _MOST_CHANNELS, _MOST_STEPS = 4, 256
+#: The most pixels of a result, as of ``imgops.resize``.
+_MOST_PIXELS = (1 << 31) - 1
 #: The most names of a step of colors: four bits each say which colors they are.
 _MOST_NAMES, _MOST_ORDER = 15, 64
 
@@ -55,12 +58,20 @@ def accepts_in_graph(image: Any) -> bool:
         return False
     if not layout.is_dense(image):
         return False
-    return image.ndim > 3 or not all(map(has_static_value, sides)) or _threads.is_small(image)
+    if image.ndim > 3 or not all(map(has_static_value, sides)):
+        return True
+    channels, height, width = sides
+    return _is_small(channels * height * width)
 
 
 @constant_in_graphs
 def _is_built() -> bool:
     return native.is_built()
+
+
+@constant_in_graphs
+def _is_small(values: int) -> bool:
+    return values < 2 * _threads.VALUES_PER_THREAD or _threads.number() == 1
 
 
 class ImageProgram:
@@ -168,7 +179,10 @@ class ImageProgram:
         if isinstance(numbers, Tensor) and numbers.ndim == 1:
             numbers = numbers[None]
         if size is not None:
-            self.height, self.width = size
+            height, width = (int(n) if isinstance(n, np.integer) else n for n in size)
+            if statically_known_true(height * width > _MOST_PIXELS):
+                return False
+            self.height, self.width = height, width
         where = self.columns
         if isinstance(numbers, Columns):
             where, count = numbers.start, 0
@@ -228,7 +242,8 @@ class PreparedProgram:
         strides = layout.interleaved_strides if program.interleaved else layout.planar_strides
         self.stride = tuple(strides(self.size))
         is_large = prod(self.size) * self.dtype.itemsize >= memory.LEAST
-        self.empty: Any = memory.empty_strided if is_large else torch.empty_strided
+        # A default device may be another one.
+        self.empty: Any = memory.empty_strided if is_large else partial(torch.empty_strided, device="cpu")
 
     def run(self, image: Tensor, rows: np.ndarray) -> Tensor | None:
         """Return the images after all steps, or None if a row has numbers that no operator would take.

@@ -44,7 +44,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import EncodedImage, EncodedImages
-from imgops._common import check
+from imgops._common import check, torch_private
 from imgops._common.torch_private import (
     forward_of_its_own,
     is_eager,
@@ -88,7 +88,7 @@ from imgops.transforms._core.signatures import complete_docstring, is_own, take_
 from imgops.transforms._core.steps import Step
 from imgops.transforms.functional import _dispatch
 
-_sites = itertools.count()
+_sites, _versions = itertools.count(), itertools.count(1)
 #: site -> the transform that has it: a number by which a graph knows a transform.
 SITES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 #: The calls that do not know which samples a transform is applied to.
@@ -149,15 +149,19 @@ class OperatorTransform(torchvision_private.Hooks):
     #: Whether the class has steps or an ``_image``, and no user overrides a method that torchvision's
     #: ``forward`` calls.
     _is_pure = False
-    #: How often an attribute was set.
+    #: The number of the latest change of an attribute; no two changes have the same.
     _version = 0
+    #: Whether a program may have the transform, or a conversion that is all that it does.
+    _may_add = False
     #: Whether no user chooses the classes of inputs that are transformed, which may leave out plain tensors.
     _has_own_types = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls._has_own_forward = is_own(cls, "forward")
-        own = all(is_own(cls, step) for step in _METHODS) and not cls._needs_annotations
+        cls._has_own_forward = is_own(cls, "forward") and torch_private.has_usual_call(cls)
+        # A user's class may have a property in the place of an argument.
+        names = (*_METHODS, *cls._config)
+        own = all(is_own(cls, name) for name in names) and not cls._needs_annotations
         cls._has_own_types = is_own(cls, "_transformed_types")
         changed = {"_steps", "_image"} & vars(cls).keys()
         if changed and "_add_to" not in vars(cls):  # that of a base class adds other steps
@@ -168,6 +172,8 @@ class OperatorTransform(torchvision_private.Hooks):
         cls._has_steps = cls._steps is not OperatorTransform._steps
         has_image = cls._has_steps or cls._image is not OperatorTransform._image
         cls._is_pure = own and cls._has_own_types and has_image
+        own_steps = cls._add_to not in (OperatorTransform._add_to, OperatorTransform._add_nothing)
+        cls._may_add = cls._has_steps or own_steps or cls._converts_to is not None
         if cls.__module__.startswith("imgops."):
             if "_described" not in vars(cls):
                 cls._described = cls
@@ -194,7 +200,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name != "training":
-            self.__dict__["_version"] = self._version + 1
+            self.__dict__["_version"] = next(_versions)
         if name == "forward":
             self.__dict__["_has_own_forward"] = False
         if name == "_transformed_types":
@@ -205,6 +211,10 @@ class OperatorTransform(torchvision_private.Hooks):
                 self._description = ""
         if name in self._config and self.__dict__.get("_description"):
             self._description = programs.description_of(self)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self.__dict__["_version"] = next(_versions)
 
     def _describe(self) -> None:
         """Set the description, by which a graph makes the transform again."""

@@ -45,7 +45,7 @@ class PendingImage:
         self.image = self.shown = image
         self.kind, self.info = kind, info
         self.program = ImageProgram(image) if _can_begin(image) else None
-        self.transforms: list[tuple[Any, Params]] = []
+        self.transforms: list[tuple[Any, Params, type]] = []
 
     @classmethod
     def of(cls, image: Any) -> Any:
@@ -79,7 +79,7 @@ class PendingImage:
         None means that nothing was done, because the transform needs another path.
         """
         gate, shown = sampler.gate, self.stand_in()
-        if not has_usual_path(transform):
+        if not has_usual_path(transform) or not transform._may_add:
             return None
         if transform._converts_to is not None:
             return self._become(transform) if gate is None else None
@@ -97,12 +97,12 @@ class PendingImage:
             before = self.program.state()
             taken = transform._add_to(self.program, params, self.kind)
             if taken and (gate is None or _are_equal(self.program.state()[2:4], before[2:4])):
-                self.transforms.append((transform, params))
+                self.transforms.append((transform, params, self.kind))
                 return self
             self.program.forget(before)
         if gate is not None:  # the numbers are still those that were sampled ahead
             return None
-        return PendingImage(self._change(self.pixels(), transform, params), self.kind, self.info)
+        return PendingImage(_change(self.pixels(), transform, params, self.kind), self.kind, self.info)
 
     def _become(self, transform: Any) -> PendingImage | None:
         """Convert the result to another class, which is all that the transform does."""
@@ -117,10 +117,6 @@ class PendingImage:
         self.kind = kind
         return self
 
-    def _change(self, image: Tensor, transform: Any, params: Params) -> Tensor:
-        work = transform._image if self.kind is PIL.Image.Image else transform._transform_image
-        return work(image, params, self.kind)  # type: ignore[no-any-return]
-
     def pixels(self, tables: Tensor | None = None) -> Tensor:
         """Return the image after all transforms, with ``tables`` looked up in them, float32 ``(C, 256)``."""
         out = None
@@ -129,8 +125,8 @@ class PendingImage:
             out = program.run(tables) if is_eager() else _in_graph(program, tables)
         if out is None:
             out = self.image
-            for transform, params in self.transforms:
-                out = self._change(out, transform, params)
+            for transform, params, kind in self.transforms:
+                out = _change(out, transform, params, kind)
             out = out if tables is None else imgops.lut(out, tables)
         return out
 
@@ -144,6 +140,11 @@ class PendingImage:
         image = pil_images.to_pil(pixels)
         image.info = self.info or {}
         return image
+
+
+def _change(image: Tensor, transform: Any, params: Params, kind: type) -> Tensor:
+    work = transform._image if kind is PIL.Image.Image else transform._transform_image
+    return work(image, params, kind)  # type: ignore[no-any-return]
 
 
 def _are_equal(size: Sequence[int], other: Sequence[int]) -> bool:

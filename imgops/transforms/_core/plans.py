@@ -7,6 +7,7 @@ no attribute of a transform, no list of a container, no hook.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,15 @@ from imgops.transforms._core.sampling import ParameterSampler
 
 #: The most shapes for which a pipeline keeps a plan, or notes that it met them.
 MOST = 16
+
+
+def _changeable(part: Any) -> list[tuple[str, list[Any]]]:
+    """Return the arguments of a transform that are lists."""
+    given = {name: value for name, value in vars(part).items() if not name.startswith("_")}
+    values = [v for value in given.values() for v in (value if isinstance(value, list) else [value])]
+    if any(isinstance(value, (Tensor, np.ndarray)) for value in values):
+        raise TypeError("an argument may change in place unseen")  # there is no plan
+    return [(n, v) for n, v in given.items() if isinstance(v, list) and n != "transforms"]
 
 
 class Plan:
@@ -45,15 +55,15 @@ class Plan:
         self.program, self.tables = program.prepared(tables), tables
         self.watched = [(part, part._version) for part in parts]
         self.lists = [(part, tuple(part.transforms)) for part in parts if hasattr(part, "transforms")]
-        #: What an in-place change of a list in a Normalize would change.
-        self.values = [(part, list(part.mean), list(part.std)) for part in parts if hasattr(part, "mean")]
+        #: The arguments that may be changed in place, and their values.
+        self.values = [(part, name, copy(value)) for part in parts for name, value in _changeable(part)]
 
     def is_valid(self) -> bool:
         """Return whether no transform has changed since the plan was made."""
         return (
             all(part._version == version and not has_hooks(part) for part, version in self.watched)
             and all(tuple(part.transforms) == listed for part, listed in self.lists)
-            and all(part.mean == mean and part.std == std for part, mean, std in self.values)
+            and all(part.__dict__.get(name) == value for part, name, value in self.values)
         )
 
     def run(self, owner: Any, image: Tensor) -> Any:

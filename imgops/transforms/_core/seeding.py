@@ -94,18 +94,18 @@ def seeded(transform: Callable[..., Any], key: Key | list[Key]) -> Seeded:
     """
     if not callable(transform):
         raise TypeError(f"seeded: transform must be callable, got {type(transform).__name__}")
-    for inner in _inside(transform):
+    for inner in inside(transform):
         if getattr(inner, "generator", None) is not None:
             got = f"{type(inner).__name__} with a generator of its own"
             raise ValueError(f"seeded: transform must draw from PyTorch's generator, got {got}")
     return Seeded(transform, [seed_of(k) for k in key] if isinstance(key, list) else seed_of(key))
 
 
-def _inside(transform: Any) -> Iterator[Any]:
+def inside(transform: Any) -> Iterator[Any]:
     """Yield a transform and those inside."""
     yield transform
     for inner in parts_of(transform):
-        yield from _inside(inner)
+        yield from inside(inner)
 
 
 def parts_of(transform: Any) -> list[Any]:
