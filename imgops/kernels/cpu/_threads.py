@@ -25,6 +25,10 @@ MOVED_VALUES_PER_THREAD = 1 << 23
 #: From this many values on ATen divides elementwise work among threads.
 ATEN_DIVIDES = 1 << 15
 
+#: A batch is divided into more parts than there are threads: where another program holds a core, the thread
+#: of the caller takes the parts that nobody has begun.
+_PARTS_PER_THREAD = 4
+
 _movers: set[Callable[..., None]] = set()
 
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
@@ -193,7 +197,13 @@ def _by_images(
         own = [x if x is None or len(x) == 1 else x[start:stop] for x in tensors]
         kernel(target[start:stop], *own, *rest)
 
-    _run_parts(list(_ranges(count, min(threads, count))), work)
+    parts = iter(list(_ranges(count, min(_PARTS_PER_THREAD * threads, count))))
+
+    def take() -> None:
+        for part in parts:  # taking the next part is atomic in the interpreter
+            work(*part)
+
+    _run_parts([()] * min(threads, count), take, waits_for_all=False)
     return True
 
 
