@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ import imgops
 from imgops import transforms as ours
 from imgops._common import compare
 from imgops.transforms._core import draws, programs
+from imgops.transforms._core.base import RandomTransform
 from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
 from tests.fuzz_draws import Fake, words_of
@@ -565,3 +567,15 @@ def test_a_state_that_always_changes_is_left_to_pytorch() -> None:
     assert draws._draws.draw(*call, np.zeros((3, 1)), 0) == 0
     with pytest.raises(ZeroDivisionError):
         draws._draws.draw(fake, lambda *_: 1 // 0, *call[2:], np.zeros((3, 1)), 0)
+
+
+def test_each_class_has_its_own_comparison() -> None:
+    """Classes of one name, such as the policies of torchvision's two versions, do not share a result."""
+    import_module("imgops.integrations.torchvision.first_version")
+    found, classes = {}, [RandomTransform]
+    for cls in classes:
+        classes += cls.__subclasses__()
+        if cls.__module__.startswith("imgops.") and draws._has_rule(cls):
+            assert found.setdefault(draws.name_of(cls), cls) is cls
+    first = [cls for cls in classes if cls.__module__.endswith("first_version") and "Augment" in cls.__name__]
+    assert len(first) == 3 and not any(map(draws._has_rule, first))

@@ -199,7 +199,8 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name != "training":
+        is_public = not name.startswith("_") or name in (*_METHODS, "_transformed_types")
+        if is_public and name != "training" and not is_compiling():
             self.__dict__["_version"] = next(_versions)
         if name == "forward":
             self.__dict__["_has_own_forward"] = False

@@ -199,7 +199,10 @@ def code_of(transform: Any, shape: Shape, start: int) -> Code | None:
 
 
 #: The methods that decide what is drawn.
-_METHODS = ("make_params", "_draw", "_draw_row", "_numbers_from", "_neutral_numbers")
+_METHODS = (
+    *("make_params", "_draw", "_draw_row", "_numbers_from", "_neutral_numbers"),
+    "_torchvision_forward",  # which the policies record
+)
 
 
 @lru_cache(maxsize=1024)
@@ -325,10 +328,16 @@ def single_rule(transform: Any, size: Sequence[int]) -> tuple[Sequence[int], Sin
 
 def _agrees(transform: Any) -> bool:
     """Return whether a class draws by its rule what torchvision's code draws, compared at its first use."""
-    name = f"{type(transform).__name__.strip('_')}'s draws"
+    name = name_of(type(transform))
     if name not in compare.results:
         compare.comparisons[name] = "torchvision", partial(_has_numbers_of, transform)
     return bool(compare.agrees(name))
+
+
+def name_of(cls: type) -> str:
+    """Return the name of the comparison of a class, which no other class has."""
+    place = "" if cls.__module__.startswith("imgops.transforms.") else f" in {cls.__module__}"
+    return f"{cls.__name__.strip('_')}'s draws{place}"
 
 
 def _has_numbers_of(transform: Any) -> bool:
