@@ -50,8 +50,11 @@ def images(count: int, side: int) -> Tensor:
     return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8)
 
 
-def medians(*calls: Call, rounds: int = ROUNDS) -> list[float]:
-    """Return the median microseconds of calls that take turns; each takes at least a hundredth of a second."""
+def medians(*calls: Call, rounds: int = ROUNDS, threads: tuple[int, ...] = ()) -> list[float]:
+    """Return the median microseconds of calls that take turns; each takes at least a hundredth of a second.
+
+    Each may have its own number of threads, which is set before its time.
+    """
     counts, times = [], [[] for _ in calls]
     for call in calls:
         call(), call()  # the second makes a plan
@@ -59,7 +62,10 @@ def medians(*calls: Call, rounds: int = ROUNDS) -> list[float]:
         call()
         counts.append(max(1, int(0.01 / (time.perf_counter() - start))))
     for i in range(rounds):
-        for call, count, found in zip(calls, counts, times, strict=True):
+        for k, (call, count, found) in enumerate(zip(calls, counts, times, strict=True)):
+            if threads:
+                torch.set_num_threads(threads[k])
+                call()
             torch.manual_seed(i)
             start = time.perf_counter()
             for _ in range(count):
@@ -98,17 +104,12 @@ def serial() -> list[str]:
     return lines
 
 
-def on_threads(count: int, call: Any, x: Tensor) -> None:
-    torch.set_num_threads(count)
-    call(x)
-
-
 def threads() -> list[str]:
     lines = ["| pipeline, batch of 64 | one thread, ms | two threads, times as fast |", "|---|---|---|"]
     for name, make in PIPELINES.items():
         each, x = make(224, per_sample=True), images(64, 256)
 
-        one, two = medians(partial(on_threads, 1, each, x), partial(on_threads, 2, each, x))
+        one, two = medians(partial(each, x), partial(each, x), threads=(1, 2))
         lines.append(f"| {name} | {one / 1000:.1f} | {one / two:.2f} |")
     torch.set_num_threads(1)
     return lines
@@ -144,8 +145,7 @@ def busy() -> list[str]:
                 ("one image", make(224), images(1, 256)[0]),
                 ("batch of 16", make(224, per_sample=True), images(16, 256)),
             ):
-                calls = partial(on_threads, 1, call, x), partial(on_threads, 2, call, x)
-                one, two = medians(*calls, rounds=15)
+                one, two = medians(partial(call, x), partial(call, x), rounds=15, threads=(1, 2))
                 lines.append(f"| {name}, {what} | {one / 1000:.2f} | {two / one:.2f} |")
     torch.set_num_threads(1)
     return lines
