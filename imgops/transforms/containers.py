@@ -872,10 +872,10 @@ def _make_plan(container: Any, image: Tensor) -> plans.Plan | None:
     """Return the plan of a pipeline for images of a shape; None if native code does not have all of it."""
     for part in seeding.inside(container):  # a list among its arguments may have changed in place
         if isinstance(part, OperatorTransform) and part._description:
-            part.__dict__["_description"] = programs.description_of(part)
+            part._describe()
     try:
         found = _prepare(container, image)
-        return None if found is None else plans.Plan(container, *found)
+        return None if found is None else plans.Plan(*found)
     except (TypeError, ValueError):  # arguments that the constructors refuse
         return None
 
@@ -914,9 +914,9 @@ def _add_all(
             table, count = _table_of(transforms[at : at + 2], image, alone=True)
             parts += transforms[at + 1 : at + count]
             return [table] if table is not None and not path and at + count == len(transforms) else None
-        if has_hooks(transform) or not _is_own(transform):
-            return None
         if type(transform) in _WHOLE:
+            if has_hooks(transform) or not _is_own(transform):
+                return None
             is_left_out = type(transform) is RandomApply and transform.p <= 0
             inside = is_left_out or _add_all(transform, program, columns, (*path, at), parts) == []
             if not inside:

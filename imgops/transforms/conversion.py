@@ -22,6 +22,7 @@ from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import Params
+from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -213,11 +214,10 @@ def _compute_levels(mean: tuple[float, ...], std: tuple[float, ...], device: str
 
 
 with torch.inference_mode(False):
-    _BYTES = torch.arange(256, dtype=torch.uint8, device="cpu")[None]
     #: Each level as a float, multiplied by 1 / 255 as torchvision's second version does, ``(1, 256)``.
-    _LEVELS = v2.functional.to_dtype(_BYTES[None], torch.float32, scale=True)[0]
+    _LEVELS = functional_color.LEVELS_AS_FLOATS[None]
     #: The same divided by 255, as its first version does.
-    _QUOTIENTS = _BYTES.to(torch.float32) / 255
+    _QUOTIENTS = torch.arange(256, dtype=torch.float32, device="cpu")[None] / 255
 
 
 class ToImage(OperatorTransform, v2.ToImage):

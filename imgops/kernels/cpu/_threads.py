@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
@@ -52,7 +52,11 @@ def waits_for_memory(kernel: Kernel) -> Kernel:
 
 def is_small(image: Tensor) -> bool:
     """Return whether one thread does all the work on an image."""
-    return image.numel() < 2 * VALUES_PER_THREAD or number() == 1
+    return is_for_one_thread(image.numel())
+
+
+def is_for_one_thread(values: int) -> bool:
+    return values < 2 * VALUES_PER_THREAD or number() == 1
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
@@ -197,13 +201,8 @@ def _by_images(
         own = [x if x is None or len(x) == 1 else x[start:stop] for x in tensors]
         kernel(target[start:stop], *own, *rest)
 
-    parts = iter(list(_ranges(count, min(_PARTS_PER_THREAD * threads, count))))
-
-    def take() -> None:
-        for part in parts:  # taking the next part is atomic in the interpreter
-            work(*part)
-
-    _run_parts([()] * min(threads, count), take, waits_for_all=False)
+    parts = list(_ranges(count, min(_PARTS_PER_THREAD * threads, count)))
+    _in_turns(parts, min(threads, count), lambda part: work(*part))
     return True
 
 
@@ -246,13 +245,21 @@ def each(count: int, work: Callable[[int], None]) -> None:
 
     ``work`` must not raise; it stores its errors.
     """
-    numbers = iter(range(count))  # taking the next number is atomic in the interpreter
+    _in_turns(range(count), min(count, number()), work)
 
-    def take(start: int, stop: int) -> None:
-        for i in numbers:
-            work(i)
 
-    split(min(count, number()), count * VALUES_PER_THREAD, take)
+def _in_turns(items: Iterable[Any], threads: int, work: Callable[[Any], None]) -> None:
+    """Run ``work(item)`` for each item of a list or a range; a thread that is done takes the next item."""
+    left = iter(items)  # taking the next item is atomic in the interpreter
+
+    def take() -> None:
+        for item in left:
+            work(item)
+
+    if threads <= 1:
+        take()
+    else:
+        _run_parts([()] * threads, take, waits_for_all=False)
 
 
 class _OpenCV:

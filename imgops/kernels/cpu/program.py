@@ -61,7 +61,7 @@ def accepts_in_graph(image: Any) -> bool:
     if image.ndim > 3 or not all(map(has_static_value, sides)):
         return True
     channels, height, width = sides
-    return _is_small(channels * height * width)
+    return _is_for_one_thread(channels * height * width)
 
 
 @constant_in_graphs
@@ -70,8 +70,8 @@ def _is_built() -> bool:
 
 
 @constant_in_graphs
-def _is_small(values: int) -> bool:
-    return values < 2 * _threads.VALUES_PER_THREAD or _threads.number() == 1
+def _is_for_one_thread(values: int) -> bool:
+    return _threads.is_for_one_thread(values)
 
 
 class ImageProgram:
@@ -201,10 +201,6 @@ class ImageProgram:
         steps, self.columns, self.height, self.width, self.interleaved = state
         del self.steps[steps:], self.numbers[steps:]
 
-    def prepared(self, tables: Tensor | None = None) -> PreparedProgram:
-        """Return the program for any images of this shape and memory format."""
-        return PreparedProgram(self, tables)
-
     def rows(self) -> np.ndarray:
         """Return a row of numbers for each sample, or one for all."""
         samples = [len(x) for x in self.numbers if isinstance(x, Tensor)]
@@ -222,23 +218,36 @@ class ImageProgram:
 
         With ``tables``, float32 ``(1 or C, 256)``, the result has the floats that they give for each level.
         """
-        return self.prepared(tables).run(self.image, self.rows())
+        return PreparedProgram(self, tables).run(self.image, self.rows())
 
     def write(self, out: Tensor) -> bool:
         """Write the images after all steps to ``out``; return False if the program cannot run."""
-        return self.prepared().write(out, self.image, self.rows()) > 0
+        return NativeSteps(self.steps).run(out, self.image, self.rows(), None) > 0
+
+
+class NativeSteps:
+    """Steps in the form that the native module takes."""
+
+    def __init__(self, steps: Sequence[Sequence[int]]) -> None:
+        self.array = np.array(steps, np.int64)
+        #: The most pixels of a result.
+        self.most = max(step[2] * step[3] for step in steps)
+
+    def run(self, out: Tensor, image: Tensor, rows: np.ndarray, tables: Tensor | None) -> int:
+        """Run the steps on each image, as ``native.run_program`` does, with a row for each of equal parts."""
+        pixels = max(image.shape[-1] * image.shape[-2], self.most)
+        floats = None if tables is None else tables.numpy()
+        order = _resample.shrinks_rows_first()
+        return native.run_program(out, image, self.array, pixels, rows, floats, order)
 
 
 class PreparedProgram:
     """A program for images of one shape and memory format, whose numbers come in rows."""
 
     def __init__(self, program: ImageProgram, tables: Tensor | None) -> None:
-        *batch, _, height, width = program.image.shape
-        self.steps = np.array(program.steps, np.int64)
-        self.tables = None if tables is None else tables.numpy()
+        self.steps, self.tables = NativeSteps(program.steps), tables
         self.dtype = torch.uint8 if tables is None else torch.float32
-        self.pixels = max([height * width, *(step[2] * step[3] for step in program.steps)])
-        self.size = (*batch, program.channels, program.height, program.width)
+        self.size = (*program.image.shape[:-2], program.height, program.width)
         strides = layout.interleaved_strides if program.interleaved else layout.planar_strides
         self.stride = tuple(strides(self.size))
         is_large = prod(self.size) * self.dtype.itemsize >= memory.LEAST
@@ -251,12 +260,8 @@ class PreparedProgram:
         One image that no step changes is returned itself.
         """
         out: Tensor = self.empty(self.size, self.stride, dtype=self.dtype)
-        done = self.write(out, image, rows)
+        done = self.steps.run(out, image, rows, self.tables)
         return (image if done == native.UNCHANGED and image.ndim == 3 else out) if done else None
-
-    def write(self, out: Tensor, image: Tensor, rows: np.ndarray) -> int:
-        order = _resample.shrinks_rows_first()
-        return native.run_program(out, image, self.steps, self.pixels, rows, self.tables, order)
 
 
 class Columns:

@@ -296,10 +296,6 @@ class OperatorTransform(torchvision_private.Hooks):
         """Run torchvision's own code, for inputs that are not images or that no operator supports."""
         return super().transform(inpt, values)  # type: ignore[misc]
 
-    def _pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
-        """Transform the pixels of a PIL image, which are given as a tensor."""
-        return self._image(image, NOTHING, PIL.Image.Image)
-
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
         """Return the steps for an image of a height and width; its class, ``kind``, decides the fill."""
         raise NotImplementedError
@@ -559,11 +555,6 @@ class RandomTransform(OperatorTransform):
         if params is None:
             return super().apply(inputs)  # type: ignore[misc]
         return self._run(arguments_of(inputs), ParameterSampler(None, params))
-
-    def _pil_image(self, image: Tensor, sampler: ParameterSampler) -> Tensor:
-        self.check_inputs([image])  # type: ignore[attr-defined]
-        params = self._sample_params([image], sampler)
-        return image if params is None else self._image(image, params, PIL.Image.Image)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])

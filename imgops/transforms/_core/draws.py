@@ -336,8 +336,8 @@ def _agrees(transform: Any) -> bool:
 
 def name_of(cls: type) -> str:
     """Return the name of the comparison of a class, which no other class has."""
-    place = "" if cls.__module__.startswith("imgops.transforms.") else f" in {cls.__module__}"
-    return f"{cls.__name__.strip('_')}'s draws{place}"
+    place = "" if cls.__module__.startswith("imgops.transforms.") else f"{cls.__module__}."
+    return f"{place}{cls.__name__.strip('_')}'s draws"
 
 
 def _has_numbers_of(transform: Any) -> bool:

@@ -19,10 +19,9 @@ from imgops._common import layout
 from imgops._common.torch_private import is_eager
 from imgops._operator import subclass
 from imgops._operator.declare import operator
-from imgops.kernels.cpu import _resample, native
 from imgops.kernels.cpu._resample import FILTERS
 from imgops.kernels.cpu.native import ALL_STEPS, BOX_FORMS, STEP_KINDS
-from imgops.kernels.cpu.program import ImageProgram, accepts, accepts_in_graph
+from imgops.kernels.cpu.program import ImageProgram, NativeSteps, accepts, accepts_in_graph
 from imgops.rules import vmap
 from imgops.transforms._core import operators, pil_images, programs
 from imgops.transforms._core.base import NOTHING, OperatorTransform, RandomTransform
@@ -41,10 +40,10 @@ class PendingImage:
 
     __slots__ = ("image", "info", "kind", "program", "shown", "transforms")
 
-    def __init__(self, image: Tensor, kind: type = Tensor, info: dict[Any, Any] | None = None) -> None:
+    def __init__(self, image: Tensor, can_begin: bool, kind: type = Tensor, info: Any = None) -> None:
         self.image = self.shown = image
         self.kind, self.info = kind, info
-        self.program = ImageProgram(image) if _can_begin(image) else None
+        self.program = ImageProgram(image) if can_begin else None
         self.transforms: list[tuple[Any, Params, type]] = []
 
     @classmethod
@@ -52,16 +51,17 @@ class PendingImage:
         """Return a tensor or an Image as pending, and any other input as it is."""
         kind = type(image)
         if kind is Tensor:
-            return cls(image) if _can_begin(image) else image
+            return cls(image, True) if _can_begin(image) else image
         if kind is tv_tensors.Image and is_eager() and not _dispatch.has_users_kernel(kind):
             plain = subclass.plain(image)
-            return cls(plain, kind) if _can_begin(plain) else image
+            return cls(plain, True, kind) if _can_begin(plain) else image
         return image
 
     @classmethod
     def of_pil(cls, image: PIL.Image.Image) -> PendingImage:
         # PIL's functions keep the information of an image, such as its color profile.
-        return cls(pil_images.to_tensor(image), PIL.Image.Image, image.info.copy())
+        pixels = pil_images.to_tensor(image)
+        return cls(pixels, _can_begin(pixels), PIL.Image.Image, image.info.copy())
 
     def stand_in(self) -> Tensor:
         """Return a tensor of the shape that the result will have, to sample parameters from."""
@@ -102,7 +102,8 @@ class PendingImage:
             self.program.forget(before)
         if gate is not None:  # the numbers are still those that were sampled ahead
             return None
-        return PendingImage(_change(self.pixels(), transform, params, self.kind), self.kind, self.info)
+        changed = _change(self.pixels(), transform, params, self.kind)
+        return PendingImage(changed, _can_begin(changed), self.kind, self.info)
 
     def _become(self, transform: Any) -> PendingImage | None:
         """Convert the result to another class, which is all that the transform does."""
@@ -111,7 +112,8 @@ class PendingImage:
             return None
         if self.kind is PIL.Image.Image and transform._makes_planar:
             if self.program is None or not self.program.planar():
-                return PendingImage(operators.as_planar(self.pixels()), kind)
+                planar = operators.as_planar(self.pixels())
+                return PendingImage(planar, _can_begin(planar), kind)
         elif self.kind is tv_tensors.Image and not transform._unwraps:
             return self
         self.kind = kind
@@ -122,7 +124,7 @@ class PendingImage:
         out = None
         program = self.program
         if program is not None and program.steps and len(self.transforms) + (tables is not None) > 1:
-            out = program.run(tables) if is_eager() else _in_graph(program, tables)
+            out = program.run(tables) if is_eager() else _as_operator(program, tables)
         if out is None:
             out = self.image
             for transform, params, kind in self.transforms:
@@ -156,7 +158,7 @@ def _can_begin(image: Tensor) -> bool:
     return accepts(image) if is_eager() else accepts_in_graph(image)
 
 
-def _in_graph(program: ImageProgram, tables: Tensor | None) -> Tensor:
+def _as_operator(program: ImageProgram, tables: Tensor | None) -> Tensor:
     """Return the result of a program as one operator of a graph."""
     numbers = [x for x in program.numbers if isinstance(x, Tensor)]
     if not numbers:
@@ -176,10 +178,8 @@ def _steps_of(flat: Sequence[int]) -> list[Sequence[int]]:
 
 def _by_operators(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: Sequence[int]) -> Tensor:
     """Run the steps one by one, by the operators that they stand for."""
-    if len(numbers) == 1 or numbers.ndim != 2:
-        numbers = numbers[0] if numbers.ndim == 2 else numbers
-    else:
-        numbers = spread(numbers, image)
+    if numbers.ndim == 2:
+        numbers = numbers[0] if len(numbers) == 1 else spread(numbers, image)
     listed = _steps_of(steps)
     ends = [*(step[1] for step in listed[1:]), numbers.shape[-1]]
     for (kind, column, height, width, a, b), end in zip(listed, ends, strict=True):
@@ -247,11 +247,7 @@ def _program_kernel(
     if numbers.ndim > 2:  # with the dimensions of a batch
         rows = rows.expand(*image.shape[:-3], rows.shape[-1])
     rows = rows.reshape(-1, rows.shape[-1]).double().contiguous()
-    listed, floats = np.array(_steps_of(steps), np.int64), None if tables is None else tables.numpy()
-    pixels = max(image.shape[-1] * image.shape[-2], int((listed[:, 2] * listed[:, 3]).max()))
-    if not native.run_program(
-        out, image.detach(), listed, pixels, rows.numpy(), floats, _resample.shrinks_rows_first()
-    ):
+    if not NativeSteps(_steps_of(steps)).run(out, image.detach(), rows.numpy(), tables):
         out.copy_(_by_operators(image, numbers, tables, steps))
 
 
@@ -274,8 +270,7 @@ class _PlanOfGraph:
         self.count, text, lists, steps = json.loads(plan)
         self.sampling = programs.prepared(text, *lists) if lists[0] else None
         self.columns = max(sum(lists[0]), 1)
-        self.flat, self.steps = [n for step in steps for n in step], np.array(steps, np.int64)
-        self.most = max(step[2] * step[3] for step in steps)
+        self.flat, self.steps = [n for step in steps for n in step], NativeSteps(steps)
 
 
 _read_plan = lru_cache(maxsize=64)(_PlanOfGraph)
@@ -286,11 +281,7 @@ def _pipeline_kernel(out: Tensor, image: Tensor, tables: Tensor | None, site: in
     rows = np.zeros((known.count, known.columns))
     if known.sampling is not None:
         programs.sample_rows(known.sampling, rows)
-    pixels, floats = max(image.shape[-1] * image.shape[-2], known.most), None
-    if tables is not None:
-        floats = tables.numpy()
-    order = _resample.shrinks_rows_first()
-    if not native.run_program(out, image.detach(), known.steps, pixels, rows, floats, order):
+    if not known.steps.run(out, image.detach(), rows, tables):
         out.copy_(_by_operators(image, torch.from_numpy(rows), tables, known.flat))
 
 

@@ -6,7 +6,6 @@ no attribute of a transform, no list of a container, no hook.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imgops.kernels.cpu.program import ImageProgram
+from imgops.kernels.cpu.program import ImageProgram, PreparedProgram
 from imgops.transforms._core import programs
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import Key
@@ -41,18 +40,12 @@ class Plan:
     """
 
     def __init__(
-        self,
-        owner: Any,
-        sampling: SamplingProgram,
-        program: ImageProgram,
-        tables: Tensor | None,
-        parts: list[Any],
+        self, sampling: SamplingProgram, program: ImageProgram, tables: Tensor | None, parts: list[Any]
     ) -> None:
-        self.owner_run: Callable[..., Any] = type(owner)._run
         self.is_each, self.keys, self.sizes = bool(sampling.is_per_sample), sampling.keys, sampling.sizes
         self.columns = max(sum(self.sizes), 1)
         self.sampling = programs.prepared(sampling.text, *sampling.lists) if self.sizes else None
-        self.program, self.tables = program.prepared(tables), tables
+        self.program = PreparedProgram(program, tables)
         self.watched = [(part, part._version) for part in parts]
         self.lists = [(part, tuple(part.transforms)) for part in parts if hasattr(part, "transforms")]
         #: The arguments that may be changed in place, and their values.
@@ -83,4 +76,4 @@ class Plan:
         each = numbers[..., : sum(self.sizes)].split(list(self.sizes), -1)
         sampler.ready = dict[Key, Tensor](zip(self.keys, each, strict=True))
         sampler.planned = set(self.keys)
-        return self.owner_run(owner, (image,), sampler)
+        return owner._run((image,), sampler)

@@ -7,7 +7,6 @@ a tensor of one number per sample.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import torch
@@ -482,7 +481,7 @@ def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = Fa
         return image != 0
     if dtype.is_floating_point:
         if (before, dtype) == (torch.uint8, torch.float32) and _is_shared(image):
-            return imgops.lut(image, _levels_as_floats())
+            return imgops.lut(image, LEVELS_AS_FLOATS)
         white = _greatest(before)
         if white <= torch.finfo(dtype).max:
             return image.to(dtype).mul_(1.0 / white)
@@ -511,10 +510,9 @@ def _is_shared(image: Tensor) -> bool:
     return is_plain and image.numel() >= 1 << 18 and image.ndim > 2 and layout.is_dense(image)
 
 
-@cache
-def _levels_as_floats() -> Tensor:
-    with torch.inference_mode(False):
-        return torch.arange(256, dtype=torch.uint8, device="cpu").to(torch.float32).mul_(1.0 / 255)
+with torch.inference_mode(False):
+    #: What ``to_dtype`` makes of each level, ``(256,)``.
+    LEVELS_AS_FLOATS = torch.arange(256, dtype=torch.float32, device="cpu").mul_(1.0 / 255)
 
 
 def _to_levels(image: Tensor, dtype: torch.dtype) -> Tensor:
