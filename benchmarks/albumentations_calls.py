@@ -1,7 +1,7 @@
 """``python -m benchmarks.albumentations_calls [row ...]``: converted pipelines of albumentations and the originals.
 
-Each call passes NumPy arrays as keyword arguments, and the two pipelines take turns. With a seed, both draw
-the same numbers; without one, the converted pipeline seeds each transform with PyTorch's generator. Each cell
+The benchmark calls the two pipelines alternately, with NumPy arrays as keyword arguments. Pipelines with a
+seed draw the same numbers. Without a seed, the converted pipeline seeds each transform from PyTorch's generator. Each cell
 is the time of the converted pipeline divided by that of the original, the median over the rounds of one run:
 below 1, imgops is faster. **Bold**: above the goal.
 """

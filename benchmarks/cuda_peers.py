@@ -116,7 +116,7 @@ _CVCUDA: dict[str, Callable[[Any, Tensor], Callable[[Any], Any]]] = {
 def dali(name: str, image: Tensor, each: dict[str, Tensor]) -> Call | None:
     """Return DALI's pipeline for a row, or None if there is none, it is not installed, or the image is planar.
 
-    ``each`` maps names of parameters to one value for each image. On the CPU the pipeline uses DALI's CPU
+    ``each`` maps each parameter name to a list with one value per image. Pipelines on the CPU use DALI's CPU
     backend.
     """
     made = _DALI.get(name)

@@ -1,8 +1,8 @@
 """``python -m benchmarks.scaling``: the examples on one process or thread and on two, with the same files.
 
 The numbers are images per second, as printed by each program, excluding the time to start processes (Ray Data
-starts counting at the first batch). Each ratio is the median of the rounds' ratios. On an ideal machine it
-would be 2.
+starts counting at the first batch). Each ratio is the median of the rounds' ratios. The ideal ratio
+is 2.
 """
 
 from __future__ import annotations

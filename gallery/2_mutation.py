@@ -3,8 +3,8 @@ Mutable, in-place and out=
 ==========================
 
 An operator may write into existing memory. There are three contracts for this, and each makes a promise to
-autograd and to the compiler. With only the tools of ``torch.library``, an operator keeps the promise to the
-compiler but not the one to autograd: the gradient is wrong, and nothing warns you.
+autograd and to the compiler. ``torch.library`` alone keeps the promise to the compiler but breaks the promise to
+autograd: the gradient is wrong, and PyTorch does not warn.
 """
 
 # %%

@@ -131,5 +131,5 @@ ax.invert_yaxis()
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# With a different resize of the same name, the model recognizes fewer patches. Serve a model with the pixels
+# The model recognizes fewer patches if another library's resize makes its inputs. Serve a model with the pixels
 # that it was trained on.
