@@ -347,3 +347,38 @@ def test_sizes_beyond_the_limit(side: int) -> None:
     for _ in range(3):
         with pytest.raises(ValueError, match=r"resize: size must span fewer than 2\*\*31 pixels"):
             pipeline(IMAGE)
+
+
+def changed(transform: Any, **arguments: Any) -> Any:
+    for name, value in arguments.items():
+        setattr(transform, name, value)
+    return transform
+
+
+REFUSED = {
+    "an even kernel": lambda: changed(v2.GaussianBlur(3), kernel_size=(4, 3)),
+    "an empty kernel": lambda: changed(v2.GaussianBlur(3), kernel_size=(0, 3)),
+    "a wide kernel": lambda: v2.GaussianBlur(301, 40.0),
+    "a size of 0": lambda: v2.Resize((0, 5)),
+    "a size below 0": lambda: v2.Resize((-1, 5)),
+    "a middle of 0": lambda: v2.CenterCrop(0),
+    "a crop of 0": lambda: v2.RandomCrop(0),
+    "a resized crop of 0": lambda: v2.RandomResizedCrop((0, 4)),
+    "nothing left": lambda: v2.Pad(-20),
+    "less than nothing left": lambda: v2.Pad(-21),
+    "nine bits": lambda: v2.RandomPosterize(9, 1.0),
+    "a crop beyond the image": lambda: v2.RandomCrop(100),
+    "a color of five channels": lambda: v2.Pad(2, fill=(1, 2, 3, 4, 5)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_operators_refuse(name: str) -> None:
+    steps = [v2.RandomVerticalFlip(1.0), REFUSED[name]()]
+    pipeline = v2.Compose(steps)
+    wanted, state = fuzz_pipelines.result(lambda: fuzz_pipelines.one_by_one(steps, IMAGE), 5)
+    for _ in range(3):
+        found, after = fuzz_pipelines.result(lambda: pipeline(IMAGE), 5)
+        assert isinstance(wanted, str) == isinstance(found, str)
+        assert found == wanted if isinstance(wanted, str) else torch.equal(found, wanted)
+        assert torch.equal(state, after)

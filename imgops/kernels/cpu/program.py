@@ -141,7 +141,7 @@ class ImageProgram:
     def gaussian_blur(self, sigmas: Any, kernel_size: Sequence[int]) -> bool:
         across, down = kernel_size
         return (
-            max(kernel_size) < 258
+            all(0 < n < 258 and n % 2 for n in kernel_size)
             and _is_exact("gaussian_blur")
             and self._add("blur", sigmas, 2, a=across, b=down)
         )
@@ -180,8 +180,9 @@ class ImageProgram:
             numbers = numbers[None]
         if size is not None:
             height, width = (int(n) if isinstance(n, np.integer) else n for n in size)
-            if statically_known_true(height * width > _MOST_PIXELS):
-                return False
+            for is_wrong in (height < 1, width < 1, height * width > _MOST_PIXELS):
+                if statically_known_true(is_wrong):
+                    return False
             self.height, self.width = height, width
         where = self.columns
         if isinstance(numbers, Columns):
