@@ -662,25 +662,8 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
     def resized(simd: int) -> np.ndarray:
         return call("resized_crops", like(image, high, wide), boxes, str(rng_filter), True, simd)
 
-    def packed(simd: int) -> np.ndarray:
-        """The same boxes of the same images one after the other, in two parts."""
-        is_planar = image.flags.c_contiguous
-        target = like(image, high, wide)
-        out = target if is_planar else target.transpose(0, 2, 3, 1)
-        data = np.ascontiguousarray(image if is_planar else image.transpose(0, 2, 3, 1)).reshape(-1)
-        sizes, ends = np.array([[height, width]] * frames), np.arange(frames + 1) * (len(data) // frames)
-        half = frames // 2
-        for part in ((0, half), (half, frames)):
-            args = sizes, ends, boxes, str(rng_filter), True, *part, not is_planar, simd
-            assert native.resized_packed(out, data, *args)
-        wanted = like(image, high, wide)
-        # A batch of 1 x 1 pixels may count as planar, and is left to the other kernels beside interleaved images.
-        if native.resized_crops(Tensor(wanted), Tensor(image), boxes, str(rng_filter), True, simd):
-            assert np.array_equal(target, wanted), "packed"
-        return target
-
     rng_filter = rng.choice(FILTERS)
-    found = [crop, levels, mirror, each, resized, packed]
+    found = [crop, levels, mirror, each, resized]
     for equalize in (False, True):
         found.append(lambda simd, e=equalize: call("stretch_levels", like(image, height, width), e, simd))
     if channels == 3:
@@ -693,6 +676,7 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
 
 #: The kinds of steps, as in imgops/kernels/cpu/native.py.
 STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
+WINDOW, FILTERS_OF_STEPS = 10, ("box", "bilinear", "hamming", "bicubic", "lanczos")
 
 
 def random_step(
@@ -885,7 +869,105 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
     return [whole, wrong, colors] if channels == 3 else [whole, wrong]
 
 
-MAKERS = (random_resample, random_color, random_levels, random_moves, random_tensors, random_programs)
+def run_sources(
+    native: Any, out: np.ndarray, data: np.ndarray, facts: np.ndarray, steps: np.ndarray, *rest: Any
+) -> np.ndarray | None:
+    """Return the images after a program on those of different sizes, or None if the module declines it."""
+    numbers, tables, interleaved, simd = rest
+    done, counter = np.zeros(len(out), np.uint8), np.zeros(1, np.int64)
+    pixels = int((steps[:, 2] * steps[:, 3]).max())
+    scratch = np.empty(2 * out.shape[1] * pixels + 4 * (pixels + 1), np.uint8)
+    how = done, counter, scratch, interleaved, True, simd
+    code = native.run_sources(Tensor(out), data, facts, None, steps, numbers, tables, *how)
+    assert not code or done.all()
+    return out if code else None
+
+
+def random_sources(native: Any, rng: np.random.Generator) -> list[Callable[[int], Any]]:
+    """Return windows of images of different sizes and a step, compared with the functions of one image."""
+    frames, channels, interleaved = int(rng.integers(1, 4)), int(rng.choice([1, 3, 4])), bool(rng.integers(2))
+    images = [random_image(rng, 1, channels, size(rng), size(rng), interleaved) for _ in range(frames)]
+    sizes, filter = np.array([x.shape[2:] for x in images]), int(rng.integers(5))
+    flat = [(x.transpose(0, 2, 3, 1) if interleaved else x).reshape(-1) for x in images]
+    ends = np.cumsum([0, *map(len, flat)])
+    facts, data = np.column_stack([ends[:-1], ends[1:], sizes]), np.concatenate(flat)
+    high, wide = size(rng), size(rng)
+    numbers = np.empty((frames, 8))
+    for row, (height, width) in zip(numbers, sizes.tolist(), strict=True):
+        x, y = int(rng.integers(width)), int(rng.integers(height))
+        row[:4] = x, y, int(rng.integers(x + 1, width + 1)), int(rng.integers(y + 1, height + 1))
+        row[4:6] = (size(rng), size(rng)) if rng.random() < 0.7 else (row[3] - row[1], row[2] - row[0])
+        row[6:] = rng.integers(-30, 40, 2)
+    color = int(rng.integers(1 << 8 * channels)) * int(rng.integers(2))
+    steps = [[WINDOW, 0, high, wide, filter | color << 8, 0]]
+    if rng.integers(2):
+        (kind, more_high, more_wide, *rest), more = random_step(rng, (channels, high, wide), frames)
+        if channels == 3 or kind not in (4, 5, 7):
+            steps.append([kind, 8, more_high, more_wide, *rest])
+            numbers = np.concatenate([numbers, more], 1)
+    listed = np.array(steps, np.int64)
+    splits = len(steps) > 1 and STEP_KINDS[steps[1][0]] == "split"
+    shape = frames, channels, *steps[-1][2:4]
+    is_out_interleaved = interleaved and not splits
+
+    def empty(number: int, high: int, wide: int, is_interleaved: bool = is_out_interleaved) -> np.ndarray:
+        if is_interleaved:
+            return np.full((number, high, wide, channels), 77, np.uint8).transpose(0, 3, 1, 2)
+        return np.full((number, channels, high, wide), 77, np.uint8)
+
+    def windows(simd: int) -> np.ndarray:
+        how = facts, listed, numbers, None, interleaved, simd
+        found = run_sources(native, empty(frames, *shape[2:]), data, *how)
+        if found is None:
+            assert len(steps) > 1, "a window is declined"
+            return np.zeros(0)
+        for i, (image, row) in enumerate(zip(images, numbers, strict=True)):
+            target_high, target_wide, left, top = row[4:8].astype(int)
+            resized = empty(1, target_high, target_wide, interleaved)
+            box = row[None, :4].astype(np.int64)
+            given = Tensor(resized), Tensor(image), box, FILTERS_OF_STEPS[filter], True, simd
+            if not native.resized_crops(*given):  # one pixel has both memory formats
+                continue
+            wanted = empty(1, high, wide, interleaved)
+            wanted[:] = [[[[color >> 8 * c & 255]] for c in range(channels)]]
+            y0, x0 = max(top, 0), max(left, 0)
+            part = resized[..., y0 : max(top + high, 0), x0 : max(left + wide, 0)]
+            if part.size:
+                wanted[..., y0 - top :, x0 - left :][..., : part.shape[2], : part.shape[3]] = part
+            if len(steps) > 1:
+                wanted = run_program(native, wanted, listed[1:].copy(), numbers[i : i + 1].copy(), None, simd)
+                if wanted is None:
+                    continue
+            assert np.array_equal(found[i], wanted[0]), f"windows: {listed.tolist()}, {row.tolist()}"
+        return found
+
+    wrong_facts, wrong_numbers = facts.copy(), numbers.copy()
+    wrong_facts[int(rng.integers(frames)), int(rng.integers(4))] = rng.choice(
+        [-1, 0, 1, len(data) + 1, 1 << 31, 1 << 62, -(1 << 62)]
+    )
+    wrong_numbers[int(rng.integers(frames)), int(rng.integers(8))] = rng.choice(
+        [np.nan, np.inf, -1, 0.5, 1e300, 1 << 41, -(1 << 41), 0, 300]
+    )
+
+    def wrong(simd: int) -> np.ndarray:
+        for some_facts, some_numbers in ((wrong_facts, numbers), (facts, wrong_numbers)):
+            with contextlib.suppress(ValueError):
+                how = some_facts, listed, some_numbers, None, interleaved, simd
+                run_sources(native, empty(frames, *shape[2:]), data, *how)
+        return np.zeros(0)
+
+    return [windows, wrong]
+
+
+MAKERS = (
+    random_resample,
+    random_color,
+    random_levels,
+    random_moves,
+    random_tensors,
+    random_programs,
+    random_sources,
+)
 
 
 def check_random_calls(native: Any, calls: int, seed: int = 0) -> int:

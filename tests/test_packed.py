@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,9 +19,10 @@ from checks import bits_equal
 from PIL import Image
 from torch import Tensor
 from torchvision import tv_tensors
+from torchvision.transforms import v2 as tv
 
 import imgops
-from imgops import PackedImages
+from imgops import EncodedImages, PackedImages
 from imgops import transforms as v2
 from imgops._operator import call as operator_call
 from imgops._operator.record import operators
@@ -318,7 +320,6 @@ def test_recorded_parameters_are_applied_again() -> None:
     [
         (v2.RandomResizedCrop(8), ValueError),
         (v2.RandomRotation(10, per_sample=True), TypeError),
-        (v2.Resize(9), TypeError),
         (v2.RandomCrop(8, padding=2, per_sample=True), TypeError),
         (v2.Normalize([0.5] * 3, [0.5] * 3), TypeError),
         (v2.Compose([v2.RandomHorizontalFlip()]), ValueError),
@@ -533,33 +534,149 @@ def test_every_public_function_takes_or_refuses_them(name: str) -> None:
 
 @pytest.mark.skipif(native.module is None, reason="the native module is not built")
 def test_native_checks_what_it_reads() -> None:
-    out, data = np.zeros((2, 3, 4, 4), np.uint8), np.zeros(3 * (4 + 6), np.uint8)
-    sizes, offsets = np.array([[2, 2], [2, 3]]), np.array([0, 12, 30])
-    boxes = np.array([[0, 0, 2, 2], [1, 0, 3, 2]])
+    data, steps = np.zeros(3 * (4 + 6), np.uint8), np.array([[10, 0, 4, 4, 0, 0]])
+    facts = np.array([[0, 12, 2, 2], [12, 30, 2, 3]])
+    numbers = np.array([[0, 0, 2, 2, 4, 4, 0, 0], [1, 0, 3, 2, 5, 4, 1, -1.0]])
 
     def call(**changes: Any) -> Any:
-        given = {"out": out, "data": data, "sizes": sizes, "offsets": offsets, "boxes": boxes, "name": "box"}
-        given |= {"rows": True, "first": 0, "last": 2, "interleaved": False, "simd": 2} | changes
-        return native.module.resized_packed(*given.values())
+        out = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
+        given = {"out": out, "data": data, "facts": facts, "decoder": None, "steps": steps}
+        given |= {"numbers": numbers, "tables": None, "done": np.zeros(2, np.uint8)}
+        given |= {"counter": np.zeros(1, np.int64), "scratch": np.zeros(1000, np.uint8)}
+        given |= {"interleaved": False, "rows": True, "simd": 2} | changes
+        return native.module.run_sources(*given.values())
 
-    assert call()
-    assert call(boxes=None)
+    def at(array: np.ndarray, value: float, *index: int) -> np.ndarray:
+        changed = array.copy()
+        changed[index] = value
+        return changed
+
+    assert call() == 1
     for change in (
         {"data": data[:-1]},
-        {"offsets": offsets + 1},
-        {"offsets": np.array([0, 12, 31])},
-        {"offsets": offsets[:-1]},
-        {"sizes": np.array([[2, 2], [1 << 31, 3]])},
-        {"sizes": np.array([[2, 2], [0, 3]])},
-        {"boxes": boxes + 1},
-        {"boxes": boxes[:1]},
-        {"last": 3},
-        {"first": -1},
-        {"name": "cubic"},
-        {"interleaved": True},
+        {"facts": facts + 1},
+        {"facts": facts[:1]},
+        {"facts": at(facts, 1 << 31, 1, 2)},
+        {"facts": at(facts, 0, 1, 3)},
+        {"facts": at(facts, -1, 0, 0)},
+        {"numbers": numbers[:, :7].copy()},
+        {"numbers": np.repeat(numbers, 3, 0)},
+        {"steps": at(steps, 5, 0, 4)},
+        {"steps": at(steps, 1 << 33, 0, 4)},
+        {"steps": at(steps, 9, 0, 0)},
+        {"steps": at(steps, 5, 0, 2)},
+        {"steps": steps[:0]},
+        {"scratch": np.zeros(90, np.uint8)},
+        {"done": np.zeros(1, np.uint8)},
+        {"decoder": 3},
+        {"tables": np.zeros((2, 256), np.float32)},
     ):
-        with pytest.raises(ValueError, match="native: "):
+        with pytest.raises(ValueError, match=r"native: |PyCapsule"):
             call(**change)
+    for value, index in ((3, 2), (-1, 0), (0.5, 4), (0, 5), (np.nan, 6), (1 << 41, 7), (1 << 31, 4)):
+        assert call(numbers=at(numbers, value, 0, index)) == 0
+
+
+# -- sizes of their own, and windows of one size -------------------------------------------------------
+
+_PIPELINES: dict[str, Callable[[Any], Any]] = {
+    "resize and center crop": lambda m: [m.Resize(24), m.CenterCrop(20)],
+    "bicubic": lambda m: [m.Resize(25, interpolation=3), m.CenterCrop((19, 22))],
+    "at most": lambda m: [m.Resize(10, max_size=21), m.CenterCrop(40)],  # which pads
+    "longest side": lambda m: [m.Resize(None, max_size=31), m.CenterCrop((40, 8))],
+    "center crop": lambda m: [m.CenterCrop(16)],
+    "center crop of small images": lambda m: [m.CenterCrop((33, 18))],
+    "flips": lambda m: [m.Resize((20, 30)), m.RandomHorizontalFlip(1.0), m.RandomVerticalFlip(1.0)],
+    "letter box": lambda m: [v2.LetterBox((33, 40), fill=(114, 3, 9)), m.RandomHorizontalFlip(1.0)],
+    "letter box alone": lambda m: [v2.LetterBox(24, scale_up=False)],
+    "two resizes": lambda m: [v2.LongestMaxSize(40), v2.SmallestMaxSize(21), m.CenterCrop(20)],
+}
+_SIZES = ((30, 50), (80, 20), (41, 41), (17, 90), (64, 65))
+
+
+def own_sizes(dtype: torch.dtype) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    levels = [torch.randint(0, 256, (3, *s), dtype=torch.uint8, generator=generator) for s in _SIZES]
+    return [x if dtype == torch.uint8 else x.to(dtype) / 255 for x in levels]
+
+
+@pytest.mark.parametrize("to_float", [False, True])
+@pytest.mark.parametrize("name", _PIPELINES)
+def test_evaluation_pipelines(name: str, to_float: bool) -> None:
+    """Packed images and files give what each image gives: torchvision's, from PIL's pixels."""
+    end = [
+        v2.ToImage(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4]),
+    ]
+    transform = v2.Compose(_PIPELINES[name](v2) + end[1:] * to_float)
+    reference = tv.Compose(_PIPELINES[name](tv) + [v2.ToImage()] + end[1:] * to_float)
+    images = own_sizes(torch.uint8)
+    files = EncodedImages([imgops.encode_image(x) for x in images])
+
+    def wanted(images: list[Tensor]) -> Tensor:
+        pil = [Image.fromarray(x.permute(1, 2, 0).contiguous().numpy()) for x in images]
+        return torch.stack([reference(x).as_subclass(Tensor) for x in pil])
+
+    for batch, expected in (
+        (PackedImages.of(images), wanted(images)),
+        (PackedImages.of(images, interleaved=True), wanted(images)),
+        (files, wanted(files.decode().unpack())),
+    ):
+        found = transform(batch)
+        assert found.dtype == expected.dtype
+        assert torch.equal(found, expected) if not to_float else torch.allclose(found, expected, atol=1e-6)
+        assert found.is_contiguous() != (type(batch) is PackedImages and batch.interleaved)
+        assert bits_equal(torch.compile(transform, fullgraph=True, backend="eager")(batch), found)
+
+
+@pytest.mark.parametrize("name", _PIPELINES)
+def test_evaluation_of_floats_and_its_gradient(name: str) -> None:
+    transform = v2.Compose(_PIPELINES[name](v2))
+    images = [x.requires_grad_() for x in own_sizes(torch.float64)]
+    wanted = torch.stack([transform(x) for x in images])
+    weight = torch.randn(wanted.shape, dtype=wanted.dtype)
+    grads = torch.cat([g.reshape(-1) for g in torch.autograd.grad((wanted * weight).sum(), images)])
+    packed = PackedImages.of([x.detach() for x in images]).requires_grad_()
+    found = transform(packed)
+    torch.testing.assert_close(found, wanted)
+    (own,) = torch.autograd.grad((found * weight).sum(), packed.data)
+    torch.testing.assert_close(own, grads)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_sizes_of_their_own(interleaved: bool) -> None:
+    """``contain``, ``cover``, ``resize`` and transforms, whose results have different sizes, in graphs as well."""
+    images = own_sizes(torch.uint8)
+    packed = PackedImages.of(images, interleaved)
+    sizes = torch.tensor([[5, 6], [90, 1], [3, 70], [17, 90], [8, 8]])
+    calls: list[tuple[Callable[[Any], Any], Callable[[Any, int], Any]]] = [
+        (lambda x: imgops.contain(x, (24, 33)), lambda x, i: imgops.contain(x, (24, 33))),
+        (lambda x: imgops.cover(x, (24, 33), "lanczos"), lambda x, i: imgops.cover(x, (24, 33), "lanczos")),
+        (lambda x: imgops.resize(x, sizes), lambda x, i: imgops.resize(x, sizes[i].tolist())),
+        (
+            lambda x: imgops.resize(x, sizes, "area", antialias=False),
+            lambda x, i: imgops.resize(x, sizes[i].tolist(), "area", antialias=False),
+        ),
+        *(
+            (t, lambda x, i, t=t: t(x))  # type: ignore[misc]
+            for t in (v2.LongestMaxSize(30), v2.SmallestMaxSize(21), v2.Resize(17), v2.Resize(9, max_size=20))
+        ),
+    ]
+    for call, one in calls:
+        for function in (call, torch.compile(call, fullgraph=True, backend="eager")):
+            found = function(packed)
+            assert found.interleaved is interleaved
+            for i, (a, b) in enumerate(zip(found.unpack(), images, strict=True)):
+                assert torch.equal(a, one(b, i))
+    for wrong, text in (
+        (sizes[:3], "size must have shape (N, 2)"),
+        (sizes.int(), "size must be int64"),
+        (sizes - 6, "size must be at least 1 pixel"),
+    ):
+        for function in (imgops.resize, torch.compile(imgops.resize, fullgraph=True, backend="eager")):
+            with pytest.raises((ValueError, TypeError, RuntimeError), match=re.escape(f"resize: {text}")):
+                function(packed, wrong)
 
 
 # -- what a hunt found ------------------------------------------------------------------------------

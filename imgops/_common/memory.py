@@ -49,12 +49,15 @@ if hasattr(os, "register_at_fork"):  # the child would keep a copy of memory tha
 def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], *, dtype: torch.dtype) -> Tensor:
     """Return a tensor on the CPU, of any values, as ``torch.empty_strided`` does.
 
-    Its memory goes back to a pool when the last tensor that views it ends. The storage cannot be resized.
+    From ``LEAST`` bytes on its memory goes back to a pool when the last tensor that views it ends, and the
+    storage cannot be resized.
     """
     if _memory is None or 0 in size or torch.are_deterministic_algorithms_enabled():
         return torch.empty_strided(size, stride, dtype=dtype, device="cpu")  # which determinism fills
     count = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     nbytes = count * dtype.itemsize
+    if nbytes < LEAST:
+        return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
     try:
         flat = torch.frombuffer(_memory.allocate(nbytes), dtype=dtype, count=count)
     except MemoryError:  # PyTorch's error says how much it wanted

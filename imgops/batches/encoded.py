@@ -241,6 +241,15 @@ class EncodedImages:
         sizes = torch.stack([where[:, 3] - where[:, 1], where[:, 2] - where[:, 0]], 1)
         return PackedImages(data, sizes, self.num_channels)
 
+    def _run_program(self, out: Tensor, steps: Any, numbers: Any, tables: Tensor | None) -> bool:
+        """Run a program whose first step is a window of each file; return False if nothing was done."""
+        new: list[tuple[int, Exception]] | None = None if self.skipped is None else []
+        with _naming(self):
+            how = self.max_pixels, self.mode, self.apply_exif_orientation, new
+            done = cpu.run_program(out, self.data, self.offsets, self.sizes, steps, numbers, tables, *how)
+        self._report(new or [])
+        return done
+
     def _report(self, new: list[tuple[int, Exception]]) -> None:
         """Report each file that cannot be read, once."""
         for i, error in new:

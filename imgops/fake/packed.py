@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from imgops._common import check, packing
+from imgops._common.check import violates
 from imgops._operator.record import Operator, Packed
+from imgops.fake.resize import check_resize
 
 #: The side of the images on which an operator's fake runs; no output has it by chance.
 _SIDE = 4093
@@ -46,3 +49,66 @@ def allocate(operator: Operator, facet: Packed, *args: Any) -> Tensor:
     size = (images, out.shape[1], height, width)
     made = data.new_empty((images, height, width, out.shape[1]) if interleaved else size, dtype=out.dtype)
     return made.permute(0, 3, 1, 2) if interleaved else made
+
+
+def _check_sizes(
+    op: str,
+    data: Tensor,
+    sizes: Tensor,
+    targets: Tensor,
+    channels: int,
+    interpolation: str,
+    antialias: bool,
+) -> None:
+    packing.require_sizes(op, sizes)
+    check.dtype(op, "size", targets, torch.int64)
+    if targets.ndim != 2 or violates(targets.shape[0] == sizes.shape[0], targets.shape[1] == 2):
+        check.fail_shape(op, "size must have shape (N, 2), a height and width for each image", targets)
+    if data.ndim != 1:
+        check.fail_shape(op, "data must have one dimension", data)
+    stand_in = torch.empty((channels, _SIDE, _SIDE), dtype=data.dtype, device="meta")
+    check_resize(op, stand_in, None, 1, 1, interpolation, antialias)
+
+
+def resize_packed(
+    new_size: Callable[..., int],
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    channels: int,
+    interpolation: str,
+    antialias: bool,
+    interleaved: bool,
+) -> Tensor:
+    _check_sizes("resize", data, sizes, targets, channels, interpolation, antialias)
+    return data.new_empty((new_size(min=0, max=2**62),))
+
+
+def resize_windows(
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    corners: Tensor,
+    channels: int,
+    height: int,
+    width: int,
+    fill: Sequence[float],
+    interpolation: str,
+    antialias: bool,
+    interleaved: bool,
+) -> Tensor:
+    op = "resize_windows"
+    _check_sizes(op, data, sizes, targets, channels, interpolation, antialias)
+    check.dtype(op, "corners", corners, torch.int64)
+    if corners.shape != targets.shape:
+        check.fail_shape(op, "corners must have shape (N, 2), a left and top for each image", corners)
+    if violates(height > 0, width > 0):
+        check.fail(ValueError, op, "height and width must be at least 1", check.numbers(height, width))
+    if len(fill) not in (1, channels):
+        check.fail(ValueError, op, f"fill must have 1 value or {channels}", f"{len(fill)} values")
+    count = sizes.shape[0]
+    if interleaved:
+        return data.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)
+    return data.new_empty((count, channels, height, width))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -115,9 +115,8 @@ def contain(image: Tensor, size: Sequence[int], interpolation: str = "bilinear")
     >>> imgops.contain(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 10, 5])
     """
-    if check.is_batch(image):
-        return _of_each("contain", image, lambda one: contain(one, size, interpolation))
-    return _resize("contain", image, _within("contain", image, size, larger=False), interpolation)
+    wanted = _within("contain", image, size, larger=False)
+    return _resize("contain", image, wanted, interpolation)
 
 
 def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -> Tensor:
@@ -151,9 +150,8 @@ def cover(image: Tensor, size: Sequence[int], interpolation: str = "bilinear") -
     >>> imgops.cover(torch.zeros(3, 40, 20), (10, 10)).shape
     torch.Size([3, 20, 10])
     """
-    if check.is_batch(image):
-        return _of_each("cover", image, lambda one: cover(one, size, interpolation))
-    return _resize("cover", image, _within("cover", image, size, larger=True), interpolation)
+    wanted = _within("cover", image, size, larger=True)
+    return _resize("cover", image, wanted, interpolation)
 
 
 def fit(
@@ -229,13 +227,6 @@ def fit(
     return _resize("fit", image, (rows, columns), interpolation, box)
 
 
-def _of_each(op: str, images: Any, call: Callable[[Tensor], Tensor]) -> Any:
-    """Call a function for each of several packed images, because the results have different sizes."""
-    must = "image must be a Tensor in a graph, where sizes of results must be known"
-    check.refuse_in_graph(NotImplementedError, op, must, "PackedImages")
-    return type(images).of([call(image) for image in images.unpack()], images.interleaved)
-
-
 def _resize(
     op: str, image: Tensor, size: tuple[int, int], interpolation: str, box: Sequence[float] | None = None
 ) -> Tensor:
@@ -246,12 +237,16 @@ def _resize(
     return resize(image, size, interpolation, box=box)
 
 
-def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> tuple[int, int]:
-    """Return the size with the image's aspect ratio, rounded as in PIL.
+def _within(op: str, image: Tensor, size: Sequence[int], larger: bool) -> Any:
+    """Return the size with the image's aspect ratio, rounded as in PIL; of packed images those of each.
 
     It is the largest size within ``size`` or, with ``larger``, the smallest size that covers it.
     """
     height, width, rows, columns = _sizes(op, image, size)
+    if check.is_batch(image):
+        sides = torch.stack([height / width * columns, width / height * rows], -1).round().long()
+        bound = sides.new_tensor([rows, columns])
+        return sides.maximum(bound) if larger else sides.minimum(bound)
     # Without a branch, because a graph that is exported may serve images of either aspect ratio.
     choose: Any = torch.sym_max if larger else torch.sym_min
     high = check.round_half_even(height / width * columns)

@@ -17,6 +17,7 @@ from imgops.decomposition import resize as decomposition
 from imgops.fake import resize as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import resize as cpu
+from imgops.ops.packed import resize_each
 from imgops.rules import autocast, packed, sharding, vmap
 
 __all__ = ["resize", "resize_out", "resized_crop"]
@@ -140,7 +141,8 @@ def resize(
     image : Tensor
         ``(..., C, H, W)``, uint8 or floating point; any dtype for the nearest pixel. Any device.
     size : sequence of 2 int, or imgops.extend.config.Resize
-        ``(height, width)`` in pixels, at least 1.
+        ``(height, width)`` in pixels, at least 1. For :class:`PackedImages` it may be an int64 tensor
+        ``(N, 2)`` with a size for each image; the result is packed images, too.
     interpolation : str, or torchvision's InterpolationMode
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
         "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos";
@@ -185,6 +187,12 @@ def resize(
     tensor([[[ 2., 10.]]])
     """
     check.tensor_or_batch("resize", image)
+    if isinstance(size, Tensor) and size.ndim == 2 and check.is_batch(image):
+        if box is not None:
+            must = "box must be None if each image has its own size"
+            check.fail(ValueError, "resize", must, type(box).__name__)
+        smooth = check.switch("resize", "antialias", antialias)
+        return resize_each(image, size, check.interpolation(interpolation), smooth)  # type: ignore[no-any-return]
     return _resize(image, *_arguments("resize", image, size, interpolation, antialias, box))
 
 

@@ -45,6 +45,7 @@ from imgops.transforms._core.base import (
     OperatorTransform,
     RandomTransform,
 )
+from imgops.transforms._core.batches import PendingBatch, Windows
 from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape
@@ -139,10 +140,10 @@ class _Container(RandomTransform):
         several, path, covered = len(inputs) > 1, sampler.path, sampler.covered
         transforms, at = self.transforms, 0
         out: Any = inputs if several else inputs[0]
-        was_pending = type(out) is PendingImage
+        was_pending = type(out) in _PENDING
         collects = was_pending or (not several and sampler.may_collect() and not has_global_hooks())
         while at < len(transforms):
-            if collects and type(out) is not PendingImage:
+            if collects and type(out) not in (PendingImage, PendingBatch):
                 out = _pending(out, transforms[at:], sampler)
                 inputs = (out,)
             transform, table, count = transforms[at], None, 1
@@ -160,7 +161,7 @@ class _Container(RandomTransform):
                 out, at = _apply(transform, inputs, sampler), at + 1
             inputs = out if several else (out,)
         sampler.path, sampler.covered = path, covered
-        return out.result() if type(out) is PendingImage and not was_pending else out
+        return out if was_pending or type(out) not in _PENDING else out.result()
 
     def _one(self, index: int, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         path = sampler.path
@@ -200,6 +201,10 @@ def _pending(image: Any, transforms: Sequence[Any], sampler: ParameterSampler) -
     """Return an image as pending if this pays off for the next transforms; else return it as it is."""
     if pil_images.is_known(image):
         return PendingImage.of_pil(image) if _outweigh_pil(transforms, sampler) else image
+    if type(image) is Windows:
+        return PendingImage.of_windows(image)
+    if type(image) in BATCHES:
+        return PendingBatch(image) if len(transforms) > 1 else image
     return PendingImage.of(image) if len(transforms) > 1 else image
 
 
@@ -273,6 +278,8 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
             out = inputs[0].take(transform, sampler)
             if out is not None:
                 return out
+        inputs = (inputs[0].result(),)
+    elif type(inputs[0]) is PendingBatch and not (_is_own(transform) and not has_hooks(transform)):
         inputs = (inputs[0].result(),)
     if sampler.draws_once() and not _is_per_sample(transform):
         return transform(*inputs)
@@ -861,6 +868,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
         return out
 
 
+_PENDING = (PendingImage, PendingBatch, Windows)
 #: The containers inside of which an image stays pending.
 _COLLECTING = (Compose, RandomApply, RandomChoice, RandomOrder)
 #: The containers that a plan can have.

@@ -30,9 +30,10 @@ from imgops.integrations.albumentations.rules import (
     only,
 )
 from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
-from imgops.transforms.functional import _dispatch, _geometry
+from imgops.transforms.functional import _dispatch
 from imgops.transforms.geometry import crop, fit, flip
 
 # -- draws -------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def _resized_boxes(boxes: Any, size: Any) -> Any:
     plain, (height, width) = subclass.plain(boxes), boxes.canvas_size
     before = torch.tensor([width, height] * 2, dtype=torch.float64, device="cpu")
     after = torch.tensor([size[1], size[0]] * 2, dtype=torch.float64, device="cpu")
-    moved = _geometry.restore_dtype(plain.double() / before * after, plain)
+    moved = restore_dtype(plain.double() / before * after, plain)
     return _dispatch.wrap_like(moved, boxes, tuple(size))
 
 

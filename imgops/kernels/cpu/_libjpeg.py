@@ -56,6 +56,11 @@ def decode_each(
     return done
 
 
+def decoder() -> Any:
+    """Return the function that decodes regions of files for a program; None if Pillow should decode them."""
+    return module.decoder if module is not None and is_pillow() else None
+
+
 def header(raw: bytes | np.ndarray) -> tuple[int, int, int] | None:
     """Return the width, height and channels of a JPEG without EXIF data; None if Pillow should read it."""
     return None if module is None else module.header(raw)

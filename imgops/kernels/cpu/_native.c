@@ -735,6 +735,7 @@ end:
 
 #include "_native_images.h"
 #include "_native_program.h"
+#include "_native_sources.h"
 
 static PyMethodDef methods[] = {
     {"simd_level", simd_level, METH_VARARGS,
@@ -788,10 +789,6 @@ static PyMethodDef methods[] = {
     {"resized_crops", resized_crops, METH_VARARGS,
      "resized_crops(out, image, boxes, filter, shrinks_rows_first, simd) -> bool\n\n"
      "PIL's antialiased resize of what boxes (parts, 4) cut out of equal parts of a tensor of bytes."},
-    {"resized_packed", resized_packed, METH_VARARGS,
-     "resized_packed(out, data, sizes, offsets, boxes, filter, shrinks_rows_first, first, last, interleaved, simd) -> bool\n\n"
-     "The same of images of different sizes, one after the other in data: those from first to last, whole where boxes is\n"
-     "None. out is planar or, if interleaved, (images, height, width, channels)."},
     {"mirror_chosen", mirror_chosen, METH_VARARGS,
      "mirror_chosen(out, image, chosen, simd) -> bool\n\n"
      "Each row of bytes from its end, in the equal parts of a tensor for which a byte is not 0; copies of the others."},
@@ -809,6 +806,12 @@ static PyMethodDef methods[] = {
      "Run steps (n, 6) on each image of a tensor of bytes, by a row of numbers for each of equal parts; then look the bytes\n"
      "up in tables of floats, if there are any. Threads share the counter of images, and have a scratch buffer each. 0\n"
      "where the program cannot run, before anything is written, or without memory; 2 where no step changed an image."},
+    {"run_sources", run_sources, METH_VARARGS,
+     "run_sources(out, data, facts, decoder, steps, numbers, tables, done, counter, scratch, interleaved, shrinks_rows_first,\n"
+     "            simd) -> int\n\n"
+     "The same for images of different sizes that lie in bytes `data`: facts (n, 4) are where each begins and ends, its height\n"
+     "and width. With a decoder, the capsule of _native_jpeg, they are files. The first step is a window. done (n) tells of\n"
+     "which images the files were decoded."},
     {NULL, NULL, 0, NULL},
 };
 

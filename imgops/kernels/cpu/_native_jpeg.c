@@ -233,6 +233,13 @@ end:
 /* What decode_each is told of each file. */
 enum { OFFSET, LEFT, TOP, HEIGHT, WIDTH, FULL_HEIGHT, FULL_WIDTH, FACTS };
 
+/* The steps of pixels that lie one after the other. */
+static void set_steps(Target *target, int interleaved) {
+    target->planar = target->channels == 1 || !interleaved;
+    target->row_step = target->planar ? target->width : target->width * target->channels;
+    target->channel_step = target->planar ? target->width * target->height : 1;
+}
+
 /* 1 if a region lies in its image and its pixels in the buffer; an exception otherwise. */
 static int target_of(const int64_t *facts, const Py_buffer *out, int channels, int interleaved, Target *target) {
     int64_t offset = facts[OFFSET], height = facts[HEIGHT], width = facts[WIDTH];
@@ -254,9 +261,7 @@ static int target_of(const int64_t *facts, const Py_buffer *out, int channels, i
     target->full_height = (Py_ssize_t)facts[FULL_HEIGHT];
     target->full_width = (Py_ssize_t)facts[FULL_WIDTH];
     target->channels = channels;
-    target->planar = channels == 1 || !interleaved;
-    target->row_step = target->planar ? target->width : target->width * channels;
-    target->channel_step = target->planar ? target->width * target->height : 1;
+    set_steps(target, interleaved);
     return 1;
 }
 
@@ -305,6 +310,33 @@ end:
     free(targets);
     release(&arrays);
     return result;
+}
+
+/* ---- for _native.c --------------------------------------------------------------------------- */
+
+/* The decoder that _native.c calls, of its type DecodeRegion; the caller has checked that the region lies in an image of this
+ * size, and that its pixels have room. */
+static int decode_to(uint8_t *pixels, const uint8_t *file, Py_ssize_t size, const int64_t *region, int channels, int interleaved) {
+    Target target;
+    memset(&target, 0, sizeof target);
+    if (channels != 1 && channels != 3) return 0;
+    target.pixels = pixels;
+    target.left = (Py_ssize_t)region[0];
+    target.top = (Py_ssize_t)region[1];
+    target.height = (Py_ssize_t)region[2];
+    target.width = (Py_ssize_t)region[3];
+    target.full_height = (Py_ssize_t)region[4];
+    target.full_width = (Py_ssize_t)region[5];
+    target.channels = channels;
+    set_steps(&target, interleaved);
+    return run(file, size, &target);
+}
+
+static PyObject *decoder(void) {
+    int (*function)(uint8_t *, const uint8_t *, Py_ssize_t, const int64_t *, int, int) = decode_to;
+    void *pointer;
+    memcpy(&pointer, &function, sizeof pointer);
+    return PyCapsule_New(pointer, "imgops.decode_region", NULL);
 }
 
 /* ---- headers ----------------------------------------------------------------------------------- */
@@ -397,10 +429,10 @@ static struct PyModuleDef module = {
 };
 
 PyMODINIT_FUNC PyInit__native_jpeg(void) {
-    PyObject *created = PyModule_Create(&module);
-    if (created && PyModule_AddStringConstant(created, "version", VERSION_TEXT(LIBJPEG_TURBO_VERSION)) < 0) {
-        Py_DECREF(created);
-        return NULL;
-    }
+    PyObject *created = PyModule_Create(&module), *capsule = created ? decoder() : NULL;
+    if (!capsule || PyModule_AddStringConstant(created, "version", VERSION_TEXT(LIBJPEG_TURBO_VERSION)) < 0 ||
+        PyModule_AddObjectRef(created, "decoder", capsule) < 0)
+        Py_CLEAR(created);
+    Py_XDECREF(capsule);
     return created;
 }

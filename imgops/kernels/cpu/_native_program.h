@@ -22,12 +22,17 @@ enum {
     WARP_STEP,   /* an affine matrix; a: the color outside, the first channel lowest */
     ERASE_STEP,  /* left, top, right, bottom; a: the color, the first channel lowest */
     SPLIT_STEP,  /* nothing: an interleaved frame becomes planar */
+    WINDOW_STEP, /* see _native_sources.h: only the first step of images of different sizes */
     KINDS
 };
 
 /* How the box of RESIZE_STEP is given: left, top, right and bottom; not at all, for the whole image; top, left, height and
  * width; top and left of a box of the size of the result. */
 enum { EDGES, WHOLE, SIDES, CORNER };
+
+/* The numbers of WINDOW_STEP: a box, the size to which it is resized, and the corner of what is kept of that; a: the filter,
+ * and from the ninth bit on the color outside. */
+enum { BOX, TARGET_HEIGHT = 4, TARGET_WIDTH, WINDOW_LEFT, WINDOW_TOP, WINDOW_NUMBERS };
 
 /* From this many bytes on a result does not stay in the cache. */
 #define STREAMED ((Py_ssize_t)8 << 20)
@@ -96,6 +101,10 @@ static Py_ssize_t numbers_of_step(const Instruction *s, Py_ssize_t channels) {
     case WARP_STEP: return channels == 3 && s->a >= 0 && s->a <= 0xFFFFFF ? 6 : -1;
     case ERASE_STEP: return s->a >= 0 && s->a < (int64_t)1 << 8 * channels ? 4 : -1;
     case SPLIT_STEP: return 0;
+    case WINDOW_STEP:
+        if ((s->a & 255) >= (int64_t)(sizeof filters / sizeof *filters) || s->a < 0 || s->a >> 8 >= (int64_t)1 << 8 * channels)
+            return -1;
+        return WINDOW_NUMBERS;
     default: return -1;
     }
 }
@@ -187,6 +196,7 @@ static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py
         return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
                is_whole(n[2], n[0], (double)width) && is_whole(n[3], n[1], (double)height);
     case SPLIT_STEP: return s->height == height && s->width == width && (!interleaved || channels == 3);
+    case WINDOW_STEP: return 0; /* this is no first step */
     default: return 1;
     }
 }
@@ -340,23 +350,29 @@ static void look_up_floats(float *out, const char *in, const float *table, Py_ss
 
 enum { DONE = 1, UNCHANGED = 2 };
 
-/* One image through all steps. `out` gets the bytes, or what `tables` say of each. 0 without memory. */
-static int run_image(const Program *p, const double *row, Image now, char *out, const float *tables, int per_channel,
-                     uint8_t *const *scratch, uint32_t *words) {
-    Py_ssize_t i, last = -1, c, which = 0;
-    const char *source = now.at;
-    Image probe = now;
+/* The last step that changes an image; -1 if none does. */
+static Py_ssize_t last_change(const Program *p, const double *row, Image now) {
+    Py_ssize_t i, last = -1;
     for (i = 0; i < p->count; i++) {
         const Instruction *s = p->steps + i;
-        if (changes(s, row + s->column, &probe)) last = i;
-        probe.height = (Py_ssize_t)s->height;
-        probe.width = (Py_ssize_t)s->width;
-        if (s->kind == SPLIT_STEP) probe.interleaved = 0;
+        if (changes(s, row + s->column, &now)) last = i;
+        now.height = (Py_ssize_t)s->height;
+        now.width = (Py_ssize_t)s->width;
+        if (s->kind == SPLIT_STEP) now.interleaved = 0;
     }
+    return last;
+}
+
+/* One image through all steps. `out` gets the bytes, or what `tables` say of each. The image may lie in the first part of the
+ * scratch, or be the caller's. 0 without memory. */
+static int run_image(const Program *p, const double *row, Image now, char *out, const float *tables, int per_channel,
+                     uint8_t *const *scratch, uint32_t *words) {
+    Py_ssize_t i, last = last_change(p, row, now), c, which = 0;
+    const char *callers = now.at == (char *)scratch[0] ? NULL : now.at;
     for (i = 0; i <= last; i++) {
         const Instruction *s = p->steps + i;
         Image to = now;
-        int in_place = (s->kind == COLOR_STEP || s->kind == GRAY_STEP || s->kind == ERASE_STEP) && now.at != source;
+        int in_place = (s->kind == COLOR_STEP || s->kind == GRAY_STEP || s->kind == ERASE_STEP) && now.at != callers;
         if (!changes(s, row + s->column, &now)) continue;
         to.height = (Py_ssize_t)s->height;
         to.width = (Py_ssize_t)s->width;
@@ -397,15 +413,57 @@ static int check_row(const Program *p, const double *row, Py_ssize_t height, Py_
     return 1;
 }
 
+/* Check the steps and tables of a program for an image of some channels and for its result, and set how many pixels there are
+ * at most between steps, and how many bytes of words. 1 if it can run, 0 if other code must, -1 with an exception. */
+static int program_of(Program *p, Arrays *arrays, PyObject *steps_object, PyObject *tables_object, const Py_buffer **tables,
+                      const Image *out, Py_ssize_t *most, Py_ssize_t *words_size) {
+    const Py_buffer *steps;
+    Py_ssize_t i, channels = out->shape[out->dimensions - 3], pixels = out->height * out->width;
+    int has_words = 0, interleaved = p->interleaved;
+    *tables = NULL;
+    if (!(steps = array_of(arrays, steps_object, "steps", "q", 2, CONTIGUOUS)) ||
+        (tables_object != Py_None && !(*tables = array_of(arrays, tables_object, "tables", "f", 2, CONTIGUOUS))))
+        return -1;
+    p->steps = steps->buf;
+    p->count = steps->shape[0];
+    p->streams = out->values * out->itemsize >= STREAMED;
+    if (!require(steps->shape[1] == sizeof(Instruction) / sizeof(int64_t) && p->count > 0 && p->count <= MOST_STEPS,
+                 "steps must be 1 to 256 rows of six numbers") ||
+        !require(!*tables || ((*tables)->shape[1] == 256 && ((*tables)->shape[0] == 1 || (*tables)->shape[0] == p->channels)),
+                 "tables must be one for all channels or for each, of 256 values") ||
+        !require(out->itemsize == (*tables ? 4 : 1), "out must be of floats with tables, else of bytes"))
+        return -1;
+    for (i = 0; i < p->count; i++) {
+        const Instruction *s = p->steps + i;
+        Py_ssize_t count = numbers_of_step(s, p->channels);
+        if (!require(count >= 0, "a step must be known, with arguments in its range") ||
+            !require(s->column >= 0 && count <= p->columns && s->column <= p->columns - count,
+                     "a step must have its numbers in the row") ||
+            !require(s->height > 0 && s->width > 0 && s->height <= INT32_MAX && s->width <= INT32_MAX / s->height,
+                     "a step must have a size"))
+            return -1;
+        if (s->kind == WARP_STEP) has_words = 1;
+        if (s->kind == SPLIT_STEP) interleaved = 0;
+        if (s->height * s->width > *most) *most = (Py_ssize_t)(s->height * s->width);
+    }
+    if (!require(channels == p->channels && out->height == p->steps[p->count - 1].height &&
+                     out->width == p->steps[p->count - 1].width,
+                 "out must have the size of the last step"))
+        return -1;
+    *words_size = has_words ? (*most + 1) * (Py_ssize_t)sizeof(uint32_t) : 0;
+    /* One channel, or one pixel, has both formats. */
+    return out->interleaved == interleaved || channels == 1 || pixels == 1;
+}
+
 static PyObject *run_program(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *steps_object, *numbers_object, *tables_object, *counter_object, *scratch_object;
     PyObject *result = NULL;
-    const Py_buffer *steps_view, *numbers, *tables = NULL, *counter, *scratch;
+    const Py_buffer *numbers, *tables, *counter, *scratch;
     Arrays arrays = {0};
     Image out, image;
     Program p;
-    Py_ssize_t i, rows, frames, per_row, size, out_size, most, words_size = 0;
-    int found, simd, done = UNCHANGED, one, shrinks_rows_first, splits = 0;
+    Py_ssize_t i, rows, frames, per_row, size, out_size, most, words_size;
+    int found, simd, done = UNCHANGED, one, shrinks_rows_first;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOOOOOOpi", &out_object, &image_object, &steps_object, &numbers_object, &tables_object,
                           &counter_object, &scratch_object, &shrinks_rows_first, &simd))
@@ -413,64 +471,33 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
     if ((found = image_of(out_object, &out)) == 1) found = image_of(image_object, &image);
     if (found < 0) return NULL;
     if (!found || image.itemsize != 1 || image.dimensions != out.dimensions) return PyLong_FromLong(0);
-    if (!(steps_view = array_of(&arrays, steps_object, "steps", "q", 2, CONTIGUOUS)) ||
-        !(numbers = array_of(&arrays, numbers_object, "numbers", "d", 2, CONTIGUOUS)) ||
+    if (!(numbers = array_of(&arrays, numbers_object, "numbers", "d", 2, CONTIGUOUS)) ||
         !(counter = array_of(&arrays, counter_object, "counter", "q", 1, CONTIGUOUS | WRITABLE)) ||
-        !(scratch = array_of(&arrays, scratch_object, "scratch", "B", 1, CONTIGUOUS | WRITABLE)))
+        !(scratch = array_of(&arrays, scratch_object, "scratch", "B", 1, CONTIGUOUS | WRITABLE)) ||
+        !require(counter->shape[0] == 1, "counter must be one number"))
         goto end;
-    if (tables_object != Py_None && !(tables = array_of(&arrays, tables_object, "tables", "f", 2, CONTIGUOUS))) goto end;
     memset(&p, 0, sizeof p);
-    p.steps = steps_view->buf;
-    p.count = steps_view->shape[0];
     p.columns = numbers->shape[1];
     p.channels = image.shape[image.dimensions - 3];
     p.interleaved = image.interleaved;
     p.shrinks_rows_first = shrinks_rows_first;
     p.simd = usable_simd(simd);
-    p.streams = out.values * out.itemsize >= STREAMED;
     rows = numbers->shape[0];
-    if (!require(steps_view->shape[1] == sizeof(Instruction) / sizeof(int64_t) && p.count > 0 && p.count <= MOST_STEPS,
-                 "steps must be 1 to 256 rows of six numbers") ||
-        !require(counter->shape[0] == 1, "counter must be one number") ||
-        !require(!tables || (tables->shape[1] == 256 && (tables->shape[0] == 1 || tables->shape[0] == p.channels)),
-                 "tables must be one for all channels or for each, of 256 values") ||
-        !require(out.itemsize == (tables ? 4 : 1), "out must be of floats with tables, else of bytes"))
-        goto end;
     if (p.channels < 1 || p.channels > MOST_CHANNELS || !image.values || !out.values) {
         result = PyLong_FromLong(0);
         goto end;
     }
     frames = image.values / (p.channels * image.height * image.width);
     most = image.height * image.width;
-    for (i = 0; i < p.count; i++) {
-        const Instruction *s = p.steps + i;
-        Py_ssize_t count = numbers_of_step(s, p.channels);
-        if (!require(count >= 0, "a step must be known, with arguments in its range") ||
-            !require(s->column >= 0 && count <= p.columns && s->column <= p.columns - count,
-                     "a step must have its numbers in the row") ||
-            !require(s->height > 0 && s->width > 0 && s->height <= INT32_MAX && s->width <= INT32_MAX / s->height,
-                     "a step must have a size"))
-            goto end;
-        if (s->kind == WARP_STEP) words_size = 1;
-        if (s->kind == SPLIT_STEP) splits = 1;
-        if (s->height * s->width > most) most = (Py_ssize_t)(s->height * s->width);
+    found = program_of(&p, &arrays, steps_object, tables_object, &tables, &out, &most, &words_size);
+    if (found <= 0) {
+        if (!found) result = PyLong_FromLong(0);
+        goto end;
     }
-    i = image.dimensions;
-    {
-        const Instruction *s = p.steps + p.count - 1;
-        int same = out.shape[i - 1] == s->width && out.shape[i - 2] == s->height && out.shape[i - 3] == p.channels;
-        Py_ssize_t d;
-        for (d = 0; d < i - 3; d++) same = same && out.shape[d] == image.shape[d];
-        if (!require(same, "out must have the size of the last step, and the batch of image")) goto end;
-        /* One channel, or one pixel, has both formats. */
-        if (out.interleaved != (image.interleaved && !splits) && out.shape[i - 3] > 1 && s->height * s->width > 1) {
-            result = PyLong_FromLong(0);
-            goto end;
-        }
-    }
+    for (i = 0; i < image.dimensions - 3; i++)
+        if (!require(out.shape[i] == image.shape[i], "out must have the batch of image")) goto end;
     size = p.channels * image.height * image.width;
     out_size = out.values / frames * out.itemsize;
-    words_size = words_size ? (most + 1) * (Py_ssize_t)sizeof(uint32_t) : 0;
     if (!require(rows > 0 && frames % rows == 0, "numbers must be those of equal parts of the images") ||
         !require((uintptr_t)scratch->buf % sizeof(uint32_t) == 0 && scratch->len >= words_size + 2 * most * p.channels,
                  "scratch must have room for two images, and for a word for each pixel of a warp"))

@@ -6,7 +6,7 @@ that way. It is compared with PIL once, before its first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,11 +97,78 @@ def packed_by_native(
 
     Return False if that is not possible.
     """
-    order = pil_order()
-    if order is None:
-        return False
-    rows_first = order is _most_shrunk_first
-    return native.resized_packed(out, data, sizes, offsets, boxes, interpolation, rows_first, interleaved)
+    height, width = out.shape[-2:]
+    numbers = windows(sizes, boxes, (height, width))
+    steps = window_step(interpolation, height, width)
+    return (
+        run_windows(out, data, facts_of(sizes, offsets), None, steps, numbers, None, interleaved) is not None
+    )
+
+
+#: The numbers of a window: a box, the height and width after its resize, and the corner of what is kept.
+WINDOW_NUMBERS = 8
+
+
+def window_step(interpolation: str, height: int, width: int, color: int = 0) -> np.ndarray:
+    """Return the first step of a program for images of different sizes; its numbers come first."""
+    which = list(FILTERS).index(interpolation) | color << 8
+    return np.array([[native.STEP_KINDS.index("window"), 0, height, width, which, 0]], np.int64)
+
+
+def windows(
+    sizes: Tensor,
+    boxes: Tensor | None,
+    targets: Sequence[int] | Tensor | None = None,
+    corners: Tensor | None = None,
+) -> np.ndarray:
+    """Return the numbers of windows.
+
+    The box of each image is by default all of it, its size after the resize that of the box, and the left and
+    top of what is kept 0.
+    """
+    numbers = np.zeros((len(sizes), WINDOW_NUMBERS))
+    numbers[:, 2:4] = sizes[:, [1, 0]].numpy()
+    if boxes is not None:
+        numbers[:, :4] = boxes.numpy()
+    numbers[:, 4], numbers[:, 5] = numbers[:, 3] - numbers[:, 1], numbers[:, 2] - numbers[:, 0]
+    if targets is not None:
+        numbers[:, 4:6] = targets
+    if corners is not None:
+        numbers[:, 6:] = corners.numpy()
+    return numbers
+
+
+def levels_of(color: Sequence[float], channels: int) -> int | None:
+    """Return the level of each channel in one number, the first one lowest; None for what is no level."""
+    if channels > native.MOST_CHANNELS or not all(0 <= v <= 255 and v == int(v) for v in color):
+        return None
+    each = [int(v) for v in color] * (channels // len(color))
+    return sum(level << 8 * i for i, level in enumerate(each))
+
+
+def facts_of(sizes: Tensor, offsets: Tensor) -> np.ndarray:
+    """Return where the bytes of each image begin and end, and its height and width."""
+    ends = offsets.numpy()
+    return np.column_stack([ends[:-1], ends[1:], sizes.numpy()]).astype(np.int64)
+
+
+def run_windows(
+    out: Tensor,
+    data: Tensor,
+    facts: np.ndarray,
+    decoder: Any,
+    steps: np.ndarray,
+    numbers: np.ndarray,
+    tables: Tensor | None,
+    interleaved: bool,
+) -> np.ndarray | None:
+    """Run a program on images of different sizes, by ``native.run_sources``; None if nothing was done."""
+    if pil_order() is None or not native.is_built():
+        return None
+    most = int((steps[:, 2] * steps[:, 3]).max())
+    floats = None if tables is None else tables.numpy()
+    how = shrinks_rows_first(), interleaved
+    return native.run_sources(out, data, facts, decoder, steps, most, numbers, floats, *how)
 
 
 def shrinks_rows_first() -> bool:

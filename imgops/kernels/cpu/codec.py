@@ -24,7 +24,7 @@ from torch import Tensor
 
 from imgops._common import check, compare, layout, values
 from imgops.fake import codec as fake
-from imgops.kernels.cpu import _damaged_png, _libjpeg, _threads, _truncated_jpeg
+from imgops.kernels.cpu import _damaged_png, _libjpeg, _resample, _threads, _truncated_jpeg
 from imgops.kernels.cpu._arguments import number_per_image
 
 #: (left, top, right, bottom) in pixels.
@@ -159,12 +159,14 @@ def _by_libjpeg(
 
 def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) -> tuple[int, int]:
     """Return the height and width of the image that decode_image would return, or raise its error."""
-    raw = data.detach().numpy().tobytes()
+    array = data.detach().numpy()
+    header = _libjpeg.header(array)
+    if header and header[0] * header[1] <= max_pixels:
+        return header[1], header[0]
+    raw = array.tobytes()
     with _one_error(raw):
-        header = _libjpeg.header(raw)
         if header:
             _check_pixels(header[:2], max_pixels)
-            return header[1], header[0]
         image = _open(raw)
         _check_pixels(image.size, max_pixels)
         if not apply_exif_orientation:
@@ -247,6 +249,58 @@ def decode_boxes(
             if not was_done:
                 target.zero_() if pixels is None else target.copy_(pixels.reshape(-1))
     return out
+
+
+def run_program(
+    out: Tensor,
+    data: Tensor,
+    ends: Tensor,
+    sizes: Tensor,
+    steps: np.ndarray,
+    numbers: np.ndarray,
+    tables: Tensor | None,
+    max_pixels: int,
+    mode: str,
+    apply_exif_orientation: bool,
+    skipped: list[tuple[int, Exception]] | None,
+) -> bool:
+    """Run a program on the files of one buffer; its first step is a window of each, which alone is decoded.
+
+    Return False if nothing was done. A skipped file is black.
+    """
+    data, facts = data.detach(), _resample.facts_of(sizes, ends)
+    decoder = None if ImageFile.LOAD_TRUNCATED_IMAGES else _libjpeg.decoder()
+    done = np.zeros(len(facts), np.uint8)
+    if decoder is not None:
+        raw = data.numpy()
+        for i, (start, stop, height, width) in enumerate(facts.tolist()):
+            header = _libjpeg.header(raw[start:stop])
+            if header is None or header[:2] != (width, height):
+                facts[i, 1] = start  # an empty file, which is left to Pillow
+        done = _resample.run_windows(out, data, facts, decoder, steps, numbers, tables, False)
+        if done is None:
+            return False
+    if done.all():
+        return True
+    files = _files_of(data, ends)
+
+    def one(i: int) -> None:
+        if done[i]:
+            return
+        left, top, right, bottom = box = tuple(map(int, numbers[i, :4]))
+        pixels = None
+        try:
+            pixels = _decode(files[i], box, max_pixels, mode, apply_exif_orientation, False)
+        finally:
+            if pixels is None:  # the image is black
+                pixels = torch.zeros((len(mode), bottom - top, right - left), dtype=torch.uint8, device="cpu")
+            row = numbers[i : i + 1].copy()
+            row[:, :4] = 0, 0, *pixels.shape[:0:-1]
+            where = np.array([[0, pixels.numel(), *pixels.shape[1:]]])
+            _resample.run_windows(out[i : i + 1], pixels.reshape(-1), where, None, steps, row, tables, False)
+
+    on_threads(len(files), one, skipped)
+    return True
 
 
 def _files_of(data: Tensor, ends: Tensor) -> list[Tensor]:

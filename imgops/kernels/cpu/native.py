@@ -33,9 +33,23 @@ RESAMPLING_TYPES = (torch.uint8, torch.float32, torch.float64)
 STEPS = ("brightness", "contrast", "saturation", "hue")
 #: The colors that a program knows.
 ALL_STEPS = (*STEPS, "posterize", "solarize", "invert", "autocontrast", "equalize", "sharpness")
+#: The most channels of an image of a program.
+MOST_CHANNELS = 4
 #: The forms of the box of a resize, and the steps of a program, in the order of ``run_program``.
 BOX_FORMS = ("edges", "whole", "sides", "corner")
-STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
+STEP_KINDS = (
+    "crop",
+    "resize",
+    "mirror",
+    "flip",
+    "colors",
+    "gray",
+    "blur",
+    "warp",
+    "erase",
+    "split",
+    "window",
+)
 
 
 def is_built() -> bool:
@@ -206,35 +220,6 @@ def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
 def resized_crops(out: Tensor, image: Tensor, boxes: np.ndarray, name: str, shrinks_rows_first: bool) -> bool:
     """Resize, as PIL, a box of each of equal parts of a uint8 batch; return False if nothing was done."""
     return is_built() and module.resized_crops(out, image, boxes, name, shrinks_rows_first, SIMD_LEVEL)
-
-
-def resized_packed(
-    out: Tensor,
-    data: Tensor,
-    sizes: Tensor,
-    offsets: Tensor,
-    boxes: Tensor | None,
-    name: str,
-    shrinks_rows_first: bool,
-    interleaved: bool,
-) -> bool:
-    """Resize, as PIL, uint8 images of different sizes, or a box of each; return False if nothing was done.
-
-    ``interleaved`` is the memory format, which the strides of images of one pixel do not show.
-    """
-    if not is_built():
-        return False
-    target = layout.array(out.movedim(-3, -1) if interleaved else out)
-    source, ends = data.detach().numpy(), offsets.contiguous().numpy()
-    where = sizes.contiguous().numpy(), ends, None if boxes is None else boxes.contiguous().numpy()
-    done = []
-
-    def work(first: int, last: int) -> None:
-        how = name, shrinks_rows_first, first, last, interleaved, SIMD_LEVEL
-        done.append(module.resized_packed(target, source, *where, *how))
-
-    _threads.split_evenly(ends, work)
-    return all(done)
 
 
 #: The bound of crop positions: their offsets in bytes, too, fit into a machine word.
@@ -429,6 +414,46 @@ def run_program(
 
 #: The result of ``run_program`` if all images are what they were.
 UNCHANGED = 2
+
+
+def run_sources(
+    out: Tensor,
+    data: Tensor,
+    facts: np.ndarray,
+    decoder: Any,
+    steps: np.ndarray,
+    pixels: int,
+    numbers: np.ndarray,
+    tables: np.ndarray | None,
+    shrinks_rows_first: bool,
+    interleaved: bool,
+) -> np.ndarray | None:
+    """Run a program on images of different sizes in a buffer; return for each whether it was done.
+
+    ``facts`` has the first byte of each image, the one after its last, and the image's height and width. With
+    a ``decoder`` the images are files, some of which it may leave to others. The first step is a "window":
+    left, top, right and bottom of a box, the height and width to which it is resized, and the left and top
+    of the part that is kept. The other arguments are those of ``run_program``. None means that nothing was
+    done.
+    """
+    count, channels, *_ = out.shape
+    boxes = numbers[:, steps[0, 1] :][:, :4]
+    areas = (boxes[:, 3] - boxes[:, 1]) * (boxes[:, 2] - boxes[:, 0])
+    room = (
+        0 if decoder is None else channels * min(int(areas.max(initial=0)), _MOST_SCRATCH // (2 * channels))
+    )
+    size = 2 * channels * pixels + 4 * (pixels + 1) + room
+    counter, done, codes = np.zeros(1, np.int64), np.zeros(count, np.uint8), []
+    source = data.detach().numpy()
+
+    def work() -> None:
+        how = done, counter, _scratch(size), interleaved, shrinks_rows_first, SIMD_LEVEL
+        codes.append(module.run_sources(out, source, facts, decoder, steps, numbers, tables, *how))
+
+    # A file takes long enough for a thread.
+    values = len(data) + count * channels * pixels * len(steps)
+    _threads.share(count, values if decoder is None else count * _threads.VALUES_PER_THREAD, work)
+    return done if min(codes) else None
 
 
 def _scratch(size: int) -> np.ndarray:

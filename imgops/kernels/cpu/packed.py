@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from imgops._common import packing
+from imgops._common import check, packing
 from imgops._operator.record import Operator, Packed
+from imgops.decomposition import packed as decomposition
 from imgops.decomposition.packed import of_image
-from imgops.kernels.cpu import _resample, _threads
+from imgops.kernels.cpu import _resample, _threads, resize
 
 
 def run(operator: Operator, facet: Packed, out: Tensor, *args: Any) -> None:
@@ -65,3 +67,70 @@ def _by_native(
         if not ((box[:, :2] >= 0) & (box[:, :2] < box[:, 2:]) & (box[:, 2:] <= bounds)).all():
             return False  # the call of that image raises
     return _resample.packed_by_native(out, data, sizes, offsets, box, interpolation, interleaved)
+
+
+def _require_sizes(
+    op: str, data: Tensor, sizes: Tensor, offsets: Tensor, targets: Tensor, channels: int
+) -> None:
+    packing.require_fit(op, data, sizes, offsets, channels)
+    high, wide = targets.unbind(1)
+    bad = (high < 1) | (wide < 1) | (high.double() * wide.double() >= 1 << 31)
+    if bad.any():
+        must = "size must be at least 1 pixel, and less than 2**31 pixels, for each image"
+        check.fail(ValueError, op, must, tuple(targets[bad][0].tolist()))
+
+
+def resize_packed(
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    channels: int,
+    interpolation: str,
+    antialias: bool,
+    interleaved: bool,
+) -> Tensor:
+    data = data.detach()
+    _require_sizes("resize", data, sizes, offsets, targets, channels)
+    areas = targets.prod(1)
+    ends = torch.cat([areas.new_zeros(1), (areas * channels).cumsum(0)])
+    out = data.new_empty((int(ends[-1]),))
+    images = packing.images_of(data, sizes, offsets, channels, interleaved)
+    made = packing.images_of(out, targets, ends, channels, interleaved)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            resize.resize(made[i], images[i], None, *made[i].shape[-2:], interpolation, antialias)
+
+    _threads.split_evenly(offsets.numpy(), work)
+    return out
+
+
+def resize_windows(
+    out: Tensor,
+    data: Tensor,
+    sizes: Tensor,
+    offsets: Tensor,
+    targets: Tensor,
+    corners: Tensor,
+    channels: int,
+    height: int,
+    width: int,
+    fill: Sequence[float],
+    interpolation: str,
+    antialias: bool,
+    interleaved: bool,
+) -> None:
+    data = data.detach()
+    _require_sizes("resize_windows", data, sizes, offsets, targets, channels)
+    if len(sizes) == 0:
+        return
+    levels = _resample.levels_of(fill, channels)
+    if data.dtype == torch.uint8 and antialias and interpolation in _resample.FILTERS and levels is not None:
+        numbers = _resample.windows(sizes, None, targets, corners)
+        steps = _resample.window_step(interpolation, height, width, levels)
+        facts = _resample.facts_of(sizes, offsets)
+        if _resample.run_windows(out, data, facts, None, steps, numbers, None, interleaved) is not None:
+            return
+    size = channels, height, width, fill, interpolation, antialias, interleaved
+    out.copy_(decomposition.resize_windows(data, sizes, offsets, targets, corners, *size))

@@ -20,8 +20,8 @@ from imgops._common import layout, memory
 from imgops._common.torch_private import constant_in_graphs, is_readable
 from imgops.kernels.cpu import _pil, _resample, _threads, blur, geometry, native
 
-#: The most channels of an image, and the most steps of a program.
-_MOST_CHANNELS, _MOST_STEPS = 4, 256
+#: The most steps of a program.
+_MOST_STEPS = 256
 #: The most pixels of a result, as of ``imgops.resize``.
 _MOST_PIXELS = (1 << 31) - 1
 #: The most names of a step of colors: four bits each say which colors they are.
@@ -38,7 +38,7 @@ def accepts(image: Any) -> bool:
         and image.dtype == torch.uint8
         and image.ndim > 2
         and is_readable(image)
-        and 0 < image.shape[-3] <= _MOST_CHANNELS
+        and 0 < image.shape[-3] <= native.MOST_CHANNELS
         and image.numel() > 0
         and (image.ndim > 3 or _threads.is_small(image))
         and layout.is_dense(image)
@@ -54,7 +54,7 @@ def accepts_in_graph(image: Any) -> bool:
     if type(image) is not Tensor or image.dtype != torch.uint8 or image.ndim < 3 or not image.is_cpu:
         return False
     sides = list(image.shape[-3:])
-    if not has_static_value(sides[0]) or not 0 < sides[0] <= _MOST_CHANNELS or not _is_built():
+    if not has_static_value(sides[0]) or not 0 < sides[0] <= native.MOST_CHANNELS or not _is_built():
         return False
     if not layout.is_dense(image):
         return False
@@ -288,6 +288,11 @@ class Columns:
 def _first(numbers: Any) -> Any:
     """Return the first number of each sample, above 0 if it is chosen; one draw is always chosen."""
     return [1.0] if isinstance(numbers, (list, tuple)) else numbers[..., :1]
+
+
+def can_resize(interpolation: str) -> bool:
+    """Return whether programs can resize by a filter of PIL."""
+    return native.is_built() and _is_exact("resize", interpolation)
 
 
 @constant_in_graphs

@@ -54,6 +54,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
+from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import (
@@ -64,6 +65,7 @@ from imgops.transforms._core import (
     seeding,
     torchvision_private,
 )
+from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.inputs import (
     ANNOTATIONS,
     SHOWN,
@@ -140,6 +142,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _is_simple: bool | property = True
     #: Whether the transform takes packed images in the place of an image.
     _takes_batches = False
+    #: Whether what it does to a batch of images of different sizes is a resize or a crop.
+    _resizes_batches = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
     _decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
@@ -252,10 +256,18 @@ class OperatorTransform(torchvision_private.Hooks):
         return batches
 
     def _image_of_batch(self, images: Any, params: Params) -> Any:
-        """Transform packed images, or a batch of encoded ones."""
-        if type(images) is EncodedImages and not self._decodes_regions:
-            images = images.decode()
+        """Transform images of different sizes; pending ones stay pending after a resize or a crop."""
+        if self._resizes_batches:
+            is_pending = type(images) is PendingBatch
+            out = self._batch(images if is_pending else PendingBatch(images), params)
+            return out if is_pending else out.result()
+        if type(images) is not PackedImages:
+            images = images.decode() if type(images) is EncodedImages else images.result()
         self._require_batch(images)
+        return self._image(images, params, Tensor)
+
+    def _batch(self, images: PendingBatch, params: Params) -> Any:
+        """Resize or crop images of different sizes, by the steps if there are any."""
         return self._image(images, params, Tensor)
 
     def _require_batch(self, images: Any) -> None:

@@ -17,9 +17,10 @@ from torch import Tensor
 from imgops import EncodedImages
 from imgops.batches.packed import PackedImages
 from imgops.kernels import transfer
+from imgops.transforms._core.batches import PendingBatch
 
 #: The classes of batches whose images differ in size.
-BATCHES: tuple[type, ...] = (PackedImages, EncodedImages)
+BATCHES: tuple[type, ...] = (PackedImages, EncodedImages, PendingBatch)
 
 Key = tuple[int, ...]
 Shape = Sequence[int]  # number of samples that share a draw, channels, height, width

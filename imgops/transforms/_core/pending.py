@@ -25,6 +25,7 @@ from imgops.kernels.cpu.program import ImageProgram, NativeSteps, accepts, accep
 from imgops.rules import vmap
 from imgops.transforms._core import operators, pil_images, programs
 from imgops.transforms._core.base import NOTHING, OperatorTransform, RandomTransform
+from imgops.transforms._core.batches import Windows
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import Params, spread
 from imgops.transforms._core.sampling import ParameterSampler
@@ -38,13 +39,15 @@ class PendingImage:
     large image alone does not have, each transform is applied at once.
     """
 
-    __slots__ = ("image", "info", "kind", "program", "shown", "transforms")
+    __slots__ = ("image", "info", "kind", "program", "shown", "transforms", "windows")
 
     def __init__(self, image: Tensor, can_begin: bool, kind: type = Tensor, info: Any = None) -> None:
         self.image = self.shown = image
         self.kind, self.info = kind, info
         self.program = ImageProgram(image) if can_begin else None
         self.transforms: list[tuple[Any, Params, type]] = []
+        #: The windows of images of different sizes that the image stands for.
+        self.windows: Windows | None = None
 
     @classmethod
     def of(cls, image: Any) -> Any:
@@ -56,6 +59,18 @@ class PendingImage:
             plain = subclass.plain(image)
             return cls(plain, True, kind) if _can_begin(plain) else image
         return image
+
+    @classmethod
+    def of_windows(cls, windows: Windows) -> Any:
+        """Return the windows of images of different sizes as pending, or as a tensor without a program."""
+        if not windows.can_begin():
+            return cls.of(windows.result())
+        # The values and strides of this tensor are not read.
+        pending = cls(torch.empty((), dtype=torch.uint8, device="cpu").expand(windows.shape), True)
+        pending.windows = windows
+        if pending.program is not None:
+            pending.program.interleaved = windows.interleaved
+        return pending
 
     @classmethod
     def of_pil(cls, image: PIL.Image.Image) -> PendingImage:
@@ -123,10 +138,12 @@ class PendingImage:
         """Return the image after all transforms, with ``tables`` looked up in them, float32 ``(C, 256)``."""
         out = None
         program = self.program
-        if program is not None and program.steps and len(self.transforms) + (tables is not None) > 1:
+        if self.windows is not None:
+            out = self.windows.run(program, tables)
+        elif program is not None and program.steps and len(self.transforms) + (tables is not None) > 1:
             out = program.run(tables) if is_eager() else _as_operator(program, tables)
         if out is None:
-            out = self.image
+            out = self.image if self.windows is None else self.windows.result()
             for transform, params, kind in self.transforms:
                 out = _change(out, transform, params, kind)
             out = out if tables is None else imgops.lut(out, tables)

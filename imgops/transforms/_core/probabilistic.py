@@ -38,11 +38,11 @@ from imgops._operator import subclass
 from imgops.transforms._core import draws, operators, pil_images, rotated_boxes
 from imgops.transforms._core.arguments import require_planes
 from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms._core.steps import Step
-from imgops.transforms.functional import _geometry
 
 #: name -> class, of every transform that torchvision does not have.
 ADDED: dict[str, type[ProbabilisticTransform]] = {}
@@ -284,10 +284,10 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if isinstance(inpt, tv_tensors.KeyPoints):
             points = plain.reshape(-1, 2).double()
             moved = self._move_points(points, canvas, **arguments).reshape(plain.shape)
-            return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
+            return tv_tensors.wrap(restore_dtype(moved, plain), like=inpt)
         if tv_tensors.is_rotated_bounding_format(inpt.format) and self._takes_angles():
             moved = self._move_rotated(plain, inpt.format, canvas, arguments).reshape(plain.shape)
-            return tv_tensors.wrap(_geometry.restore_dtype(moved, plain), like=inpt)
+            return tv_tensors.wrap(restore_dtype(moved, plain), like=inpt)
         return _with_corners(type(self).__name__, inpt, lambda b: self._move_boxes(b, canvas, **arguments))
 
     def _takes_angles(self) -> bool:
@@ -328,7 +328,7 @@ def _with_corners(owner: str, inpt: Any, move: Callable[[Tensor], Tensor]) -> An
     plain = subclass.plain(inpt)
     corners = v2.functional.convert_bounding_box_format(plain.reshape(-1, 4).double(), format, "XYXY")
     moved = v2.functional.convert_bounding_box_format(move(corners), "XYXY", format)
-    return tv_tensors.wrap(_geometry.restore_dtype(moved.reshape(plain.shape), plain), like=inpt)
+    return tv_tensors.wrap(restore_dtype(moved.reshape(plain.shape), plain), like=inpt)
 
 
 # -- sampling ------------------------------------------------------------------------------------------

@@ -16,12 +16,13 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 import imgops
-from imgops import EncodedImage, EncodedImages
+from imgops import EncodedImage
 from imgops._common import layout
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
 from imgops.transforms._core import operators
-from imgops.transforms._core.parameters import BATCHES, Numbers, as_integers
+from imgops.transforms._core.batches import PendingBatch
+from imgops.transforms._core.parameters import Numbers, as_integers
 from imgops.transforms.functional import _dispatch, _geometry
 
 
@@ -71,11 +72,6 @@ class Compute(Step):
         return self.work(image, self.numbers)
 
 
-def decode_boxes(images: EncodedImages, boxes: Tensor) -> tuple[Any, Tensor]:
-    """Decode only the boxes of files; return them, and the boxes that are the whole of each of them."""
-    return images.decode(boxes), boxes - boxes[:, [0, 1, 0, 1]]
-
-
 def levels_of(color: Any, channels: int) -> list[int] | None:
     """Return the level of each channel of a color, or None if it is no color of whole levels."""
     numbers = [0] if color is None else list(color) if isinstance(color, (list, tuple)) else [color]
@@ -110,13 +106,12 @@ class ResizedCrop(Step):
 
     def image(self, image: Any) -> Any:
         boxes, how = as_integers(self.numbers), (self.size, self.interpolation, self.antialias)
-        if type(image) is EncodedImages:
-            image, boxes = decode_boxes(image, boxes)
+        if type(image) is PendingBatch:
+            return image.crop_and_resize(boxes, *how)
         out = _geometry.resize_boxes(image, boxes, *how)
         # torchvision's crop of one interleaved image comes out planar, which makes later transforms faster:
         # also those of a PIL image, for which ``_makes_planar`` does nothing.
-        is_one = type(image) not in BATCHES and image.ndim == 3
-        return operators.as_planar(out) if is_one else out
+        return operators.as_planar(out) if image.ndim == 3 else out
 
     def mask(self, mask: Tensor) -> Tensor:
         return operators.nearest(mask, self.integers(), self.size, self.nearest)
@@ -141,10 +136,8 @@ class Crop(Step):
 
     def image(self, image: Any) -> Any:
         boxes = as_integers(self.numbers)
-        if type(image) in BATCHES:  # boxes of the size of the output are copied
-            if type(image) is EncodedImages:
-                image, boxes = decode_boxes(image, boxes)
-            return _geometry.resize_boxes(image, boxes, self.size, "bilinear", True)
+        if type(image) is PendingBatch:
+            return image.crop(boxes[:, :2], self.size, is_inside=True)
         if self.is_one_draw:
             return imgops.crop(image, tuple(boxes))
         return _geometry.resize_boxes(image, boxes, self.size, "nearest", True)
@@ -175,6 +168,8 @@ class Resize(Step):
         self.size, self.interpolation, self.antialias = size, interpolation, antialias
 
     def image(self, image: Any) -> Any:
+        if type(image) is PendingBatch:
+            return image.crop_and_resize(None, self.size, self.interpolation, self.antialias)
         return _geometry.resize_to(image, self.size, self.interpolation, self.antialias)
 
     def mask(self, mask: Tensor) -> Tensor:

@@ -21,9 +21,9 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import is_eager, raise_error, sym_max
 from imgops._operator import subclass
-from imgops.decomposition._saturate import saturate
 from imgops.transforms._core import annotation_kinds, operators, torchvision_private
 from imgops.transforms._core.arguments import integer, integers, name_of, scalar
+from imgops.transforms._core.dtypes import numbers_for, restore_dtype
 from imgops.transforms.functional import _matrices
 
 Interpolation = Any  # an InterpolationMode, its name, or PIL's number
@@ -142,13 +142,13 @@ def require_antialias(interpolation: str, antialias: bool | None) -> None:
 
 def resize_to(image: Tensor, size: Sequence[int], interpolation: str, antialias: bool) -> Tensor:
     """Resize an image to a height and a width that a compiler may not know."""
-    source = _numbers(image, interpolation)
+    source = numbers_for(image, interpolation)
     return restore_dtype(imgops.resize(source, tuple(size), interpolation, antialias=antialias), image)
 
 
 def resize_into(out: Tensor, image: Tensor, interpolation: str, antialias: bool) -> None:
     """Resize an image to the size of ``out``, and write the result of ``resize_to`` there."""
-    source, size = _numbers(image, interpolation), tuple(out.shape[-2:])
+    source, size = numbers_for(image, interpolation), tuple(out.shape[-2:])
     if source is image:
         imgops.resize_out(image, size, interpolation, antialias=antialias, out=out)
     else:
@@ -184,19 +184,6 @@ def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: str = "to
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
     how = "nearest-exact" if interpolation == "nearest" else "nearest"
     return operators.nearest(mask, box, tuple(size), how)
-
-
-def _numbers(image: Tensor, name: str) -> Tensor:
-    """Convert an image whose dtype cannot be interpolated to float32, as torchvision does."""
-    if name.endswith("nearest") or image.dtype == torch.uint8 or image.dtype.is_floating_point:
-        return image
-    return image.float()
-
-
-def restore_dtype(out: Tensor, image: Tensor) -> Tensor:
-    """Convert ``out`` to the dtype of the image; integers are rounded and, as in OpenCV, saturate."""
-    is_whole = not image.dtype.is_floating_point and image.dtype != torch.bool
-    return saturate(out, image.dtype) if is_whole else out.to(image.dtype)
 
 
 def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:
@@ -381,7 +368,7 @@ def resize_boxes(
     """Crop and resize as ``resized_crop`` does, with boxes ``(..., 4)``: left, top, right, bottom."""
     if not isinstance(boxes, Tensor):
         boxes = check.integers_tensor("resized_crop", "box", boxes)
-    source = _numbers(image, interpolation)
+    source = numbers_for(image, interpolation)
     out = imgops.resized_crop(source, boxes, tuple(size), interpolation, antialias=antialias)
     return restore_dtype(out, image)
 
@@ -518,7 +505,7 @@ def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: 
 
 
 def warp(image: Tensor, matrix: Tensor, interpolation: str, fill: Fill, size: Any = None) -> Tensor:
-    source = _numbers(image, interpolation)
+    source = numbers_for(image, interpolation)
     out = imgops.warp_affine(source, matrix, size, interpolation, "constant", color_of(fill))
     return _round_to_dtype(out, image)
 
@@ -701,7 +688,7 @@ def perspective(
 
 
 def warp_corners(image: Tensor, matrix: Tensor, interpolation: str, fill: Fill) -> Tensor:
-    source = _numbers(image, interpolation)
+    source = numbers_for(image, interpolation)
     out = imgops.warp_perspective(source, matrix, None, interpolation, "constant", color_of(fill))
     return _round_to_dtype(out, image)
 
@@ -747,7 +734,9 @@ def elastic(
     if displacement.dtype not in (torch.float32, torch.float64):
         displacement = displacement.float()
     map = _matrices.displacement_map(displacement, height, width)
-    return _round_to_dtype(imgops.remap(_numbers(image, name), map, name, "constant", color_of(fill)), image)
+    return _round_to_dtype(
+        imgops.remap(numbers_for(image, name), map, name, "constant", color_of(fill)), image
+    )
 
 
 def require_frames(owner: Any, video: Tensor, num_samples: int) -> None:

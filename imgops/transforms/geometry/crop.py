@@ -11,7 +11,6 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import EncodedImage
-from imgops._common import check
 from imgops._common.torch_private import is_eager, sym_max, sym_min
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import ImageProgram
@@ -22,8 +21,9 @@ from imgops.transforms._core.base import (
     RandomSizeTransform,
     RandomTransform,
 )
+from imgops.transforms._core.batches import PendingBatch, Windows
+from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.parameters import (
-    BATCHES,
     Numbers,
     Parameter,
     Params,
@@ -52,13 +52,14 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     _config = ("size",)
     _makes_planar = True
     _takes_batches = True
+    _resizes_batches = True
     _decodes_regions = True
 
-    def _image(self, image: Any, params: Params, kind: type) -> Tensor:
-        # The box is that of each image alone, so that it is no number of a step.
-        if type(image) in BATCHES:
-            return steps.Crop(self._middles(image), self.size).image(image)  # type: ignore[no-any-return]
+    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _geometry.center_crop(image, self.size)
+
+    def _batch(self, images: PendingBatch, params: Params) -> Windows:
+        return images.crop(self._corners(images.sizes), self.size)
 
     def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
         (high, wide), height, width = self.size, program.height, program.width
@@ -75,16 +76,12 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         only_pads = all(guard_or_false(a >= b) for a, b in sides)
         return super()._in_torchvisions_format(out, image) if only_pads else out
 
-    def _middles(self, images: Any) -> Tensor:
-        """Return the middle of images of different sizes, which must all be as large as the crop."""
-        size = torch.tensor(self.size, dtype=torch.int64, device="cpu")
-        if check.is_any(images.sizes < size):
-            least = tuple(images.sizes.amin(0).tolist())
-            must = "CenterCrop: images of different sizes must be at least as large as the crop"
-            raise ValueError(f"{must} {tuple(self.size)}, got sides from {least} on")
-        # torchvision rounds half of the margin to even.
-        corner = ((images.sizes - size) / 2).round().long()
-        return torch.cat([corner.flip(-1), (corner + size).flip(-1)], -1)
+    def _corners(self, sizes: Tensor) -> Tensor:
+        """Return the left and top of the crop of each image, which may lie outside of it."""
+        margins = sizes - torch.tensor(self.size, dtype=torch.int64, device="cpu")
+        # torchvision rounds half of a margin to even, and pads the larger half at the end.
+        inside = (margins.double() / 2).round().long()
+        return torch.where(margins < 0, margins.div(2, rounding_mode="trunc"), inside).flip(-1)
 
     def _of_encoded(self, image: EncodedImage, params: Params) -> Tensor:
         high, wide = self.size
@@ -163,6 +160,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     _outweighs_pil = True
     _has_pils_pixels = True
     _takes_batches = True
+    _resizes_batches = True
 
     _decodes_regions = True
     #: The rule of the nearest pixel of a mask.
@@ -257,6 +255,8 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
             )
         return [left, top, right, bottom]
 
+    _resizes_batches = True
+
     @property
     def _takes_batches(self) -> bool:  # type: ignore[override]
         return self.padding is None and not self.pad_if_needed
@@ -349,7 +349,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         plain, size = subclass.plain(inpt), (values["height"], values["width"])
         moved = rotated_boxes.crop(plain, inpt.format, values["top"], values["left"], *size)
         kept = values["is_within_crop_area"].reshape(-1, 1)
-        boxes = _geometry.restore_dtype(torch.where(kept, moved, 0), plain).reshape(plain.shape)
+        boxes = restore_dtype(torch.where(kept, moved, 0), plain).reshape(plain.shape)
         return _dispatch.wrap_like(boxes, inpt, size)
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> None:

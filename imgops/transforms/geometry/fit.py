@@ -24,7 +24,9 @@ from imgops.transforms._core.arguments import (
     switch,
 )
 from imgops.transforms._core.base import OperatorTransform
+from imgops.transforms._core.batches import PendingBatch, Windows
 from imgops.transforms._core.inputs import ANNOTATIONS
+from imgops.transforms._core.parameters import Params
 from imgops.transforms._core.probabilistic import ADDED
 from imgops.transforms._core.programs import description_of
 from imgops.transforms._core.signatures import is_own
@@ -36,6 +38,16 @@ __all__ = [
     "PadIfNeeded",
     "SmallestMaxSize",
 ]
+
+
+def _smaller(one: Any, other: Any) -> Any:
+    if isinstance(one, torch.Tensor):
+        return one.minimum(torch.as_tensor(other, dtype=one.dtype, device="cpu"))
+    return sym_min(one, other)
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return one.maximum(other) if isinstance(one, torch.Tensor) else sym_max(one, other)
 
 
 #: The fractions of the padding above and to the left of the image.
@@ -134,9 +146,24 @@ class _FitResize(_FitTransform):
         self.interpolation = interpolation_of(self, interpolation)
         self.antialias = switch(self, "antialias", antialias)
 
+    _takes_batches = True
+    _resizes_batches = True
+
     def _factor(self, height: Any, width: Any) -> Any:
-        """Return the factor by which both sides are multiplied."""
+        """Return the factor by which both sides are multiplied, one number or those of several images."""
         raise NotImplementedError
+
+    def _batch(self, images: PendingBatch, params: Params) -> Any:
+        return images.resize(self._scaled_sizes(images.sizes), *self._how())
+
+    def _how(self) -> tuple[str, bool]:
+        return _geometry.resize_interpolation(self.interpolation, self.antialias, torch.Tensor)
+
+    def _scaled_sizes(self, sizes: torch.Tensor) -> torch.Tensor:
+        """Return the sizes of several images after the resize."""
+        sides = sizes.double()
+        factor = self._factor(*sides.unbind(1))
+        return (sides * factor[:, None]).round().clamp(min=1).long()
 
     def _scaled_size(self, height: Any, width: Any) -> tuple[Any, Any]:
         self._check_pixels(height, width)
@@ -190,8 +217,8 @@ class LongestMaxSize(_FitResize):
 
     def _factor(self, height: Any, width: Any) -> Any:
         if isinstance(self.size, int):
-            return self.size / sym_max(height, width)
-        return sym_min(self.size[0] / height, self.size[1] / width)
+            return self.size / _larger(height, width)
+        return _smaller(self.size[0] / height, self.size[1] / width)
 
 
 class SmallestMaxSize(_FitResize):
@@ -227,8 +254,8 @@ class SmallestMaxSize(_FitResize):
 
     def _factor(self, height: Any, width: Any) -> Any:
         if isinstance(self.size, int):
-            return self.size / sym_min(height, width)
-        return sym_max(self.size[0] / height, self.size[1] / width)
+            return self.size / _smaller(height, width)
+        return _larger(self.size[0] / height, self.size[1] / width)
 
 
 class LetterBox(_FitResize):
@@ -271,8 +298,16 @@ class LetterBox(_FitResize):
         _set_fill(self, fill)
 
     def _factor(self, height: Any, width: Any) -> Any:
-        factor = sym_min(self.size[0] / height, self.size[1] / width)
-        return factor if self.scale_up else sym_min(factor, 1.0)
+        factor = _smaller(self.size[0] / height, self.size[1] / width)
+        return factor if self.scale_up else _smaller(factor, 1.0)
+
+    def _batch(self, images: PendingBatch, params: Params) -> Windows:
+        resized = images.resize(self._scaled_sizes(images.sizes), *self._how())
+        margins = torch.tensor(self.size, dtype=torch.int64, device="cpu") - resized.sizes
+        fill = _geometry.color_of(torchvision_private.fill_of(self, torch.Tensor))
+        return resized.crop(
+            -(margins // 2).flip(-1), self.size, fill if isinstance(fill, (list, tuple)) else [fill]
+        )
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any, cast
 
 import PIL.Image
+import torch
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
-from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import steps, torchvision_private
+from imgops.transforms._core import programs, steps, torchvision_private
 from imgops.transforms._core.base import FixedTransform, RandomSizeTransform
+from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
 from imgops.transforms.functional import _geometry
 
@@ -40,16 +41,13 @@ class Resize(FixedTransform, v2.Resize):
 
     _outweighs_pil = True
 
-    @property
-    def _takes_batches(self) -> bool:  # type: ignore[override]
-        return isinstance(self.size, (tuple, list)) and len(self.size) == 2
+    _takes_batches = True
+    _resizes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         name, smooth = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
         if kind is not PIL.Image.Image:
             _geometry.require_antialias(name, self.antialias)
-        if isinstance(image, PackedImages):
-            return _geometry.resize_to(image, self.size, name, smooth)
         return _geometry.resize_sides(image, self.size, self.max_size, name, smooth)
 
     def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
@@ -59,7 +57,38 @@ class Resize(FixedTransform, v2.Resize):
         how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
         return self._add_steps(program, [steps.Resize(size, *how)], kind)
 
-    def _out_size(self, height: int, width: int) -> tuple[int, int]:
+    def _batch(self, images: PendingBatch, params: Params) -> Any:
+        name, smooth = _geometry.resize_interpolation(self.interpolation, self.antialias, Tensor)
+        _geometry.require_antialias(name, self.antialias)
+        if self._has_one_size():
+            return images.crop_and_resize(None, self.size, name, smooth)
+        return images.resize(self._sizes_after(images.sizes), name, smooth)
+
+    def _has_one_size(self) -> bool:
+        return isinstance(self.size, (tuple, list)) and len(self.size) == 2
+
+    def _sizes_after(self, sizes: Tensor) -> Tensor:
+        """Return the sizes of images after the resize, as torchvision computes them."""
+        torchvision_private.size_after_resize(
+            (1, 1), self.size, self.max_size
+        )  # which may refuse the arguments
+        short, long = sizes.amin(1).double(), sizes.amax(1).double()
+        if self.size is None:
+            new_short, new_long = (self.max_size * short / long).trunc(), torch.full_like(long, self.max_size)
+        else:
+            (wanted,) = self.size if isinstance(self.size, (tuple, list)) else (self.size,)
+            new_short, new_long = torch.full_like(short, wanted), (wanted * long / short).trunc()
+            if self.max_size is not None:
+                is_long = new_long > self.max_size
+                new_short = torch.where(is_long, (self.max_size * new_short / new_long).trunc(), new_short)
+                new_long = new_long.clamp(max=self.max_size)
+        is_high = sizes[:, :1] > sizes[:, 1:]
+        upright, flat = torch.stack([new_long, new_short], 1), torch.stack([new_short, new_long], 1)
+        return torch.where(is_high, upright, flat).long()
+
+    def _out_size(self, height: int, width: int) -> Any:
+        if (height, width) == programs.OWN_SIZES and not self._has_one_size():
+            return None
         high, wide = torchvision_private.size_after_resize((height, width), self.size, self.max_size)
         return high, wide
 

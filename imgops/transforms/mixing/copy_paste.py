@@ -13,6 +13,7 @@ from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import WIDEST, one_number
+from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.parameters import IS_APPLIED, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
@@ -164,7 +165,7 @@ def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
     plain = subclass.plain(value)
     if not isinstance(value, POINTS):
         return plain
-    return _geometry.restore_dtype(_scale(plain, value.canvas_size, size), plain)
+    return restore_dtype(_scale(plain, value.canvas_size, size), plain)
 
 
 def _scale(points: Tensor, before: tuple[int, int], size: tuple[int, int]) -> Tensor:

@@ -33,6 +33,7 @@ from imgops.transforms._core.arguments import (
     size_of,
     switch,
 )
+from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.inputs import decode_all
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
@@ -486,7 +487,7 @@ class Mosaic(_Join):
         height, width = points.canvas_size
         plain = subclass.plain(points)
         x, y = plain[..., 0] * (wide / width) + left, plain[..., 1] * (high / height) + top
-        return _geometry.restore_dtype(torch.stack([x, y], -1), plain)
+        return restore_dtype(torch.stack([x, y], -1), plain)
 
 
 def _vector(values: Sequence[Any], like: Tensor) -> Tensor:
