@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._common import packing, torch_private
+from imgops._common import torch_private
 from imgops._operator.declare import operator
-from imgops._operator.record import table
 from imgops.decomposition import packed as decomposition
 from imgops.fake import packed as fake
 from imgops.kernels.cpu import packed as cpu
@@ -37,18 +36,16 @@ def resize_packed(
 
 def resize_each(images: Any, sizes: Tensor, interpolation: str, antialias: bool) -> Any:
     """Return packed images, each resized to its own height and width; ``sizes`` are int64 ``(N, 2)``."""
-    given = images.data, images.sizes, images.offsets
-    how = images.num_channels, interpolation, antialias, images.interleaved
-    if torch_private.is_eager() and (images.requires_grad or not images.data.is_cpu):
-        fake.resize_packed(lambda min, max: 0, *given, sizes, *how)
-        resize = table["imgops::resize"].overload
-        each = packing.images_of(*given, images.num_channels, images.interleaved)
-        rows = sizes.tolist()
-        made = [resize(x, None, *size, interpolation, antialias) for x, size in zip(each, rows, strict=True)]
-        return type(images).of(made, images.interleaved)
-    data = resize_packed(*given, sizes, *how)
-    ends = (sizes.prod(1) * images.num_channels).cumsum(0)
-    return images.like(data, sizes, torch.cat([ends.new_zeros(1), ends]))
+    data, own, offsets = images.data, images.sizes, images.offsets
+    channels, interleaved = images.num_channels, images.interleaved
+    if torch_private.is_eager() and (images.requires_grad or not data.is_cpu):
+        how = channels, interpolation, antialias, interleaved
+        fake.resize_packed(lambda min, max: 0, data, own, offsets, sizes, *how)
+        made = decomposition.resize_each(data, own, offsets, sizes, *how)
+        return type(images).of(made, interleaved)
+    out = resize_packed(data, own, offsets, sizes, channels, interpolation, antialias, interleaved)
+    ends = (sizes.prod(1) * channels).cumsum(0)
+    return images.like(out, sizes, torch.cat([ends.new_zeros(1), ends]))
 
 
 @operator(

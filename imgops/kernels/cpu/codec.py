@@ -270,7 +270,7 @@ def run_program(
     """
     data, facts = data.detach(), _resample.facts_of(sizes, ends)
     decoder = None if ImageFile.LOAD_TRUNCATED_IMAGES else _libjpeg.decoder()
-    done = np.zeros(len(facts), np.uint8)
+    done: np.ndarray | None = np.zeros(len(facts), np.uint8)
     if decoder is not None:
         raw = data.numpy()
         for i, (start, stop, height, width) in enumerate(facts.tolist()):
@@ -278,19 +278,19 @@ def run_program(
             if header is None or header[:2] != (width, height):
                 facts[i, 1] = start  # an empty file, which is left to Pillow
         done = _resample.run_windows(out, data, facts, decoder, steps, numbers, tables, False)
-        if done is None:
-            return False
-    if done.all():
-        return True
+    if done is None or done.all():
+        return done is not None
     files = _files_of(data, ends)
 
     def one(i: int) -> None:
         if done[i]:
             return
-        left, top, right, bottom = box = tuple(map(int, numbers[i, :4]))
+        left, top, right, bottom = map(int, numbers[i, :4])
         pixels = None
         try:
-            pixels = _decode(files[i], box, max_pixels, mode, apply_exif_orientation, False)
+            pixels = _decode(
+                files[i], (left, top, right, bottom), max_pixels, mode, apply_exif_orientation, False
+            )
         finally:
             if pixels is None:  # the image is black
                 pixels = torch.zeros((len(mode), bottom - top, right - left), dtype=torch.uint8, device="cpu")

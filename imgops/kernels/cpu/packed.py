@@ -100,7 +100,8 @@ def resize_packed(
 
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
-            resize.resize(made[i], images[i], None, *made[i].shape[-2:], interpolation, antialias)
+            _, height, width = made[i].shape
+            resize.resize(made[i], images[i], None, height, width, interpolation, antialias)
 
     _threads.split_evenly(offsets.numpy(), work)
     return out

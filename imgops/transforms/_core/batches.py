@@ -128,7 +128,7 @@ class Windows:
             out = self.run(None, None)
             if out is not None:
                 return out
-        if self.targets is None:
+        if self.targets is None or self.corners is None:
             return self._resized_boxes()
         images, targets, corners = self.images, self.targets, self.corners
         if type(images) is EncodedImages and targets is images.sizes:  # nothing is resized
@@ -139,7 +139,7 @@ class Windows:
         packed = _decoded(images)
         source = numbers_for(packed, self.how[0])
         where = source.data, packed.sizes, packed.offsets, targets, corners
-        how = packed.num_channels, *self.size, list(self.fill), *self.how, packed.interleaved
+        how: Any = packed.num_channels, *self.size, list(self.fill), *self.how, packed.interleaved
         return restore_dtype(resize_windows(*where, *how), packed)
 
     def _resized_boxes(self) -> Tensor:
@@ -156,12 +156,11 @@ class Windows:
 
     def run(self, program: ImageProgram | None, tables: Tensor | None) -> Tensor | None:
         """Return the windows after the steps of a program and tables of floats; None if nothing was done."""
-        steps = _resample.window_step(
-            self.how[0], *self.size, _resample.levels_of(self.fill, self.images.num_channels) or 0
-        )
+        (height, width), interleaved, images = self.size, self.interleaved, self.images
+        color = _resample.levels_of(self.fill, images.num_channels) or 0
+        steps = _resample.window_step(self.how[0], height, width, color)
         targets = self.size if self.targets is None else self.targets
-        numbers = _resample.windows(self.images.sizes, self.boxes, targets, self.corners)
-        height, width, interleaved = *self.size, self.interleaved
+        numbers = _resample.windows(images.sizes, self.boxes, targets, self.corners)
         if program is not None and program.steps:
             more = np.array(program.steps, np.int64)
             more[:, 1] += numbers.shape[1]
@@ -174,8 +173,7 @@ class Windows:
         strides = layout.interleaved_strides if interleaved else layout.planar_strides
         dtype = torch.uint8 if tables is None else torch.float32
         out = memory.empty_strided(size, tuple(strides(size)), dtype=dtype)
-        images = self.images
-        if type(images) is EncodedImages:
+        if isinstance(images, EncodedImages):
             done = images._run_program(out, steps, numbers, tables)
         else:
             facts = _resample.facts_of(images.sizes, images.offsets)
