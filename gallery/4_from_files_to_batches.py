@@ -76,6 +76,22 @@ loop = torch.stack([one_by_one(imgops.decode_image(file)) for file in files])
 assert torch.equal(batch, loop)
 
 # %%
+# Evaluation needs no draws: the short side of each image gets one length, and its middle is kept. Only the pixels that
+# the middle needs are decoded.
+
+evaluate = v2.Compose(
+    [
+        v2.Resize(176, antialias=True),
+        v2.CenterCrop(160),
+        v2.ToDtype(torch.float32, scale=True),
+    ]
+)
+middles = evaluate(imgops.EncodedImages(files))
+assert torch.equal(
+    middles, torch.stack([evaluate(imgops.decode_image(file)) for file in files])
+)
+
+# %%
 # Images of different sizes
 # -------------------------
 # Decoded images of different sizes form :class:`imgops.PackedImages`: one buffer, and the size of each image. Functions that

@@ -644,6 +644,33 @@ def test_evaluation_of_floats_and_its_gradient(name: str) -> None:
     torch.testing.assert_close(own, grads)
 
 
+def test_draws_after_a_resize_are_those_of_the_new_sizes() -> None:
+    images = own_sizes(torch.uint8)
+    for first in (v2.Resize(24), v2.LongestMaxSize(60), v2.LetterBox(40)):
+        steps = [first, v2.RandomCrop(10), v2.RandomHorizontalFlip(), v2.RandomVerticalFlip()]
+        torch.manual_seed(0)
+        wanted = torch.stack([v2.Compose(steps)(x) for x in images])
+        for batch in (PackedImages.of(images), PackedImages.of(images, True)):
+            torch.manual_seed(0)
+            assert torch.equal(v2.Compose(steps, per_sample=True)(batch), wanted)
+        graph = torch.compile(v2.Compose(steps, per_sample=True), fullgraph=True, backend="eager")
+        torch.manual_seed(0)
+        assert torch.equal(graph(PackedImages.of(images)), wanted)
+
+
+@pytest.mark.parametrize("mode", ["center", "squash", "border"])
+def test_timms_evaluation(mode: str) -> None:
+    data = pytest.importorskip("timm.data")
+    theirs = data.create_transform(56, is_training=False, crop_mode=mode, crop_pct=0.9)
+    images, ours = own_sizes(torch.uint8), v2.convert(theirs)
+    files = EncodedImages([imgops.encode_image(x) for x in images])
+    decoded = files.decode()
+    pil = [Image.fromarray(x.permute(1, 2, 0).contiguous().numpy()) for x in decoded]
+    wanted = torch.stack([theirs(x) for x in pil])
+    for batch in (files, decoded):
+        torch.testing.assert_close(ours(batch), wanted, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_sizes_of_their_own(interleaved: bool) -> None:
     """``contain``, ``cover``, ``resize`` and transforms, whose results have different sizes, in graphs as well."""

@@ -305,6 +305,19 @@ def registered() -> Any:
 
 
 @pytest.mark.usefixtures("registered")
+def test_files_and_packed_images() -> None:
+    """A batch of files, or of images of different sizes, gives what a list of its images gives."""
+    exact_one = exact(CLIPImageProcessor())
+    images = [
+        torch.randint(0, 256, (3, h, w), dtype=torch.uint8) for h, w in ((300, 500), (800, 400), (241, 281))
+    ]
+    files = imgops.EncodedImages([imgops.encode_image(x) for x in images])
+    wanted = exact_one(files.decode().unpack(), return_tensors="pt")["pixel_values"]
+    for batch in (files, files.decode()):
+        assert torch.equal(exact_one(batch, return_tensors="pt")["pixel_values"], wanted)
+        assert torch.equal(exact_one(images=batch, return_tensors="pt")["pixel_values"], wanted)
+
+
 def test_loaders(tmp_path: Path) -> None:
     CLIPImageProcessor(size={"shortest_edge": 100}).save_pretrained(tmp_path)
     image = KINDS["array"]()

@@ -125,10 +125,11 @@ def _naming(files: EncodedImage | EncodedImages) -> AbstractContextManager[None]
 class EncodedImages:
     """A batch of images that are still files; the first transform of a pipeline decodes them on threads.
 
-    Pass it, instead of a batch, to a pipeline with ``per_sample=True``. ``RandomResizedCrop``, ``RandomCrop``
-    without padding and ``CenterCrop`` decode only the part of each image that they keep. The draws and the
-    pixels are the same as in a loop over the decoded images. Decoding uses as many threads as PyTorch. The
-    object consists of three tensors, so a compiled pipeline needs one graph for files of any size.
+    Pass it, instead of a batch, to a pipeline with ``per_sample=True``, or to one that draws nothing.
+    ``RandomResizedCrop``, ``RandomCrop`` without padding and ``CenterCrop``, which may follow a ``Resize``,
+    decode only the part of each image that they need. The draws and the pixels are the same as in a loop over
+    the decoded images. Decoding uses as many threads as PyTorch. The object consists of three tensors, so a
+    compiled pipeline needs one graph for files of any size.
 
     Parameters
     ----------

@@ -61,8 +61,8 @@ class PackedImages:
     Notes
     -----
     The table of operators shows which operators take packed images; ``contain``, ``cover``, ``fit``, ``flip``
-    and ``invert`` take them too. ``contain`` and ``cover`` give each image its own size, except in graphs.
-    The operators have no batching rule: :func:`torch.vmap` raises.
+    and ``invert`` take them too. ``contain``, ``cover``, and ``resize`` with a tensor of sizes give each
+    image its own size. The operators have no batching rule: :func:`torch.vmap` raises.
 
     Examples
     --------

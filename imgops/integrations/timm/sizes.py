@@ -16,6 +16,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
 
 import imgops
+from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
@@ -23,6 +24,7 @@ from imgops.integrations._reader import Unmapped
 from imgops.integrations.torchvision.rules import resampling
 from imgops.transforms._core import annotation_kinds, operators, seeding
 from imgops.transforms._core.base import FixedTransform
+from imgops.transforms._core.batches import PendingBatch, Windows
 from imgops.transforms._core.inputs import ANNOTATIONS, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, each_number
 from imgops.transforms._core.steps import Compute, Step
@@ -182,11 +184,28 @@ class _Fixed(_Named, FixedTransform, Counterpart):
         return self._by_torchvision(inpt, params)
 
 
+def _each(transform: Any, sizes: Tensor, rule: Callable[[Any, int, int], Sequence[Any]]) -> Tensor:
+    """Return what a rule of timm gives for each of several sizes."""
+    must = "image must be a Tensor in a graph, because timm's code reads its size"
+    check.refuse_in_graph(NotImplementedError, transform._get_name(), must, "images of different sizes")
+    found = [rule(transform, height, width) for height, width in sizes.tolist()]
+    return torch.tensor(found, dtype=torch.int64, device="cpu").reshape(-1, 2)
+
+
 class ResizeTo(_Fixed):
     """A resize to a size that follows from the size of the image."""
 
     interpolation: str
     _outweighs_pil = True
+    _takes_batches = True
+    _resizes_batches = True
+
+    def _has_one_size(self) -> bool:
+        return False
+
+    def _batch(self, images: PendingBatch, params: Params) -> PendingBatch:
+        targets = _each(self, images.sizes, SIZES[self._name])
+        return images.resize(targets, *_geometry.resize_interpolation(self.interpolation, True))
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         size = self._out_size(*image.shape[-2:])
@@ -300,6 +319,19 @@ class _Window(_Named):
 
 class FixedWindow(_Window, _Fixed):
     """A crop or a padding at a place that follows from the size of the image."""
+
+    size: Sequence[int]
+
+    _resizes_batches = True
+
+    @property
+    def _takes_batches(self) -> bool:  # type: ignore[override]
+        return self._name == "CenterCropOrPad" and self.padding_mode == "constant"
+
+    def _batch(self, images: PendingBatch, params: Params) -> Windows:
+        corners, fill = _each(self, images.sizes, PLACES[self._name]), _geometry.color_of(self.fill)
+        color = fill if isinstance(fill, (tuple, list)) else [fill]
+        return images.crop(corners.flip(-1), self.size, color)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         top, left = PLACES[self._name](self, *image.shape[-2:])

@@ -82,6 +82,10 @@ class ExactBackend(TorchvisionBackend):
         return "imgops"
 
     def __call__(self, images: Any, *args: Any, **kwargs: Any) -> BatchFeature:
+        if isinstance(images, imgops.EncodedImages):
+            images = images.decode()
+        if isinstance(images, imgops.PackedImages):
+            images = images.unpack()
         # The backend on tensors asks the first image for its device.
         if self.pil_backend is not None and _has_no_image(images):
             twin = self.pil_backend.__new__(self.pil_backend)

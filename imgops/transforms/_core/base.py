@@ -369,8 +369,14 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _out_shape(self, shape: Shape) -> Shape | None:
         samples, channels, height, width = shape
+        if (height, width) == programs.OWN_SIZES and not self._has_one_size():
+            return None
         size = self._out_size(height, width)
         return None if size is None else (samples, channels, *size)
+
+    def _has_one_size(self) -> bool:
+        """Return whether images of different sizes keep them, or get one size; else each gets another one."""
+        return True
 
     def _out_size(self, height: int, width: int) -> tuple[int, int] | None:
         return height, width

@@ -156,6 +156,9 @@ class _FitResize(_FitTransform):
     def _batch(self, images: PendingBatch, params: Params) -> Any:
         return images.resize(self._scaled_sizes(images.sizes), *self._how())
 
+    def _has_one_size(self) -> bool:
+        return False
+
     def _how(self) -> tuple[str, bool]:
         return _geometry.resize_interpolation(self.interpolation, self.antialias, torch.Tensor)
 
@@ -300,6 +303,9 @@ class LetterBox(_FitResize):
     def _factor(self, height: Any, width: Any) -> Any:
         factor = _smaller(self.size[0] / height, self.size[1] / width)
         return factor if self.scale_up else _smaller(factor, 1.0)
+
+    def _has_one_size(self) -> bool:
+        return True
 
     def _batch(self, images: PendingBatch, params: Params) -> Windows:
         resized = images.resize(self._scaled_sizes(images.sizes), *self._how())

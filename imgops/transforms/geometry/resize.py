@@ -11,7 +11,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import programs, steps, torchvision_private
+from imgops.transforms._core import steps, torchvision_private
 from imgops.transforms._core.base import FixedTransform, RandomSizeTransform
 from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.parameters import Numbers, Parameter, Params
@@ -86,9 +86,7 @@ class Resize(FixedTransform, v2.Resize):
         upright, flat = torch.stack([new_long, new_short], 1), torch.stack([new_short, new_long], 1)
         return torch.where(is_high, upright, flat).long()
 
-    def _out_size(self, height: int, width: int) -> Any:
-        if (height, width) == programs.OWN_SIZES and not self._has_one_size():
-            return None
+    def _out_size(self, height: int, width: int) -> tuple[int, int]:
         high, wide = torchvision_private.size_after_resize((height, width), self.size, self.max_size)
         return high, wide
 
