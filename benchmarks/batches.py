@@ -12,8 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from functools import partial
 from typing import Any
@@ -134,12 +134,19 @@ def graphs() -> list[str]:
     return lines
 
 
-def busy() -> list[str]:
-    lines = ["| two busy processes | one thread, ms | two threads, times as long |", "|---|---|---|"]
+@contextmanager
+def busy_neighbors(count: int) -> Iterator[None]:
+    """Run programs that compute all the time next to what is measured."""
     with ExitStack() as stack:
-        for _ in range(2):
+        for _ in range(count):
             neighbor = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             stack.callback(neighbor.kill)
+        yield
+
+
+def busy() -> list[str]:
+    lines = ["| two busy processes | one thread, ms | two threads, times as long |", "|---|---|---|"]
+    with busy_neighbors(2):
         for name, make in PIPELINES.items():
             for what, call, x in (
                 ("one image", make(224), images(1, 256)[0]),

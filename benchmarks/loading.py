@@ -27,12 +27,14 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader, Dataset
 from torchvision.io import ImageReadMode
 from torchvision.io import decode_image as tv_decode
 from torchvision.transforms import v2 as tv
 
 import imgops
 from benchmarks.__main__ import RESULTS
+from benchmarks.batches import busy_neighbors
 from benchmarks.pipelines import photo
 from benchmarks.table import machine
 from imgops import transforms as v2
@@ -259,6 +261,118 @@ def pipelines(rounds: int) -> list[str]:
     return lines
 
 
+# -- evaluation, loaders, growth ------------------------------------------------------------------------------
+
+
+def evaluation(rounds: int) -> list[str]:
+    """Return the times of Resize(256), CenterCrop(224), which need no draws, relative to imgops' in one call."""
+    raws = [file_of(SIZES[i % len(SIZES)], i) for i in range(COUNT)]
+
+    def steps_of(module: Any, *first: Any) -> Any:
+        last = [module.ToDtype(torch.float32, scale=True), module.Normalize(MEAN, STD)]
+        return module.Compose([module.Resize(256, antialias=True), module.CenterCrop(224), *first, *last])
+
+    ours, theirs, of_pil = steps_of(v2), steps_of(tv), steps_of(tv, tv.ToImage())
+    lines = ["| threads | images/s | whole | torchvision.io | torchvision, PIL |", "|---|---|---|---|---|"]
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        with ThreadPoolExecutor(threads) as pool:
+            calls: dict[str, Callable[[], Any]] = {
+                "imgops": lambda: ours(imgops.EncodedImages(raws)),
+                "whole": lambda p=pool: list(p.map(lambda raw: ours(imgops.decode_image(raw)), raws)),
+                "io": lambda p=pool: list(
+                    p.map(lambda r: theirs(tv_decode(tensor(r), ImageReadMode.RGB)), raws)
+                ),
+                "PIL": lambda p=pool: list(
+                    p.map(lambda r: of_pil(Image.open(io.BytesIO(r)).convert("RGB")), raws)
+                ),
+            }
+            found = rounds_of(calls, rounds)
+        cells = " | ".join(f"{ratio(found, peer):.2f}" for peer in calls if peer != "imgops")
+        lines.append(f"| {threads} | {1e6 / median(found['imgops']):.0f} | {cells} |")
+        print(lines[-1], flush=True)
+    torch.set_num_threads(1)
+    return lines
+
+
+class Files(Dataset[torch.Tensor]):
+    """Files in memory, each of which a worker decodes and transforms."""
+
+    def __init__(self, raws: list[bytes], work: Callable[[bytes], torch.Tensor]) -> None:
+        self.raws, self.work = raws, work
+
+    def __len__(self) -> int:
+        return len(self.raws)
+
+    def __getitem__(self, i: int) -> torch.Tensor:
+        return self.work(self.raws[i])
+
+
+def loaders(rounds: int) -> list[str]:
+    """Return the images a second of one process with two threads, and of a DataLoader with two workers."""
+    raws = [file_of(SIZES[i % len(SIZES)], i) for i in range(COUNT)] * 16
+    lines = ["| loader, batches of 64 | ImageNet, images/s | SimCLR, images/s |", "|---|---|---|"]
+    cells: dict[str, list[str]] = {}
+    for name in GOALS:
+        pipeline, works = batched(name), columns(name, raws)
+
+        def in_threads(whole: Any = pipeline) -> None:
+            torch.set_num_threads(2)
+            for start in range(0, len(raws), 64):
+                whole(imgops.EncodedImages(raws[start : start + 64]))
+            torch.set_num_threads(1)
+
+        def over(loader: Any) -> Callable[[], None]:
+            def epoch() -> None:
+                for _ in loader:
+                    pass
+
+            return epoch
+
+        calls: dict[str, Callable[[], Any]] = {"one process, two threads, `EncodedImages`": in_threads}
+        for label, key in (("imgops", "one by one"), ("torchvision.io", "torchvision.io")):
+            loader = DataLoader(Files(raws, works[key]), 64, num_workers=2, persistent_workers=True)
+            calls[f"DataLoader, two workers, {label}"] = over(loader)
+        for label, times in rounds_of(calls, max(rounds // 6, 3)).items():
+            rate = len(raws) / (median(times) * COUNT / 1e6)
+            cells.setdefault(label, []).append(f"{rate:.0f}")
+    lines += [f"| {label} | {' | '.join(row)} |" for label, row in cells.items()]
+    print("\n".join(lines), flush=True)
+    return lines
+
+
+def growth(rounds: int) -> list[str]:
+    """Return the time of an image in batches of several sizes, and beside two other programs."""
+    raws = [file_of(SIZES[i % len(SIZES)], i) for i in range(COUNT)]
+    lines = [
+        "| pipeline | 256 over 16 | two threads over one, 64 | the same beside two other programs |",
+        "|---|---|---|---|",
+    ]
+    for name in GOALS:
+        pipeline = batched(name)
+
+        def call(count: int, threads: int, whole: Any = pipeline) -> Callable[[], None]:
+            files = imgops.EncodedImages((raws * 7)[:count])
+
+            def run() -> None:
+                torch.set_num_threads(threads)
+                for _ in range(max(64 // count, 1)):
+                    whole(files)
+                torch.set_num_threads(1)
+
+            return run
+
+        grown = rounds_of({"16": call(16, 1), "256": call(256, 1)}, rounds)
+        cells = [f"{ratio(grown, '256', '16') / 4:.2f}"]
+        both = {"one": call(64, 1), "two": call(64, 2)}
+        cells.append(f"{ratio(rounds_of(both, rounds), 'one', 'two'):.2f}")
+        with busy_neighbors(2):
+            cells.append(f"{ratio(rounds_of(both, rounds), 'one', 'two'):.2f}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
 # -- images of different sizes --------------------------------------------------------------------------------
 
 
@@ -327,6 +441,20 @@ def main() -> None:
         "Above 1 imgops is faster. **Bold**: short of its goal.",
         "",
         *pipelines(options.rounds),
+        "",
+        "For evaluation, `Resize(256), CenterCrop(224)`: the time of the other ways divided by that of one call",
+        "of imgops, which decodes only what the crop needs:",
+        "",
+        *evaluation(options.rounds),
+        "",
+        "Loaders on the same two cores:",
+        "",
+        *loaders(options.rounds),
+        "",
+        "The time of an image, decoded and transformed, in a batch of 256 over one of 16, on one thread; and how many",
+        "times as fast two threads are as one, on an idle machine and beside two programs that compute all the time:",
+        "",
+        *growth(options.rounds),
         "",
         "64 images of different sizes in one call, divided by the time of a loop on one thread:",
         "",

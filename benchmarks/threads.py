@@ -1,7 +1,8 @@
 """``python -m benchmarks.threads``: how many times as fast two threads are as one, in both memory formats.
 
 The inputs are a batch of 16 uint8 images of 512 x 512, one image of 2048 x 2048, and pipelines with
-``per_sample=True``. One thread and two threads take turns; each number is a ratio of medians.
+``per_sample=True``. One thread and two threads take turns; each number is a ratio of medians. The last table is
+measured next to two programs that compute all the time, so that two threads have about one core.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import imgops
+from benchmarks.__main__ import RESULTS
+from benchmarks.batches import busy_neighbors
+from benchmarks.table import machine
 from imgops import transforms as v2
 
 ROUNDS, CALLS = 9, 5
@@ -113,5 +118,47 @@ def table() -> list[str]:
     return lines
 
 
+def busy_table() -> list[str]:
+    """Return how many times as long two threads take as one, where other programs take both cores."""
+    before, calls = (
+        torch.get_num_threads(),
+        {f"`{name}`, 16 images": call for name, call in OPERATORS.items()},
+    )
+    batch = torch.randint(0, 256, (16, 3, 512, 512), dtype=torch.uint8)
+    rows = {name: (call, batch) for name, call in calls.items()}
+    rows |= {
+        f"`{name}`, one image of 224 x 224": (OPERATORS[name], batch[0, :, :224, :224]) for name in OPERATORS
+    }
+    lines = ["| what | planar | interleaved |", "|---|---|---|"]
+    with busy_neighbors(2):
+        for name, (call, x) in (rows | pipelines()).items():
+            interleaved = x.movedim(-3, -1).contiguous().movedim(-1, -3)
+            cells = [f"{1 / gain(call, memory)[1]:.2f}" for memory in (x.contiguous(), interleaved)]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    torch.set_num_threads(before)
+    return lines
+
+
+def main() -> None:
+    facts = machine()
+    lines = [
+        "# Two threads compared with one",
+        "",
+        f"{facts['cpu']}; torch {torch.__version__}.",
+        "",
+        *table(),
+    ]
+    lines += [
+        "",
+        "How many times as long two threads take as one next to two programs that compute all the time:",
+        "",
+    ]
+    lines += busy_table()
+    path = RESULTS / f"threads-{date.today().isoformat()}-{facts['slug']}.md"
+    path.write_text("\n".join(lines) + "\n")
+    print(path)
+
+
 if __name__ == "__main__":
-    table()
+    main()
