@@ -51,6 +51,10 @@ def make(seed: int) -> tuple[list[Any], Any, int]:
         what = random.random()
         if what > 0.25:
             return leaf()
+        if what > 0.23:  # the size changes, and then changes back
+            pads = v2.Pad(random.randrange(1, 9))
+            back = random.choice([v2.CenterCrop, v2.RandomCrop, v2.RandomResizedCrop])(sides)
+            return v2.RandomApply([pads, back], p=random.choice([0.5, 1.0]))
         if what > 0.15:
             return v2.RandomApply(
                 [leaf() for _ in range(random.randrange(1, 3))], p=random.choice([0.0, 0.5, 1.0])
@@ -107,6 +111,8 @@ def differences(seed: int, counts: Counter[str]) -> list[str]:
     for turn in range(3):  # from the second on a plan may run
         out, after = result(lambda: pipeline(image), draw)
         found += compared(f"one draw, call {turn}", wanted, out)
+        if out is image and wanted is not image:  # the user may write to what was a copy
+            found.append(f"one draw, call {turn}: the image itself in place of a copy")
         if not isinstance(wanted, str) and not torch.equal(state, after):
             found.append(f"one draw, call {turn}: another state of the generator")
     counts["plans"] += any(isinstance(plan, Plan) for plan in vars(pipeline).get("_plans", {}).values())

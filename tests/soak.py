@@ -1,14 +1,16 @@
 """A long run of mixed calls from many threads: ``python -m tests.soak 1000000 --threads 8``, or ``--seconds 600``.
 
-The number of a call determines it: an operator or a transform, on an image of a certain size. One thread makes all of them
-once; the results of the threads must have the same bits. The memory of the process is read every second; after the first
-tenth it must not grow.
+The number of a call determines it: an operator, a transform or a pipeline, on an image of a certain size. One thread makes
+all of them once; the results of the threads must have the same bits. With ``--forks`` the main thread starts children
+meanwhile, which make some calls and end. The memory of the process is read every second; after the first tenth it must not
+grow.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import random
 import sys
 import threading
@@ -22,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
+from torchvision.transforms.v2 import functional
 
 import imgops
 from imgops import transforms as v2
@@ -60,6 +63,9 @@ CALLS: tuple[Callable[[Random, Tensor], Any], ...] = (
     lambda r, x: v2.seeded(PIXMIX, r.getrandbits(40))(x),
     lambda r, x: _annotated(ELASTIC, r, x),
     lambda r, x: _annotated(FLIP, r, x),
+    lambda r, x: _of_own_generator(r, torch.stack([x, x.flip(-1), 255 - x]), per_sample=True),
+    lambda r, x: _of_own_generator(r, x),
+    lambda r, x: functional.pil_to_tensor(_of_own_generator(r, functional.to_pil_image(x))),
     lambda r, x: torch.autograd.grad(
         imgops.resize(_real(x), (7, 9)).square().sum(), [_LAST[threading.get_ident()]]
     )[0],
@@ -74,6 +80,29 @@ def _real(x: Tensor) -> Tensor:
 
 def _ragged(r: Random, x: Tensor) -> list[Tensor]:
     return [x, x[:, : r.randint(1, 12)], x[:, 2:9, : r.randint(1, 12)]]
+
+
+def _of_own_generator(r: Random, x: Any, per_sample: bool = False) -> Any:
+    """Return the third result of a pipeline: a plan gives it where there is one."""
+    own = torch.Generator().manual_seed(r.getrandbits(40))
+    more = {"generator": own, "per_sample": per_sample}
+    pipeline = v2.Compose(
+        [
+            v2.RandomResizedCrop(r.randint(8, 40), **more),
+            v2.RandomHorizontalFlip(**more),
+            v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1, **more)], p=0.8, **more),
+            r.choice(
+                [
+                    v2.RandomGrayscale(0.5, **more),
+                    v2.RandomChoice([v2.RandomInvert(**more), v2.RandomSolarize(99, **more)], **more),
+                    v2.RandomOrder([v2.RandomInvert(**more), v2.RandomSolarize(99, **more)], **more),
+                    v2.TrivialAugmentWide(**more),
+                ]
+            ),
+        ]
+    )
+    pipeline(x), pipeline(x)
+    return pipeline(x)
 
 
 def _annotated(transform: Any, r: Random, x: Tensor) -> Tensor:
@@ -106,11 +135,27 @@ def memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
 
 
+def fork(kinds: list[int], wanted: list[int]) -> str:
+    """Make calls in a child process; return what is wrong."""
+    child = os.fork()
+    if not child:
+        os._exit(0 if all(made(kind) == wanted[kind] for kind in kinds) else 1)
+    for _ in range(1200):
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return f"a child that made the calls {kinds} ended with {status}" if status else ""
+        time.sleep(0.05)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return f"a child that made the calls {kinds} did not end within a minute"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("count", type=int, nargs="?", default=20_000)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seconds", type=float, help="run for this time instead of a number of calls")
+    parser.add_argument("--forks", action="store_true", help="start children while the threads run")
     o = parser.parse_args()
     torch.set_num_threads(1)
     wanted = [made(kind) for kind in range(KINDS)]
@@ -132,17 +177,25 @@ def main() -> int:
             done[thread] += 1
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(o.threads)]
-    start, curve = time.perf_counter(), []
+    start, curve, forks, shown, draw = time.perf_counter(), [], 0, 0.0, random.Random(-1)
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
         curve.append((sum(done), memory()))
+        if o.seconds and time.perf_counter() - start > shown:
+            print(f"{shown:.0f} s: {curve[-1][0]} calls, {forks} forks, {curve[-1][1]} MiB", flush=True)
+            shown += 30
+        if o.forks:
+            wrong += filter(None, [fork(draw.sample(range(KINDS), 12), wanted)])
+            forks += 1
         time.sleep(1 if o.seconds or o.count > 100_000 else 0.1)
     total = sum(done)
     settled = [m for n, m in curve if n > total / 10] or [m for _, m in curve]
     half = len(settled) // 2 or 1
     grown = max(settled[half:] or settled) - max(settled[:half])
-    print(f"{total} calls by {o.threads} threads in {time.perf_counter() - start:.0f} s; {len(wrong)} wrong")
+    print(
+        f"{total} calls by {o.threads} threads, {forks} forks in {time.perf_counter() - start:.0f} s; {len(wrong)} wrong"
+    )
     for line in wrong[:10]:
         print(f"  {line}")
     print("calls, MiB: " + ", ".join(f"{n} {m}" for n, m in curve[:: max(len(curve) // 20, 1)]))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
+import os
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +24,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import transforms as ours
 from imgops._common import compare
-from imgops.transforms._core import draws, programs
+from imgops.transforms._core import draws, programs, seeding
 from imgops.transforms._core.base import RandomTransform
 from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
@@ -579,3 +582,171 @@ def test_each_class_has_its_own_comparison() -> None:
             assert found.setdefault(draws.name_of(cls), cls) is cls
     first = [cls for cls in classes if cls.__module__.endswith("first_version") and "Augment" in cls.__name__]
     assert len(first) == 3 and not any(map(draws._has_rule, first))
+
+
+# -- as torchvision's classes draw ---------------------------------------------------------------------------
+
+#: Other values for arguments of torchvision's transforms.
+_CHANGED: dict[str, Any] = {
+    "p": 0.3,
+    "degrees": [-3.0, 9.0],
+    "translate": (0.5, 0.1),
+    "scale": (0.3, 0.4),
+    "ratio": (2.0, 2.5),
+    "sigma": [1.0, 5.0],
+    "brightness": (0.1, 0.2),
+    "hue": (-0.1, 0.3),
+    "shear": [1.0, 9.0, 4.0, 4.0],
+    "alpha": [90.0, 99.0],
+    "distortion_scale": 0.9,
+    "num_ops": 4,
+    "magnitude": 1,
+    "quality": [1, 5],
+    "policy": v2.AutoAugmentPolicy.SVHN,
+}
+_DRAWING = {str(c): c for c in CASES if c.draws and not c.boxes and not c.sized}
+#: Noise, which a call for a batch draws after all other numbers.
+_NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")
+
+
+def change(transform: Any, name: str, in_place: bool) -> bool:
+    """Give an argument another value; return False if it has none, or is no list that can change in place."""
+    before, value = getattr(transform, name, None), _CHANGED[name]
+    if (
+        not in_place
+        and before is not None
+        and isinstance(before, (list, tuple)) == isinstance(value, (list, tuple))
+    ):
+        setattr(transform, name, value)
+        return True
+    if in_place and isinstance(before, list) and isinstance(value, list) and len(before) == len(value):
+        before[:] = value
+        return True
+    return False
+
+
+def check_changed_arguments(name: str) -> None:
+    """An attribute that is set or changed in place counts in the next call, in each mode."""
+    batch, case = images(3), _DRAWING[name]
+    for argument in _CHANGED:
+        for in_place in (False, True):
+            theirs = case.make(v2)
+            if not change(theirs, argument, in_place):
+                continue
+            _, wanted = drawn(lambda: theirs(batch[0]), next(states()))
+            _, each_wanted = drawn(lambda: [theirs(image) for image in batch], next(states()))
+            own, each = case.make(ours), case.make(ours, per_sample=True)
+            pipelines = ours.Compose([case.make(ours)]), ours.Compose([case.make(ours)], per_sample=True)
+            for call, inputs, after in (
+                (own, batch[0], wanted),
+                (pipelines[0], batch[0], wanted),
+                *((t, batch, each_wanted) for t in (each, pipelines[1]) if case.name not in _NOT_AHEAD),
+            ):
+                for _ in range(3):
+                    call(inputs)
+                part = call.transforms[0] if isinstance(call, ours.Compose) else call
+                change(part, argument, in_place)
+                for _ in range(3):
+                    out, state = drawn(lambda: call(inputs), next(states()))
+                    assert torch.equal(state, after), (argument, in_place)
+                fresh = copy.deepcopy(call)  # its description is made anew
+                assert torch.equal(out, drawn(lambda: fresh(inputs), next(states()))[0]), argument
+
+
+def check_other_dtype(name: str) -> None:
+    """torchvision draws whether a transform is applied by ``torch.rand(1)``, of two words in float64."""
+    batch, case = images(3), _DRAWING[name]
+    theirs, own, each = case.make(v2), case.make(ours), case.make(ours, per_sample=True)
+    torch.set_default_dtype(torch.float64)
+    try:
+        try:
+            _, wanted = drawn(lambda: theirs(batch[0]), next(states()))
+        except RuntimeError:  # torchvision's code multiplies matrices of two dtypes
+            return
+        assert torch.equal(drawn(lambda: own(batch[0]), next(states()))[1], wanted)
+        if case.name not in _NOT_AHEAD:
+            assert torch.equal(drawn(lambda: each(batch[:1]), next(states()))[1], wanted)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_changed_arguments_draw_as_torchvisions() -> None:
+    for name in _DRAWING:
+        check_changed_arguments(name)
+
+
+def test_draws_in_another_default_dtype() -> None:
+    for name in _DRAWING:
+        check_other_dtype(name)
+
+
+def test_probabilities_that_are_tensors_change_in_place() -> None:
+    p, image = torch.tensor(0.0), images(1)[0]
+    made = ours.RandomInvert(p), ours.Compose([ours.RandomInvert(p), ours.RandomInvert(0.0)])
+    assert all(torch.equal(t(image), image) for t in made for _ in range(3))
+    p.fill_(1.0)
+    assert all(torch.equal(t(image), 255 - image) for t in made for _ in range(3))
+    each = ours.RandomInvert(p, per_sample=True)
+    assert torch.equal(each(image[None])[0], 255 - image)
+    p.fill_(0.0)
+    assert torch.equal(each(image[None])[0], image)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_the_global_generator_given_is_the_global_one(per_sample: bool) -> None:
+    """It goes on from call to call, as without the argument."""
+    for given in (True, False):
+        more = {"generator": torch.default_generator} if given else {}
+        made = (
+            ours.RandomCrop(8, per_sample=per_sample, **more),
+            ours.RandomInvert(per_sample=per_sample, **more),
+        )
+        whole = ours.Compose([*made, ours.RandomChoice([ours.RandomSolarize(9, **more)], **more)])
+        found = drawn(lambda: [t(images(2)) for t in (*made, whole) for _ in range(3)], next(states()))
+        if given:
+            wanted = found
+    assert same(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
+
+
+def test_former_generators_are_forgotten() -> None:
+    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    gc.collect()
+    kept = len(programs._generators), len(programs._ends), len(programs._brought)
+    for seed in range(5):
+        crop.generator = torch.Generator().manual_seed(seed)
+        crop(image)
+    handle = crop._generator_handle
+    crop.generator = crop.generator
+    assert crop._generator_handle == handle  # a graph is not made again
+    assert len(programs._generators) == len(programs._ends) == kept[0] + 1
+    other = copy.copy(crop)
+    assert other.generator is crop.generator and other._generator_handle != handle
+    del other, crop.generator
+    gc.collect()
+    assert (len(programs._generators), len(programs._ends), len(programs._brought)) == kept
+    state = torch.get_rng_state()
+    crop(image)
+    assert not torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_fork_waits_for_an_exchange_of_states() -> None:
+    """The child could neither take the lock nor get the state of the global generator back."""
+    inside, state = threading.Event(), torch.get_rng_state()
+    own = torch.Generator().manual_seed(1)
+
+    def exchange() -> None:
+        with seeding.exchange_generator(own):
+            inside.set()
+            time.sleep(0.5)
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # ends a child that waits for ever
+        with seeding.exchange_generator(own):
+            pass
+        os._exit(0 if torch.equal(torch.get_rng_state(), state) else 1)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0

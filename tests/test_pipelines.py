@@ -382,3 +382,48 @@ def test_arguments_that_operators_refuse(name: str) -> None:
         assert isinstance(wanted, str) == isinstance(found, str)
         assert found == wanted if isinstance(wanted, str) else torch.equal(found, wanted)
         assert torch.equal(state, after)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_transforms_that_are_skipped_together_may_change_the_size(per_sample: bool) -> None:
+    """Padding without its crop is no neutral step: the image that skips both is whole."""
+    image = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    for back in (v2.RandomCrop(32), v2.CenterCrop(32), v2.RandomResizedCrop(32)):
+        pipeline = v2.Compose([v2.RandomApply([v2.Pad(4), back], p=1e-9)], per_sample=per_sample)
+        for _ in range(4):
+            if per_sample:
+                with pytest.raises(ValueError, match="must keep"):
+                    pipeline(image)
+            else:
+                assert torch.equal(pipeline(image), image)
+
+
+def test_no_call_of_a_pipeline_aliases_its_input_where_its_transforms_copy() -> None:
+    """The first calls have no plan; the calls with one return the image itself where the others do."""
+    one = torch.randint(0, 256, (3, 40, 48), dtype=torch.uint8)
+    size = (40, 48)
+    makers = {
+        "copies": [
+            lambda: v2.RandomCrop(size),
+            lambda: v2.CenterCrop(size),
+            lambda: v2.Pad(0),
+            lambda: v2.GaussianBlur(1),
+            lambda: v2.RandomAffine(0),
+            lambda: v2.RandomResizedCrop(size, (1, 1), (1.2, 1.2)),
+        ],
+        "stays": [
+            lambda: v2.RandomHorizontalFlip(0.0),
+            lambda: v2.Resize(size),
+            lambda: v2.RandomErasing(0.0),
+            lambda: v2.RandomGrayscale(0.0),
+            lambda: v2.RandomApply([v2.GaussianBlur(3), v2.RandomResizedCrop(size)], p=1e-9),
+            lambda: v2.RandomApply([v2.RandomApply([v2.RandomAffine(9)], p=1e-9)], p=0.9),
+        ],
+    }
+    for kind, listed in makers.items():
+        for make in listed:
+            for image in (one, one.expand(2, -1, -1, -1).clone()):
+                for pipeline in (v2.Compose([make()]), v2.Compose([make(), v2.RandomHorizontalFlip(0.0)])):
+                    for _ in range(4):
+                        out = pipeline(image)
+                        assert torch.equal(out, image) and (out is image) is (kind == "stays"), pipeline

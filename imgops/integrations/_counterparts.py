@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from torchvision.transforms import v2
 
 from imgops.transforms import containers
@@ -39,7 +38,7 @@ class RandomCounterpart(RandomTransform, v2.Transform):
 #: Library -> how it draws whether something with a probability is applied. torchvision's first version
 #: applies it where the draw equals the probability.
 _CHANCES: dict[str, Callable[[float], Any]] = {
-    "torchvision": lambda p: not p < torch.rand(1, dtype=torch.float32, device="cpu"),
+    "torchvision": lambda p: not p < seeding.share(),
     "open_clip": lambda p: random.random() < p,
     "lightly": lambda p: np.random.random_sample() < p,
 }

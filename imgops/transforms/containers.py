@@ -699,7 +699,7 @@ class _Chance:
         return [draws.applied(self.p)]
 
     def _draw_row(self, shape: Shape) -> list[float]:
-        return [0.0 if torch.rand(1, dtype=torch.float32, device="cpu") >= self.p else 1.0]
+        return [0.0 if seeding.is_left_out(self.p) else 1.0]
 
     def _draw(self, inputs: Any) -> list[float]:
         return self._draw_row((1, len(self.transforms), 0, 0))  # type: ignore[attr-defined]
@@ -717,7 +717,8 @@ class _Choice(_Chance):
     p: Any
 
     def _draw_row(self, shape: Shape) -> list[float]:
-        return [float(torch.multinomial(torch.tensor(self.p, dtype=torch.float32, device="cpu"), 1))]
+        weights = torch.tensor(self.p, dtype=torch.get_default_dtype(), device="cpu")
+        return [float(torch.multinomial(weights, 1))]
 
     def _neutral_numbers(self, shape: Shape) -> list[float]:
         return [-1.0]
@@ -878,9 +879,6 @@ _NEW, _MET_ONCE = object(), object()
 
 def _make_plan(container: Any, image: Tensor) -> plans.Plan | None:
     """Return the plan of a pipeline for images of a shape; None if native code does not have all of it."""
-    for part in seeding.inside(container):  # a list among its arguments may have changed in place
-        if isinstance(part, OperatorTransform) and part._description:
-            part._describe()
     try:
         found = _prepare(container, image)
         return None if found is None else plans.Plan(*found)
@@ -902,18 +900,33 @@ def _prepare(container: Any, image: Tensor) -> tuple[Any, ...] | None:
     starts = [end - size for end, size in zip(ends, sampling.sizes, strict=True)]
     columns = dict(zip(sampling.keys, map(Columns, starts, ends), strict=True))
     program, parts = ImageProgram(image), [container]
-    found = _add_all(container, program, columns, (), parts)
+    copying: list[tuple[int, ...]] = []
+    found = _add_all(container, program, columns, (), parts, copying, _chance_of(container, columns, ()))
     if found is None or not program.steps or program.columns:
         return None
-    return sampling, program, found[0] if found else None, parts
+    return sampling, program, found[0] if found else None, parts, copying
+
+
+def _chance_of(container: Any, columns: dict[Key, Columns], path: Key) -> tuple[int, ...]:
+    """Return the column that says whether a container applies its transforms, if it may skip them."""
+    may_skip = type(container) is RandomApply and 0 < container.p < 1
+    return (columns[path].start,) if may_skip else ()
 
 
 def _add_all(
-    container: Any, program: ImageProgram, columns: dict[Key, Columns], path: Key, parts: list[Any]
+    container: Any,
+    program: ImageProgram,
+    columns: dict[Key, Columns],
+    path: Key,
+    parts: list[Any],
+    copying: list[tuple[int, ...]],
+    chances: tuple[int, ...],
 ) -> list[Tensor] | None:
     """Add the transforms of a container to a program, and to ``parts``; None if it cannot have one of them.
 
-    The result has the table of floats that follows the steps, if there is one.
+    The result has the table of floats that follows the steps, if there is one. ``chances`` are the columns
+    that say whether a call skips the transforms: then each of them needs numbers that change nothing, and
+    keeps the size. ``copying`` gets those of the transforms that give a new image in any case.
     """
     transforms, image = container.transforms, program.image
     for at, transform in enumerate(transforms):
@@ -926,23 +939,28 @@ def _add_all(
             if has_hooks(transform) or not _is_own(transform):
                 return None
             is_left_out = type(transform) is RandomApply and transform.p <= 0
-            inside = is_left_out or _add_all(transform, program, columns, (*path, at), parts) == []
-            if not inside:
-                return None
+            inside = (*path, at)
+            if not is_left_out:
+                own = *chances, *_chance_of(transform, columns, inside)
+                if _add_all(transform, program, columns, inside, parts, copying, own) != []:
+                    return None
             continue
         if not has_usual_path(transform) or transform._converts_to is not None:
             return None
         draws_numbers = isinstance(transform, RandomTransform)
         numbers: Any = columns.get((*path, at)) if draws_numbers else []
-        if numbers is None or not transform._supports(image):
+        if numbers is None or not transform._supports(image) or (chances and not draws_numbers):
             return None
+        before, first = (program.height, program.width), len(program.steps)
         try:
             transform.check_inputs([image])
-            added = transform._add_to(program, Params((program.height, program.width), numbers), Tensor)
+            added = transform._add_to(program, Params(before, numbers), Tensor)
         except (TypeError, ValueError):  # it computes with the numbers, or refuses the image
             return None
-        if not added:
+        if not added or (chances and (program.height, program.width) != before):
             return None
+        if program.copies_from(first):
+            copying.append(chances)
     return []
 
 

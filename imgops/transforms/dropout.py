@@ -11,7 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from imgops.kernels.cpu import _threads
-from imgops.transforms._core import draws, rotated_boxes, steps
+from imgops.transforms._core import draws, rotated_boxes, seeding, steps
 from imgops.transforms._core.arguments import (
     check_held,
     fill_tensor,
@@ -21,11 +21,11 @@ from imgops.transforms._core.arguments import (
     one_of,
     switch,
 )
-from imgops.transforms._core.base import RandomTransform, in_float32
+from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, from_seed, integer, seed, uniform
-from imgops.transforms._core.torchvision_private import log_ratio
+from imgops.transforms._core.torchvision_private import log_ratio, set_log_ratio
 
 __all__ = ["CoarseDropout", "GridDropout", "PixelDropout", "RandomErasing"]
 
@@ -54,11 +54,14 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         Whether to overwrite the input.
     """
 
-    _config = ("p", "scale", "ratio", "value")
+    _config = ("p", "scale", "ratio", "value", "_log_ratios")
+    _log_ratios = property(log_ratio)
 
     @classmethod
-    def _from_config(cls, value: Any, **config: Any) -> RandomErasing:
-        return cls(value="random" if value is None else value, **config)
+    def _from_config(cls, value: Any, _log_ratios: list[float], **config: Any) -> RandomErasing:
+        made = cls(value="random" if value is None else value, **config)
+        set_log_ratio(made, _log_ratios)
+        return made
 
     _random_parameters = (
         Parameter("box", 4, kind=int),
@@ -70,10 +73,10 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
     def _draw_rule(self, shape: Shape) -> draws.Rule | None:
         if self.value is None or len(self.value) not in (1, shape[1]):  # noise, or what torchvision refuses
             return None
-        return [draws.chance(self.p, draws.erase(0, shape, self.scale, log_ratio(self)))]
+        return [draws.chance(self.p, draws.erase(0, shape, self.scale, self._log_ratios))]
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(self.p):
+        if seeding.is_left_out(self.p):
             return None
         with _threads.OneATenThread():  # for the random pixels
             values = self.make_params(inputs)

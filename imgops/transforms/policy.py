@@ -245,11 +245,13 @@ class AutoAugment(_Policy, v2.AutoAugment):
         class. None, the default, means 0.
     """
 
-    _config = ("policy",)
+    _config = ("policy", "_pairs")
 
     @classmethod
-    def _from_config(cls, policy: str) -> AutoAugment:
-        return cls(v2.AutoAugmentPolicy(policy))
+    def _from_config(cls, policy: str, _pairs: list[Any]) -> AutoAugment:
+        made = cls(v2.AutoAugmentPolicy(policy))
+        torchvision_private.set_pairs(made, _pairs)
+        return made
 
     def _count_steps(self) -> int:
         return 2
@@ -259,8 +261,8 @@ class AutoAugment(_Policy, v2.AutoAugment):
     def _draw_rule(self, shape: Shape) -> draws.Rule:
         """Draw the index of a pair; for each of its steps, whether it is applied and its sign changed."""
         known = dict(zip(torchvision_private.space(self), self._kinds(), strict=True))
-        rule = [draws.integer(0, 0, len(self._pairs())), *(draws.put(i, 0) for i in range(1, 5))]
-        for index, pair in enumerate(self._pairs()):
+        rule = [draws.integer(0, 0, len(self._pairs)), *(draws.put(i, 0) for i in range(1, 5))]
+        for index, pair in enumerate(self._pairs):
             found = []
             for at, (kind, probability, _) in zip((1, 3), pair, strict=True):
                 sign = [draws.chance(0.5, draws.put(at + 1, 1), relation="<=")] if all(known[kind]) else []
@@ -268,11 +270,10 @@ class AutoAugment(_Policy, v2.AutoAugment):
             rule.append(draws.when(0, index, *found))
         return rule
 
-    def _pairs(self) -> list[tuple[tuple[str, float, int | None], ...]]:
-        return torchvision_private.pairs_of(self)
+    _pairs = property(torchvision_private.pairs_of)
 
     def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
-        pair, kinds = self._pairs()[int(drawn[0])], list(torchvision_private.space(self))
+        pair, kinds = self._pairs[int(drawn[0])], list(torchvision_private.space(self))
         numbers: list[float] = []
         for (kind, _, magnitude), is_applied, sign in zip(pair, drawn[1:5:2], drawn[2:5:2], strict=True):
             if is_applied:

@@ -24,6 +24,7 @@ from imgops.transforms._core.parameters import Shape
 #: The attribute of a copied transform that holds the seed of the worker whose draws it has.
 _PARTED = "_imgops_worker_seed"
 _lock = threading.RLock()
+seeding.hold_at_fork(_lock)
 
 
 def drawn_seed() -> int:

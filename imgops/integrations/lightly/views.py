@@ -142,8 +142,8 @@ class RandomResizedCropAndFlip(RandomCounterpart):
         get_params = lightly.RandomResizedCropWithLocation.get_params
         where = get_params(meta_image(1, 1, height, width), self.scale, self.ratio)
         flips = (
-            bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.hf_prob),
-            bool(torch.rand(1, dtype=torch.float32, device="cpu") < self.vf_prob),
+            bool(seeding.share() < self.hf_prob),
+            bool(seeding.share() < self.vf_prob),
         )
         location = lightly.Location(*where, height, width, *flips)
         grid = lightly.RandomResizedCropAndFlip.location_to_NxN_grid(self, location)

@@ -192,6 +192,10 @@ class ImageProgram:
         self.columns += count
         return True
 
+    def copies_from(self, step: int) -> bool:
+        """Return whether one of the steps from a place on gives a new image even where it changes nothing."""
+        return any(_copies(*native_step) for native_step in self.steps[step:])
+
     # -- running -----------------------------------------------------------------------------------
 
     def state(self) -> tuple[Any, ...]:
@@ -219,7 +223,9 @@ class ImageProgram:
 
         With ``tables``, float32 ``(1 or C, 256)``, the result has the floats that they give for each level.
         """
-        return PreparedProgram(self, tables).run(self.image, self.rows())
+        is_each = any(isinstance(numbers, Tensor) for numbers in self.numbers)
+        shares = (self.image.ndim == 3 or not is_each) and not self.copies_from(0)
+        return PreparedProgram(self, tables).run(self.image, self.rows(), shares)
 
     def write(self, out: Tensor) -> bool:
         """Write the images after all steps to ``out``; return False if the program cannot run."""
@@ -255,14 +261,14 @@ class PreparedProgram:
         # A default device may be another one.
         self.empty: Any = memory.empty_strided if is_large else partial(torch.empty_strided, device="cpu")
 
-    def run(self, image: Tensor, rows: np.ndarray) -> Tensor | None:
+    def run(self, image: Tensor, rows: np.ndarray, shares: bool) -> Tensor | None:
         """Return the images after all steps, or None if a row has numbers that no operator would take.
 
-        One image that no step changes is returned itself.
+        ``shares`` says whether to return the images themselves if no step changes them.
         """
         out: Tensor = self.empty(self.size, self.stride, dtype=self.dtype)
         done = self.steps.run(out, image, rows, self.tables)
-        return (image if done == native.UNCHANGED and image.ndim == 3 else out) if done else None
+        return (image if shares and done == native.UNCHANGED else out) if done else None
 
 
 class Columns:
@@ -283,6 +289,12 @@ class Columns:
             raise TypeError(f"columns must be sliced, got {index}")
         start, stop, _ = part.indices(self.stop - self.start)
         return Columns(self.start + start, self.start + stop)
+
+
+def _copies(kind: int, column: int, height: int, width: int, a: int, b: int) -> bool:
+    """Return whether the operator of a step gives a new image even where it changes nothing."""
+    name = native.STEP_KINDS[kind]
+    return name in ("crop", "blur", "warp") or (name == "resize" and native.BOX_FORMS[b] != "whole")
 
 
 def _first(numbers: Any) -> Any:

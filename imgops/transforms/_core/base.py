@@ -30,7 +30,6 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,6 +95,8 @@ SITES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 #: The calls that do not know which samples a transform is applied to.
 WHERE = "in a graph and with per_sample=True"
 
+#: The classes of arguments that may change in place.
+_CHANGEABLE = (list, Tensor, np.ndarray)
 #: The methods that torchvision's ``forward`` calls.
 _METHODS = ("transform", "make_params", "check_inputs", "_call_kernel")
 
@@ -115,7 +116,9 @@ class OperatorTransform(torchvision_private.Hooks):
     _config: tuple[str, ...] = ()
     #: The class that makes the transform's parameters, which its description names.
     _described: type
-    _description = ""
+    _text = ""
+    #: The arguments that may change in place, and their values in the description.
+    _listed: Sequence[tuple[Any, Any]] = ()
     #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
     #: The image dtypes and numbers of channels that the operators support; torchvision computes the others.
@@ -195,8 +198,8 @@ class OperatorTransform(torchvision_private.Hooks):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
         state = self.__dict__.copy()
-        state.pop("_single_rule", None)
-        state.pop("_plans", None)
+        for name in ("_single_rule", "_plans", "_generator_handle"):
+            state.pop(name, None)
         if is_forward_of_its_own(state.get("forward")):
             del state["forward"]
         return state
@@ -214,15 +217,32 @@ class OperatorTransform(torchvision_private.Hooks):
             self._is_pure = False
             if name != "check_inputs":
                 self._description = ""
-        if name in self._config and self.__dict__.get("_description"):
-            self._description = programs.description_of(self)
+        if name in self._config and self.__dict__.get("_text"):
+            self._describe()
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
         self.__dict__["_version"] = next(_versions)
 
+    @property
+    def _description(self) -> str:
+        """The transform as text, by which it is made again; "" if it cannot be.
+
+        A list or an array among its arguments may have changed in place.
+        """
+        if self._listed and is_eager() and any(programs.plain(v) != known for v, known in self._listed):
+            self._describe()
+            self.__dict__["_version"] = next(_versions)
+        return self._text
+
+    @_description.setter
+    def _description(self, text: str) -> None:
+        values = [getattr(self, name) for name in self._config] if text else []
+        self.__dict__["_text"] = text
+        self.__dict__["_listed"] = [(v, programs.plain(v)) for v in values if isinstance(v, _CHANGEABLE)]
+
     def _describe(self) -> None:
-        """Set the description, by which a graph makes the transform again."""
+        """Set the description."""
         self._description = programs.description_of(self)
 
     def forward(self, *inputs: Any) -> Any:
@@ -489,8 +509,7 @@ class RandomTransform(OperatorTransform):
         """Draw numbers for an image by the rule; return NotImplemented if torchvision's code must draw."""
         text, known, rule = self._single_rule
         if text is not self._description or size[-3 : len(known) - 3 or None] != known:
-            # Each draw from the global generator, given as an argument, puts its state back.
-            usable = self._description and len(size) > 2 and self.generator is not torch.default_generator
+            usable = self._description and len(size) > 2
             known, rule = draws.single_rule(self, size) if usable else (size[-3:], None)
             self.__dict__["_single_rule"] = self._description, known, rule
         if rule is None:
@@ -503,9 +522,7 @@ class RandomTransform(OperatorTransform):
         return None
 
     def _draw(self, inputs: Any) -> Numbers | None:
-        if self._has_probability and torch.rand(1, dtype=torch.float32, device="cpu").item() >= in_float32(
-            self.p
-        ):  # type: ignore[attr-defined]
+        if self._has_probability and seeding.is_left_out(self.p):  # type: ignore[attr-defined]
             return None
         if inputs and type(inputs[0]) is Tensor:
             height, width = inputs[0].shape[-2:]
@@ -530,7 +547,12 @@ class RandomTransform(OperatorTransform):
         super().__setattr__(name, value)
         if name == "generator":
             self.__dict__.pop("_single_rule", None)
-            self._generator_handle = programs.handle_of(self, value)
+            self._generator_handle = programs.handle_of(self, value, self._generator_handle)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        if name == "generator":
+            self.generator = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]
@@ -545,7 +567,7 @@ class RandomTransform(OperatorTransform):
         if generator is not None:
             self.generator = generator
         if all(is_own(type(self), step) for step in _METHODS if step != "check_inputs"):
-            self._description = programs.description_of(self)
+            self._describe()
 
     def sample(self, inputs: Any) -> dict[Any, Any]:
         """Sample parameters without applying them.
@@ -815,12 +837,6 @@ class RandomTransform(OperatorTransform):
         for step in self._placed_steps(mask, params, tv_tensors.Mask):
             mask = step.mask(mask)
         return mask
-
-
-@lru_cache(maxsize=256)
-def in_float32(p: float) -> float:
-    """Round a probability to float32, because torchvision compares it with a tensor of float32."""
-    return float(np.float32(p))
 
 
 class FixedTransform(OperatorTransform):

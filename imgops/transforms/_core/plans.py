@@ -37,15 +37,23 @@ class Plan:
     """A pipeline for images of one shape: what is drawn, and the steps that read the drawn numbers.
 
     ``tables`` are the floats of each level at the end, if there are any, and ``parts`` the transforms.
+    ``copying`` has, for each transform that gives a new image even where it changes nothing, the columns that
+    say whether it is applied.
     """
 
     def __init__(
-        self, sampling: SamplingProgram, program: ImageProgram, tables: Tensor | None, parts: list[Any]
+        self,
+        sampling: SamplingProgram,
+        program: ImageProgram,
+        tables: Tensor | None,
+        parts: list[Any],
+        copying: list[tuple[int, ...]],
     ) -> None:
         self.is_each, self.keys, self.sizes = bool(sampling.is_per_sample), sampling.keys, sampling.sizes
         self.columns = max(sum(self.sizes), 1)
         self.sampling = programs.prepared(sampling.text, *sampling.lists) if self.sizes else None
-        self.program = PreparedProgram(program, tables)
+        self.program, self.copying = PreparedProgram(program, tables), copying
+        self.may_share = () not in copying and (program.image.ndim == 3 or not self.is_each)
         self.watched = [(part, part._version) for part in parts]
         self.lists = [(part, tuple(part.transforms)) for part in parts if hasattr(part, "transforms")]
         #: The arguments that may be changed in place, and their values.
@@ -64,7 +72,8 @@ class Plan:
         rows = np.empty((image.shape[0] if self.is_each else 1, self.columns))
         if self.sampling is not None:
             programs.sample_rows(self.sampling, rows)
-        out = self.program.run(image, rows)
+        shares = self.may_share and not any((rows[0, list(columns)] > 0).all() for columns in self.copying)
+        out = self.program.run(image, rows, shares)
         return self._one_by_one(owner, image, rows) if out is None else out
 
     def _one_by_one(self, owner: Any, image: Tensor, rows: np.ndarray) -> Any:

@@ -42,20 +42,21 @@ SOURCES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 def description_of(transform: Any) -> str:
     """Return as JSON the class of a transform and the arguments that its parameters depend on."""
-    config = {name: _plain(getattr(transform, name)) for name in transform._config}
+    config = {name: plain(getattr(transform, name)) for name in transform._config}
     source = getattr(transform, "_source", None)
     found = [] if source is None else [source.handle]
     described = type(transform)._described
     return json.dumps([described.__module__, described.__qualname__, config, *found])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return an argument as JSON can have it; lists are copies."""
     if isinstance(value, (Tensor, np.ndarray)):
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value.value if hasattr(value, "value") else value
 
 
@@ -81,9 +82,12 @@ def _find(known: Any, handle: int) -> Any:
 # -- generators -----------------------------------------------------------------------------------
 
 _generators: dict[int, torch.Generator] = {}
+#: What forgets a generator, by its handle.
+_ends: dict[int, weakref.finalize[..., Any]] = {}
 #: The handles of generators that were made before this worker started, and that it has yet to reseed.
 _brought: set[int] = set()
-_parting_lock = threading.Lock()
+_parting_lock = threading.RLock()
+seeding.hold_at_fork(_parting_lock)
 
 
 def new_handle() -> int:
@@ -91,20 +95,35 @@ def new_handle() -> int:
     return int.from_bytes(os.urandom(7), "little") | 1
 
 
-def handle_of(owner: Any, generator: torch.Generator | None) -> int:
-    """Return the number by which the operators find a transform's generator; 0 for the global one."""
-    if generator is None:
-        return 0
-    if not isinstance(generator, torch.Generator) or generator.device.type != "cpu":
+def handle_of(owner: Any, generator: torch.Generator | None, before: int) -> int:
+    """Return the number by which the operators find a transform's generator; 0 for the global one.
+
+    ``before`` is the number of the generator that the transform had.
+    """
+    if before and _generators.get(before) is generator:
+        return before
+    if generator is not None and (
+        not isinstance(generator, torch.Generator) or generator.device.type != "cpu"
+    ):
         got = f"one on {generator.device}" if isinstance(generator, torch.Generator) else repr(generator)
         raise TypeError(f"{type(owner).__name__}: generator must be a torch.Generator on the CPU, got {got}")
+    if before:
+        _ends.pop(before)()
+    if generator is None or generator is torch.default_generator:
+        return 0
     handle = new_handle()
     _generators[handle] = generator
     if get_worker_info() is None:
         _brought.add(handle)
-        weakref.finalize(owner, _brought.discard, handle)
-    weakref.finalize(owner, _generators.pop, handle, None)
+    _ends[handle] = weakref.finalize(owner, _forget, handle)
     return handle
+
+
+def _forget(handle: int) -> None:
+    """Forget a generator whose transform is gone, or has another one now."""
+    for known in (_generators, _ends):
+        known.pop(handle, None)
+    _brought.discard(handle)
 
 
 def generator_of(handle: int) -> torch.Generator | None:
@@ -340,12 +359,8 @@ class _Program:
         """Return the generator of all steps, None if they have several or if their code must be called."""
         if not draws.can_draw():
             return None
-        if self.handles == {0}:
-            return torch.default_generator
-        found = [generator_of(handle) for handle in self.handles]
-        # Each draw from the global one, given as an argument, puts its state back.
-        known = found[0] is not None and found[0] is not torch.default_generator
-        return found[0] if known and all(g is found[0] for g in found) else None
+        first, *others = [generator_of(handle) or torch.default_generator for handle in self.handles]
+        return first if all(other is first for other in others) else None
 
 
 @lru_cache(maxsize=256)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import os
 import random
 import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,15 @@ def _encode(key: Any) -> bytes:
 _exchange = threading.RLock()
 
 
+def hold_at_fork(lock: Any) -> None:
+    """Let a fork wait until no other thread has a lock, which the child could not release."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+hold_at_fork(_exchange)
+
+
 @contextmanager
 def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
     """Give PyTorch's global generator the state of another one in the context; do nothing for None.
@@ -217,6 +227,25 @@ def own_generators() -> Iterator[None]:
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])
+
+
+def share() -> torch.Tensor:
+    """Return ``torch.rand(1)``, in the default dtype, as torchvision draws it."""
+    return torch.rand(1, dtype=torch.get_default_dtype(), device="cpu")
+
+
+def is_left_out(p: Any) -> bool:
+    """Draw as torchvision whether a transform with a probability is left out."""
+    drawn = share()
+    if type(p) is float and drawn.dtype is torch.float32:
+        return drawn.item() >= _in_float32(p)
+    return bool(drawn >= p)
+
+
+@lru_cache(maxsize=256)
+def _in_float32(p: float) -> float:
+    """Round a probability to float32, because torchvision compares it with a tensor of float32."""
+    return float(np.float32(p))
 
 
 def noise(out: torch.Tensor) -> None:

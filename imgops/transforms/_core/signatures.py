@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from imgops.transforms._core.programs import description_of
-
 
 def is_own(cls: type, method: str) -> bool:
     """Return whether a method of a class is torchvision's or imgops', not a user's."""
@@ -34,7 +32,7 @@ def take_init(cls: Any, mixin: type) -> None:
         if random:
             self._start(per_sample, generator)
         elif is_own(type(self), "transform"):
-            self._description = description_of(self)
+            self._describe()
 
     cls.__init__ = __init__
     take_signature(cls, theirs)

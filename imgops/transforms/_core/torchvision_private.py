@@ -75,15 +75,29 @@ def first_space(policy: Any, bins: int, *size: tuple[int, int]) -> dict[str, tup
     return policy._augmentation_space(bins, *size)
 
 
-def log_ratio(transform: Any) -> list[float]:
-    """Return the logarithms of the least and the greatest ratio of RandomResizedCrop and RandomErasing."""
+def log_ratio(transform: Any) -> tuple[float, float]:
+    """Return the logarithms of the least and the greatest ratio of RandomResizedCrop and RandomErasing.
+
+    They are those of the ratio with which the transform was made, and stay if the attribute changes.
+    """
     low, high = transform._log_ratio.tolist()
-    return [low, high]
+    return low, high
 
 
-def pairs_of(policy: Any) -> list[tuple[tuple[str, float, int | None], ...]]:
-    """Return the pairs of steps of AutoAugment: names, probabilities and indices of magnitudes."""
-    return policy._policies
+def set_log_ratio(transform: Any, logarithms: Sequence[float]) -> None:
+    transform._log_ratio = torch.tensor(logarithms, dtype=torch.float32, device="cpu")
+
+
+def pairs_of(policy: Any) -> tuple[tuple[tuple[str, float, int | None], ...], ...]:
+    """Return the pairs of steps of AutoAugment: names, probabilities and indices of magnitudes.
+
+    They are those of the policy with which the transform was made.
+    """
+    return tuple(policy._policies)
+
+
+def set_pairs(policy: Any, pairs: Sequence[Any]) -> None:
+    policy._policies = pairs
 
 
 def space(policy: Any) -> dict[str, tuple[Callable[[int, int, int], torch.Tensor | None], bool]]:

@@ -31,7 +31,7 @@ from imgops.transforms._core.parameters import (
     each_number,
 )
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
-from imgops.transforms._core.torchvision_private import fill_of, log_ratio
+from imgops.transforms._core.torchvision_private import fill_of, log_ratio, set_log_ratio
 from imgops.transforms.functional import _dispatch, _geometry
 
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
@@ -143,7 +143,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         center of the image.
     """
 
-    _config = ("size", "scale", "ratio")
+    _config = ("size", "scale", "ratio", "_log_ratios")
     _moves = True
     _random_parameters = (
         Parameter("top", kind=int),
@@ -155,7 +155,15 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
     _draws_much = True
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:
-        return [draws.crop(0, shape, self.scale, log_ratio(self), self.ratio)]
+        return [draws.crop(0, shape, self.scale, self._log_ratios, self.ratio)]
+
+    _log_ratios = property(log_ratio)
+
+    @classmethod
+    def _from_config(cls, _log_ratios: list[float], **config: Any) -> Any:
+        made = cls(**config)
+        set_log_ratio(made, _log_ratios)
+        return made
 
     _outweighs_pil = True
     _has_pils_pixels = True

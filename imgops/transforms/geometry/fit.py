@@ -28,7 +28,6 @@ from imgops.transforms._core.batches import PendingBatch, Windows
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import Params
 from imgops.transforms._core.probabilistic import ADDED
-from imgops.transforms._core.programs import description_of
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -97,7 +96,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
             setattr(self, name, value)
         self._config = tuple(arguments)
         if is_own(type(self), "transform"):
-            self._description = description_of(self)
+            self._describe()
 
     def _check_pixels(self, height: Any, width: Any) -> None:
         if not (height and width):
