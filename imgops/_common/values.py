@@ -133,7 +133,7 @@ def pixel_box(op: str, box: Sequence[int], height: int, width: int) -> None:
 
 
 def crop_boxes(image: Tensor, box: Tensor, height: int, width: int) -> None:
-    """Check that boxes, one for each image, have the size of the results, at coordinates that PIL can count."""
+    """Check that boxes have the size of the results, and coordinates that PIL can count."""
     if box.is_cpu:
         for one in box.detach().reshape(-1, 4).tolist():
             left, top, right, bottom = one
@@ -157,7 +157,7 @@ def _coordinates(op: str, name: str, numbers: Sequence[int]) -> None:
 def paddings(
     image: Tensor, fill: Tensor | None, padding: Tensor, height: int, width: int, padding_mode: str
 ) -> None:
-    """Check that borders, one for each image, are not negative and give the size of the results; and a fill."""
+    """Check a fill, and that borders are not negative and give the size of the results."""
     _fill_of_pad(image, fill, padding_mode)
     if not padding.is_cpu:
         return

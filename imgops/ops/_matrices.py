@@ -1,4 +1,4 @@
-"""The matrices of rotations and affine maps by angle, translation, scale and shear, as torchvision defines them."""
+"""Matrices of affine maps by angle, translation, scale and shear, as torchvision defines them."""
 
 from __future__ import annotations
 

@@ -387,7 +387,9 @@ def rotate(
     if expand:
         for name, parts in (("angle", [angle]), ("center", middle)):
             if any(isinstance(part, Tensor) for part in parts):
-                check.fail(TypeError, "rotate", f"{name} must be made of numbers with expand=True", "a Tensor")
+                check.fail(
+                    TypeError, "rotate", f"{name} must be made of numbers with expand=True", "a Tensor"
+                )
         size = _matrices.expanded_size(angle, middle or None, height, width)
     matrix = _matrices.rotation(angle, middle or None, (height, width), size)
     return warp_affine(image, matrix, size, interpolation, fill=fill)

@@ -12,7 +12,7 @@ from torch.compiler import is_compiling
 
 from imgops._common import check, values
 from imgops._common.config import Crop, Pad, Paste
-from imgops._common.torch_private import is_batchedtensor
+from imgops._common.torch_private import is_vmapped
 from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
@@ -144,9 +144,7 @@ def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, pad
 _SIDES = ("left", "top", "right", "bottom")
 
 
-def crop(
-    image: Tensor, box: Sequence[int] | Tensor | Crop, size: Sequence[int] | None = None
-) -> Tensor:
+def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *, size: Sequence[int] | None = None) -> Tensor:
     """Cut a box out of an image: one box for a batch, or one per sample; pixels outside the image are 0.
 
     Parameters
@@ -192,30 +190,42 @@ def crop(
     A box for each image:
 
     >>> images = torch.arange(8).reshape(2, 1, 1, 4)
-    >>> imgops.crop(images, torch.tensor([[0, 0, 2, 1], [3, 0, 5, 1]]), (1, 2)).flatten()
+    >>> imgops.crop(images, torch.tensor([[0, 0, 2, 1], [3, 0, 5, 1]]), size=(1, 2)).flatten()
     tensor([0, 1, 7, 0])
     """
     check.tensor_or_batch("crop", image)
     if isinstance(box, Crop):
         box = box.box
+    box, (height, width) = box_arguments(box, size)
+    if isinstance(box, Tensor):
+        return _crop_each(image, box, height, width)
+    left, top, right, bottom = box
+    return _crop(image, left, top, right, bottom)
+
+
+def box_arguments(
+    box: Sequence[int] | Tensor, size: Sequence[int] | None
+) -> tuple[tuple[int, ...] | Tensor, tuple[int, ...]]:
+    """Return the box of a crop, or the tensor of boxes, and the height and width of the result."""
     given = None if size is None else check.integers("crop", "size", size, ("height", "width"))
     if _has_rows(box, given):
         box = _rows("crop", "box", box, _SIDES)
         if given is None:
             left, top, right, bottom = _first_row("crop", "box", box)
             given = bottom - top, right - left
-        return _crop_each(image, box, *given)
+        return box, given
     left, top, right, bottom = check.integers("crop", "box", box, _SIDES)
+    wanted = bottom - top, right - left
     if given is not None:
-        _require_size("crop", "box", given, bottom - top, right - left)
-    return _crop(image, left, top, right, bottom)
+        _require_size("crop", "box", given, wanted)
+    return (left, top, right, bottom), wanted
 
 
 def _has_rows(value: Any, size: tuple[int, ...] | None) -> TypeGuard[Tensor]:
     """Return whether an operator takes the values of a parameter in a tensor; otherwise they are read."""
     if not isinstance(value, Tensor):
         return False
-    return size is not None or value.ndim > 1 or (not is_compiling() and is_batchedtensor(value))
+    return size is not None or value.ndim > 1 or (not is_compiling() and is_vmapped(value))
 
 
 def _rows(op: str, name: str, value: Tensor, names: Sequence[str]) -> Tensor:
@@ -231,7 +241,7 @@ def _rows(op: str, name: str, value: Tensor, names: Sequence[str]) -> Tensor:
 def _first_row(op: str, name: str, rows: Tensor) -> tuple[int, ...]:
     """Read the first row, in a graph too; the operator checks that the others give the same size."""
     must = f"size must be given for a {name}"
-    if not is_compiling() and is_batchedtensor(rows):
+    if not is_compiling() and is_vmapped(rows):
         check.fail(ValueError, op, f"{must} under vmap", None)
     if rows.is_meta:
         check.fail(ValueError, op, f"{must} on meta, which has no values", None)
@@ -240,9 +250,9 @@ def _first_row(op: str, name: str, rows: Tensor) -> tuple[int, ...]:
     return check.integers(op, name, rows.reshape(-1, 4)[0], _SIDES)
 
 
-def _require_size(op: str, name: str, size: Sequence[int], height: int, width: int) -> None:
-    if check.violates(size[0] == height, size[1] == width):
-        must = f"size must be what {name} gives ({check.number(height)}, {check.number(width)})"
+def _require_size(op: str, name: str, size: Sequence[int], wanted: Sequence[int]) -> None:
+    if check.violates(size[0] == wanted[0], size[1] == wanted[1]):
+        must = f"size must be that of {name} {check.written(wanted)}"
         check.fail(ValueError, op, must, check.numbers(*size))
 
 
@@ -280,7 +290,7 @@ def paste(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.paste` of each sample. Without a mask, and with a bool mask, bit-exact for every dtype.
+    Reference: :meth:`PIL.Image.Image.paste`. Without a mask, and with a bool mask, bit-exact for every dtype.
     With another mask, uint8 is PIL's blend, bit-exact (a float mask is first rounded to the nearest of 256
     levels and clipped), and a floating point image is ``image * (1 - mask) + source * mask``, computed in
     float32 at least. Gradients go to ``image``, ``source`` and a float ``mask``; they are made of
@@ -364,6 +374,7 @@ def pad(
     padding: int | Sequence[int] | Tensor | Pad,
     padding_mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
+    *,
     size: Sequence[int] | None = None,
 ) -> Tensor:
     """Add a border to an image: one border for a batch, or one per sample, which all become of one size.
@@ -422,25 +433,33 @@ def pad(
         config = padding
         padding, padding_mode, fill = config.padding, config.padding_mode, config.fill
     value, padding_mode = fill_tensor("pad", fill, image.dtype), check.padding_mode(padding_mode)
-    given = None if size is None else check.integers("pad", "size", size, ("height", "width"))
-    if _has_rows(padding, given):
-        padding = _rows("pad", "padding", padding, _SIDES)
-        if given is None:
-            check.image("pad", "image", image)
-            given = _padded_size(image, *_first_row("pad", "padding", padding))
-        return _pad_each(image, value, padding, *given, padding_mode)
-    left, top, right, bottom = sides(padding)
-    if given is not None:
-        check.image("pad", "image", image)
-        _require_size("pad", "padding", given, *_padded_size(image, left, top, right, bottom))
+    padding, (height, width) = padding_arguments(image, padding, size)
+    if isinstance(padding, Tensor):
+        return _pad_each(image, value, padding, height, width, padding_mode)
+    left, top, right, bottom = padding
     return _pad(image, value, left, top, right, bottom, padding_mode)
 
 
-def _padded_size(image: Tensor, left: int, top: int, right: int, bottom: int) -> tuple[int, int]:
-    return image.shape[-2] + top + bottom, image.shape[-1] + left + right
+def padding_arguments(
+    image: Tensor, padding: int | Sequence[int] | Tensor, size: Sequence[int] | None
+) -> tuple[tuple[int, ...] | Tensor, tuple[int, ...]]:
+    """Return the sides of a padding, or the tensor of those of each sample, and the size of the result."""
+    check.image("pad", "image", image)
+    given = None if size is None else check.integers("pad", "size", size, ("height", "width"))
+    has_rows = _has_rows(padding, given)
+    if has_rows:
+        padding = _rows("pad", "padding", padding, _SIDES)  # type: ignore[arg-type]
+        if given is not None:
+            return padding, given
+    around = _first_row("pad", "padding", padding) if has_rows else _sides(padding)  # type: ignore[arg-type]
+    left, top, right, bottom = around
+    wanted = image.shape[-2] + top + bottom, image.shape[-1] + left + right
+    if given is not None:
+        _require_size("pad", "padding", given, wanted)
+    return (padding if has_rows else around), wanted  # type: ignore[return-value]
 
 
-def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     padding = check.plain(padding)
     if isinstance(padding, int):
         padding = check.integer("pad", "padding must be an integer", padding)

@@ -16,8 +16,8 @@ import imgops
 from imgops import crop, pad, paste
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs._libraries import BORDERS, Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._draw import Draw
+from tests.specs._libraries import BORDERS, Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter, rows
 from tests.specs._spec import CLOSE, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
@@ -151,7 +151,7 @@ CROP_EACH = OpSpec(
         ErrorInput(
             ValueError,
             "crop: box must have shape (4,), or that for each image of (2,), got shape (3, 4)",
-            lambda x: crop(x, torch.zeros(3, 4).long(), (0, 0)),
+            lambda x: crop(x, torch.zeros(3, 4).long(), size=(0, 0)),
         ),
         ErrorInput(
             ValueError,
@@ -162,18 +162,18 @@ CROP_EACH = OpSpec(
         ErrorInput(
             ValueError,
             "crop: box must have 32-bit coordinates, got (0, 4294967296, 3, 4294967298)",
-            lambda x: crop(x, torch.tensor([0, 2**32, 3, 2**32 + 2]), (2, 3)),
+            lambda x: crop(x, torch.tensor([0, 2**32, 3, 2**32 + 2]), size=(2, 3)),
             reads_values=True,
         ),
         ErrorInput(
             ValueError,
             "crop: size must not be negative, got (-1, 2)",
-            lambda x: crop(x, torch.zeros(4).long(), (-1, 2)),
+            lambda x: crop(x, torch.zeros(4).long(), size=(-1, 2)),
         ),
         ErrorInput(
             ValueError,
-            "crop: size must be what box gives (2, 3), got (3, 3)",
-            lambda x: crop(x, (0, 0, 3, 2), (3, 3)),
+            "crop: size must be that of box (2, 3), got (3, 3)",
+            lambda x: crop(x, (0, 0, 3, 2), size=(3, 3)),
         ),
         ErrorInput(
             ValueError,
@@ -750,15 +750,11 @@ PAD_EACH = OpSpec(
     samples=(
         _pad_each("zeros", "constant", *_BORDERS_OF_EACH),
         _pad_each("color", "constant", *_BORDERS_OF_EACH, fill=lambda m: parameter(m, torch.arange(3.0))),
-        _pad_each(
-            "colors", "constant", *_BORDERS_OF_EACH, fill=lambda m: m.per_sample(2.0, 5.0)[..., None]
-        ),
+        _pad_each("colors", "constant", *_BORDERS_OF_EACH, fill=lambda m: m.per_sample(2.0, 5.0)[..., None]),
         *(_pad_each(mode, mode, *_BORDERS_OF_EACH) for mode in ("edge", "reflect", "symmetric", "wrap")),
         _pad_each("wide", "reflect", (14, 0, 2, 9), (3, 9, 13, 0)),
         _pad_each("one-pixel", "reflect", (2, 2, 2, 2), (0, 1, 4, 3), shape=(1, 1, 1), edge=True),
-        _pad_each(
-            "of-nothing", "constant", (1, 2, 1, 2), shape=(2, 0, 4), edge=True, differentiable=False
-        ),
+        _pad_each("of-nothing", "constant", (1, 2, 1, 2), shape=(2, 0, 4), edge=True, differentiable=False),
     ),
     errors=(
         ErrorInput(
@@ -790,7 +786,7 @@ PAD_EACH = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "pad: size must be what padding gives (7, 8), got (7, 7)",
+            "pad: size must be that of padding (7, 8), got (7, 7)",
             lambda x: pad(x, 1, size=(7, 7)),
         ),
         ErrorInput(

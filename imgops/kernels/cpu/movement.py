@@ -235,11 +235,13 @@ def pad_each(
     if not out.numel():
         return
     rows = _rows(padding, image)
+    colors = None
     if fill is not None and len(rows) > 1:
-        fill = fill.expand(*image.shape[:-3], *fill.shape[-1:])
-    for i, (target, source, row) in enumerate(_with_rows(rows, out, image)):
-        value = fill if fill is None or len(rows) == 1 else fill.reshape(-1, *fill.shape[-1:])[i]
-        pad(target, source, value, *row, padding_mode)
+        colors = fill.expand(image.shape[:-2]).reshape(len(rows), -1)
+    for i, (target, source, sides) in enumerate(_with_rows(rows, out, image)):
+        left, top, right, bottom = sides
+        color = fill if colors is None else colors[i]
+        pad(target, source, color, left, top, right, bottom, padding_mode)
 
 
 def _repeated_pixels(padding_mode: str, size: int, before: int, after: int) -> Tensor:
