@@ -196,10 +196,11 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *, size: Sequence[in
     check.tensor_or_batch("crop", image)
     if isinstance(box, Crop):
         box = box.box
-    box, (height, width) = box_arguments(box, size)
-    if isinstance(box, Tensor):
-        return _crop_each(image, box, height, width)
-    left, top, right, bottom = box
+    if size is not None or isinstance(box, Tensor):
+        box, (height, width) = box_arguments(box, size)
+        if isinstance(box, Tensor):
+            return _crop_each(image, box, height, width)
+    left, top, right, bottom = check.integers("crop", "box", box, _SIDES)
     return _crop(image, left, top, right, bottom)
 
 
@@ -433,10 +434,11 @@ def pad(
         config = padding
         padding, padding_mode, fill = config.padding, config.padding_mode, config.fill
     value, padding_mode = fill_tensor("pad", fill, image.dtype), check.padding_mode(padding_mode)
-    padding, (height, width) = padding_arguments(image, padding, size)
-    if isinstance(padding, Tensor):
-        return _pad_each(image, value, padding, height, width, padding_mode)
-    left, top, right, bottom = padding
+    if size is not None or isinstance(padding, Tensor):
+        padding, (height, width) = padding_arguments(image, padding, size)
+        if isinstance(padding, Tensor):
+            return _pad_each(image, value, padding, height, width, padding_mode)
+    left, top, right, bottom = _sides(padding)
     return _pad(image, value, left, top, right, bottom, padding_mode)
 
 
