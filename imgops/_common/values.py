@@ -132,6 +132,44 @@ def pixel_box(op: str, box: Sequence[int], height: int, width: int) -> None:
         check.fail(ValueError, op, must, (left, top, right, bottom))
 
 
+def crop_boxes(image: Tensor, box: Tensor, height: int, width: int) -> None:
+    """Check that boxes have the size of the results, and coordinates that PIL can count."""
+    if box.is_cpu:
+        for one in box.detach().reshape(-1, 4).tolist():
+            left, top, right, bottom = one
+            _coordinates("crop", "box", one)
+            if right - left != width or bottom - top != height:
+                must = f"box must span the size ({height}, {width}) of every crop of the call"
+                check.fail(ValueError, "crop", must, tuple(one))
+
+
+def paste_positions(image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> None:
+    if position.is_cpu:
+        for one in position.detach().reshape(-1, 2).tolist():
+            _coordinates("paste", "position", one)
+
+
+def _coordinates(op: str, name: str, numbers: Sequence[int]) -> None:
+    if not all(map(check.is_int32, numbers)):
+        check.fail(ValueError, op, f"{name} must have 32-bit coordinates", tuple(numbers))
+
+
+def paddings(
+    image: Tensor, fill: Tensor | None, padding: Tensor, height: int, width: int, padding_mode: str
+) -> None:
+    """Check a fill, and that borders are not negative and give the size of the results."""
+    _fill_of_pad(image, fill, padding_mode)
+    if not padding.is_cpu:
+        return
+    for one in padding.detach().reshape(-1, 4).tolist():
+        left, top, right, bottom = one
+        if min(one) < 0:
+            check.fail(ValueError, "pad", "padding must not be negative", tuple(one))
+        if left + image.shape[-1] + right != width or top + image.shape[-2] + bottom != height:
+            must = f"padding must give the size ({height}, {width}) of every result of the call"
+            check.fail(ValueError, "pad", must, tuple(one))
+
+
 def fill(op: str, at: int) -> Callable[..., None]:
     """Return a check that integers can hold a fill; ``at`` is its place after the image."""
 
@@ -145,3 +183,6 @@ def fill(op: str, at: int) -> Callable[..., None]:
                 _all((f"be finite for {kind}", _FINITE[1]))(op, "fill", value)
 
     return validate
+
+
+_fill_of_pad = fill("pad", 0)

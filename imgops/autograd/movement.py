@@ -29,61 +29,126 @@ def crop_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
     return ops.crop(image, *ctx.box)
 
 
-def paste_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    image, source, mask, *ctx.position = inputs
+def crop_each_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    image, box, *ctx.crop_size = inputs
+    ctx.size = image.shape
+    ctx.save_for_backward(box)
+    ctx.save_for_forward(box)
+
+
+def crop_each_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    (box,) = ctx.saved_tensors
+    return ops.paste_each(zeros(grad, ctx.size), grad, None, box[..., :2]), None, None, None
+
+
+def crop_each_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
+    return ops.crop_each(image, *ctx.saved_tensors, *ctx.crop_size)
+
+
+class _Place:
+    """The position of a paste, and crop and paste at it."""
+
+    def __init__(self, *position: Any) -> None:
+        self.position = position
+
+    def paste(self, image: Tensor, source: Tensor, mask: Tensor | None = None) -> Any:
+        return ops.paste(image, source, mask, *self.position)
+
+    def crop(self, image: Tensor, height: int, width: int) -> Any:
+        left, top = self.position
+        return ops.crop(image, left, top, left + width, top + height)
+
+
+class _EachPlace(_Place):
+    """The same with a tensor: a position for each image."""
+
+    def paste(self, image: Tensor, source: Tensor, mask: Tensor | None = None) -> Any:
+        return ops.paste_each(image, source, mask, *self.position)
+
+    def crop(self, image: Tensor, height: int, width: int) -> Any:
+        left, top = self.position[0].unbind(-1)
+        box = torch.stack([left, top, left + width, top + height], -1)
+        return ops.crop_each(image, box, height, width)
+
+
+def _save_paste(ctx: Any, image: Tensor, source: Tensor, mask: Tensor | None, *position: Tensor) -> None:
     ctx.sizes = image.shape, source.shape
-    if mask is None:
-        ctx.mask_dtype = None
-        return
-    ctx.mask_dtype = mask.dtype
-    # The mask's own gradient needs the pixels too.
-    kept = (mask, image, source) if mask.dtype.is_floating_point else (mask, None, None)
-    ctx.save_for_backward(*kept)
-    ctx.save_for_forward(*kept)
+    ctx.mask_dtype = None if mask is None else mask.dtype
+    kept: tuple[Tensor | None, ...] = ()
+    if mask is not None:
+        # The mask's own gradient needs the pixels too.
+        kept = (mask, image, source) if mask.dtype.is_floating_point else (mask, None, None)
+    ctx.has_saved = bool(kept or position)
+    if ctx.has_saved:
+        ctx.save_for_backward(*kept, *position)
+        ctx.save_for_forward(*kept, *position)
 
 
-def _load(ctx: Any) -> tuple[Any, Any, Any]:
-    """Return the mask and, if it is floating point, the two images."""
-    return ctx.saved_tensors if ctx.mask_dtype is not None else (None, None, None)
+def _load_paste(ctx: Any) -> tuple[Any, Any, Any, _Place]:
+    """Return the mask, the two images if the mask is floating point, and the position."""
+    saved = list(ctx.saved_tensors) if ctx.has_saved else []
+    place = ctx.place or _EachPlace(saved.pop())
+    mask, image, source = saved or (None, None, None)
+    return mask, image, source, place
+
+
+def paste_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    image, source, mask, *position = inputs
+    ctx.place = _Place(*position)
+    _save_paste(ctx, image, source, mask)
+
+
+def paste_each_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.place = None  # it is a saved tensor
+    _save_paste(ctx, *inputs)
 
 
 def paste_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    left, top = ctx.position
-    mask, image, source = _load(ctx)
+    return *_paste_gradients(ctx, grad), None, None
+
+
+def paste_each_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return *_paste_gradients(ctx, grad), None
+
+
+def _paste_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of the image, the source and the mask."""
+    mask, image, source, place = _load_paste(ctx)
     needs_image, needs_source, needs_mask = ctx.needs_input_grad[:3]
     grad_image = grad_source = grad_mask = None
     if needs_image:
-        grad_image = ops.paste(grad, zeros(grad, ctx.sizes[1]), mask, left, top)
+        grad_image = place.paste(grad, zeros(grad, ctx.sizes[1]), mask)
     if needs_source or needs_mask:
-        height, width = ctx.sizes[1][-2:]
-        patch = ops.crop(grad, left, top, left + width, top + height)
+        size = ctx.sizes[1][-2:]
+        patch = place.crop(grad, *size)
         if needs_source:
             # Pasting into zeros with the mask multiplies by the mask, with one rounding.
             nothing = zeros(patch, patch.shape)
             grad_source = patch if mask is None else ops.paste(nothing, patch, mask, 0, 0)
         if needs_mask:
-            below = ops.crop(image, left, top, left + width, top + height)
+            below = place.crop(image, *size)
             working = torch.float64 if grad.dtype == torch.float64 else torch.float32
             change = patch.to(working) * (source.to(working) - below.to(working))
             grad_mask = change.sum(-3, keepdim=True).to(ctx.mask_dtype)
-    return grad_image, grad_source, grad_mask, None, None
+    return grad_image, grad_source, grad_mask
 
 
 def paste_jvp(ctx: Any, image: Tensor | None, source: Tensor | None, mask: Tensor | None, *_: None) -> Tensor:
-    left, top = ctx.position
-    weight, below, above = _load(ctx)
+    weight, below, above, place = _load_paste(ctx)
     like = next(t for t in (image, source, mask) if t is not None)
     image_size, source_size = ctx.sizes
     dtype = like.dtype if below is None else below.dtype
     base = zeros(like.to(dtype), image_size) if image is None else image
     patch = zeros(like.to(dtype), source_size) if source is None else source
-    out = ops.paste(base, patch, weight, left, top)
+    out = place.paste(base, patch, weight)
     if mask is not None:
-        height, width = source_size[-2:]
-        under = ops.crop(below, left, top, left + width, top + height)
-        moved = mask.to(dtype) * (above - under)
-        out = out + ops.paste(zeros(moved, image_size), moved, None, left, top)
-    return out
+        moved = mask.to(dtype) * (above - place.crop(below, *source_size[-2:]))
+        out = out + place.paste(zeros(moved, image_size), moved)
+    return out  # type: ignore[no-any-return]
+
+
+def paste_each_jvp(ctx: Any, *tangents: Any) -> Tensor:
+    return paste_jvp(ctx, *tangents)
 
 
 def pad_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -24,6 +24,40 @@ def crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     return finish(constant_pad(part, (before_x, after_x, before_y, after_y)), image)
 
 
+def crop_each(image: Tensor, box: Tensor, height: int, width: int) -> Tensor:
+    return finish(_window(image, box[..., :2], height, width), image)
+
+
+def _window(image: Tensor, position: Tensor, height: int, width: int) -> Tensor:
+    """Return the pixels of each image from its position (left, top) on, with zeros outside of the image.
+
+    A row and a column of zeros after the last ones are read where there is no pixel; an empty image has no
+    other.
+    """
+    rows, columns = _places(position, height, width, image)
+    for dim, at in ((-2, rows), (-1, columns)):
+        last = image.shape[dim]
+        at = torch.where((at >= 0) & (at < last), at, last)
+        image = _take(constant_pad(image, (0, 1) if dim == -1 else (0, 0, 0, 1)), dim, at)
+    return image
+
+
+def _places(position: Tensor, height: int, width: int, image: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows and the columns, from each position (left, top) on, that results of a size show."""
+    left, top = position.to(image.device).unbind(-1)
+    y = torch.arange(height, device=image.device, dtype=torch.int64)
+    x = torch.arange(width, device=image.device, dtype=torch.int64)
+    return top[..., None] + y, left[..., None] + x
+
+
+def _take(image: Tensor, dim: int, at: Tensor) -> Tensor:
+    """Return rows or columns of each image, by their numbers ``(..., count)``."""
+    shape = list(image.shape)
+    shape[dim] = at.shape[-1]
+    at = at[..., None, :, None] if dim == -2 else at[..., None, None, :]
+    return image.gather(dim, at.expand(shape))
+
+
 def _clamp(value: Any, high: Any) -> Any:
     return sym_min(sym_max(value, 0), high)
 
@@ -43,6 +77,22 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
     part = source[window] if mask is None else _blend(below, source[window], mask[window])
     rows = torch.slice_scatter(image[..., y0:y1, :], part, -1, x0, x1)
     return finish(torch.slice_scatter(image, rows, -2, y0, y1), image)
+
+
+def paste_each(image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> Tensor:
+    height, width = image.shape[-2:]
+    above = _window(source, -position, height, width)
+    if mask is not None:
+        above = _blend(image, above, _window(mask, -position, height, width))
+    inside = _covered(source, position, height, width)
+    return finish(torch.where(inside, above, image), image)
+
+
+def _covered(source: Tensor, position: Tensor, height: int, width: int) -> Tensor:
+    """Return which pixels of results of a size an image at each position covers."""
+    rows, columns = _places(-position, height, width, source)
+    down, across = ((at >= 0) & (at < n) for at, n in zip((rows, columns), source.shape[-2:], strict=True))
+    return down[..., None, :, None] & across[..., None, None, :]
 
 
 def _blend(below: Tensor, above: Tensor, mask: Tensor) -> Tensor:
@@ -76,6 +126,22 @@ def pad(
         outside = constant_pad(torch.zeros_like(image[..., :1, :, :], dtype=torch.bool), around, value=True)
         value = saturate(fill.to(image.device), image.dtype)
         out = torch.where(outside, value[..., None, None], out)
+    return finish(out, image)
+
+
+def pad_each(
+    image: Tensor, fill: Tensor | None, padding: Tensor, height: int, width: int, padding_mode: str
+) -> Tensor:
+    before = padding[..., :2]
+    if padding_mode != "constant":
+        rows, columns = _places(-before, height, width, image)
+        rows = fold_positions(padding_mode, rows, image.shape[-2])
+        columns = fold_positions(padding_mode, columns, image.shape[-1])
+        return finish(_take(_take(image, -2, rows), -1, columns), image)
+    out = _window(image, -before, height, width)
+    if fill is not None:
+        value = saturate(fill.to(image.device), image.dtype)
+        out = torch.where(_covered(image, before, height, width), out, value[..., None, None])
     return finish(out, image)
 
 

@@ -46,14 +46,14 @@ def _warp(
     interpolation: str,
     padding_mode: str,
 ) -> Tensor:
-    _check_image(op, image, fill, interpolation, padding_mode)
+    check_warped(op, image, fill, interpolation, padding_mode)
     check.per_sample_parameter(op, "matrix", matrix, image, rows, 3)
     _size(op, height, width)
     return layout.empty(image, height, width)
 
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
-    _check_image("remap", image, fill, interpolation, padding_mode)
+    check_warped("remap", image, fill, interpolation, padding_mode)
     _map("remap", map, "image", image)
     return layout.empty(image, *map.shape[-2:])
 
@@ -73,7 +73,7 @@ def remap_adjoint(
 def remap_grad_map(
     grad: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> Tensor:
-    _check_image("remap_grad_map", image, fill, interpolation, padding_mode)
+    check_warped("remap_grad_map", image, fill, interpolation, padding_mode)
     check.image("remap_grad_map", "grad", grad)
     check.batch("remap_grad_map", "grad", grad, "image", image)
     _map("remap_grad_map", map, "image", image)
@@ -81,7 +81,7 @@ def remap_grad_map(
     return map.new_empty(map.shape)
 
 
-def _check_image(op: str, image: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> None:
+def check_warped(op: str, image: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> None:
     check.image(op, "image", image)
     _choices(op, interpolation, padding_mode)
     if interpolation != "nearest":

@@ -37,8 +37,37 @@ def _is_box(left: int, top: int, right: int, bottom: int) -> bool:
     return ordered and (bottom - top) * (right - left) <= check.MAX_PIXELS
 
 
+def crop_each(image: Tensor, box: Tensor, height: int, width: int) -> Tensor:
+    check.image("crop", "image", image)
+    _size("crop", height, width)
+    _rows("crop", "box", box, image, 4)
+    return layout.empty(image, height, width)
+
+
+def _size(op: str, height: int, width: int) -> None:
+    if violates(height >= 0, width >= 0):
+        fail(ValueError, op, "size must not be negative", check.numbers(height, width))
+    check.pixels(op, "size", height, width)
+
+
+def _rows(op: str, name: str, value: Tensor, image: Tensor, length: int) -> None:
+    """Check that there is a row of integers for all images, or one for each."""
+    check.dtype(op, name, value, torch.int64)
+    check.per_sample_parameter(op, name, value, image, length)
+
+
 def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor:
     check_paste("paste", image, source, mask, left, top)
+    return _pasted(image, source)
+
+
+def paste_each(image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> Tensor:
+    _check_images("paste", image, source, mask)
+    _rows("paste", "position", position, image, 2)
+    return _pasted(image, source)
+
+
+def _pasted(image: Tensor, source: Tensor) -> Tensor:
     height, width = image.shape[-2:]
     if image.is_contiguous():
         return layout.empty(image, height, width, interleaved=False)
@@ -48,12 +77,16 @@ def paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: in
 
 
 def check_paste(op: str, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
+    _check_images(op, image, source, mask)
+    check_position(op, left, top)
+
+
+def _check_images(op: str, image: Tensor, source: Tensor, mask: Tensor | None) -> None:
     check.image(op, "image", image)
     check.image(op, "source", source)
     check.same_dtype_and_device(op, "source", source, "image", image)
     check.same_channels(op, "source", source, "image", image)
     check.batch(op, "source", source, "image", image)
-    check_position(op, left, top)
     if mask is not None:
         check_mask(op, image, mask, "source", source)
 
@@ -92,15 +125,32 @@ def pad(
 ) -> Tensor:
     check.image("pad", "image", image)
     _check_padding("pad", left, top, right, bottom, padding_mode)
-    height, width = image.shape[-2:]
-    if padding_mode != "constant" and violates(height * width > 0):
+    _check_border(image, fill, padding_mode)
+    height, width = image.shape[-2] + top + bottom, image.shape[-1] + left + right
+    check.pixels("pad", "the padded image", height, width)
+    return layout.empty(image, height, width)
+
+
+def pad_each(
+    image: Tensor, fill: Tensor | None, padding: Tensor, height: int, width: int, padding_mode: str
+) -> Tensor:
+    check.image("pad", "image", image)
+    check.border("pad", padding_mode)
+    _check_border(image, fill, padding_mode)
+    if violates(height >= image.shape[-2], width >= image.shape[-1]):
+        must = f"size must be at least that of image {check.written(image.shape[-2:])}"
+        fail(ValueError, "pad", must, check.numbers(height, width))
+    check.pixels("pad", "the padded image", height, width)
+    _rows("pad", "padding", padding, image, 4)
+    return layout.empty(image, height, width)
+
+
+def _check_border(image: Tensor, fill: Tensor | None, padding_mode: str) -> None:
+    if padding_mode != "constant" and violates(image.shape[-2] * image.shape[-1] > 0):
         must = f"image must have at least one pixel for padding_mode {padding_mode!r}"
         check.fail_shape("pad", must, image)
     if fill is not None:
         check.fill("pad", image, fill)
-    height, width = height + top + bottom, width + left + right
-    check.pixels("pad", "the padded image", height, width)
-    return layout.empty(image, height, width)
 
 
 def pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor:

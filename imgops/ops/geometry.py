@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,10 +16,11 @@ from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import geometry as cpu
+from imgops.ops import _matrices
 from imgops.ops.movement import fill_tensor
 from imgops.rules import autocast, packed, sharding, vmap
 
-__all__ = ["flip", "remap", "rotate90", "warp_affine", "warp_perspective"]
+__all__ = ["affine", "flip", "remap", "rotate", "rotate90", "warp_affine", "warp_perspective"]
 
 
 @operator(
@@ -317,6 +319,199 @@ def remap(
             check.fail(ValueError, "remap", must, check.shape(map)[:-3])
         image, map = image.expand(*batch, *image.shape[-3:]), map.expand(*batch, *map.shape[-3:])
     return _remap(image, map, value, check.interpolation(interpolation), check.padding_mode(padding_mode))
+
+
+def rotate(
+    image: Tensor,
+    angle: float | Tensor,
+    interpolation: str = "bilinear",
+    expand: bool = False,
+    center: Sequence[float | Tensor] | Tensor | None = None,
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Rotate an image about a point by an angle: one angle for a batch, or one per sample.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+    angle : float or Tensor
+        Degrees, counterclockwise. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between
+        calls without a recompile, and can require a gradient.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        The interpolation between pixels.
+    expand : bool
+        Whether the result grows to show the whole rotated image; ``angle`` and ``center`` must then be
+        numbers.
+    center : sequence of 2 numbers, or Tensor, optional
+        The point ``(x, y)`` that stays in place, in pixels from the top left corner of the image, as in PIL
+        and torchvision (so the center of the first pixel is at 0.5); by default the middle. Tensors as for
+        ``angle``; a single one has the shape ``(..., 2)``.
+    fill : number, sequence of numbers or Tensor
+        The value of pixels outside of the image, as for :func:`pad`.
+
+    Returns
+    -------
+    Tensor
+        ``(..., C, H, W)`` in the dtype and memory format of ``image``; with ``expand`` in the size of PIL's
+        result.
+
+    Raises
+    ------
+    TypeError
+        If the dtype cannot be interpolated, a parameter is not made of numbers, or with ``expand`` it is a
+        tensor.
+    ValueError
+        If a parameter is not finite or does not fit, or another argument is out of its range.
+
+    Notes
+    -----
+    Reference: ``cv2.warpAffine`` by the matrix of :func:`torchvision.transforms.v2.functional.rotate`; the
+    pixels, also those at the border, are those of :func:`warp_affine`. Gradients go to ``image``, ``angle``,
+    ``center`` and ``fill``, also to second order. :func:`rotate90` moves whole pixels. Under autocast half
+    precision is warped in float32 and stays float32.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> image = torch.tensor([[[0.0, 0.0, 0.0], [0.0, 5.0, 7.0], [0.0, 0.0, 0.0]]])
+    >>> imgops.rotate(image, 90).round()
+    tensor([[[0., 7., 0.],
+             [0., 5., 0.],
+             [0., 0., 0.]]])
+    """
+    interpolation = _check_warped("rotate", image, interpolation, fill)
+    expand = check.switch("rotate", "expand", expand)
+    (angle, *middle), height, width = _numbers("rotate", image, {"angle": angle}, {}, center)
+    size = None
+    if expand:
+        for name, parts in (("angle", [angle]), ("center", middle)):
+            if any(isinstance(part, Tensor) for part in parts):
+                check.fail(
+                    TypeError, "rotate", f"{name} must be made of numbers with expand=True", "a Tensor"
+                )
+        size = _matrices.expanded_size(angle, middle or None, height, width)
+    matrix = _matrices.rotation(angle, middle or None, (height, width), size)
+    return warp_affine(image, matrix, size, interpolation, fill=fill)
+
+
+def affine(
+    image: Tensor,
+    angle: float | Tensor = 0.0,
+    translate: Sequence[float | Tensor] | Tensor = (0.0, 0.0),
+    scale: float | Tensor = 1.0,
+    shear: float | Sequence[float | Tensor] | Tensor = (0.0, 0.0),
+    interpolation: str = "bilinear",
+    center: Sequence[float | Tensor] | Tensor | None = None,
+    fill: float | Sequence[float] | Tensor = 0,
+) -> Tensor:
+    """Shear, scale, rotate and shift an image: by numbers for a batch, or by those of each sample.
+
+    Parameters
+    ----------
+    image : Tensor
+        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+    angle : float or Tensor
+        Degrees, clockwise, as in torchvision.
+    translate : sequence of 2 numbers, or Tensor
+        The shift ``(x, y)`` in pixels, to the right and down.
+    scale : float or Tensor
+        The factor of the size, above 0.
+    shear : number, sequence of 2 numbers, or Tensor
+        The angles of shearing along ``(x, y)`` in degrees; one number is that along x.
+    interpolation : {"nearest", "bilinear", "bicubic"}
+        The interpolation between pixels.
+    center : sequence of 2 numbers, or Tensor, optional
+        The point ``(x, y)`` about which the image is sheared, scaled and rotated, as for :func:`rotate`.
+    fill : number, sequence of numbers or Tensor
+        The value of pixels outside of the image, as for :func:`pad`.
+
+    Returns
+    -------
+    Tensor
+        The shape, dtype and memory format of ``image``.
+
+    Raises
+    ------
+    TypeError
+        If the dtype cannot be interpolated, or a parameter is not made of numbers.
+    ValueError
+        If a parameter is not finite or does not fit, ``scale`` is not positive, or another argument is out of
+        its range.
+
+    Notes
+    -----
+    Each number can be a tensor of shape ``()`` or ``(...)`` (one per sample), and each pair a tensor of shape
+    ``(..., 2)``; these can change between calls without a recompile, and can require a gradient. Reference:
+    ``cv2.warpAffine`` by the matrix of :func:`torchvision.transforms.v2.functional.affine`; the pixels, also
+    those at the border, are those of :func:`warp_affine`. Gradients go to ``image``, to each parameter and to
+    ``fill``, also to second order. Under autocast half precision is warped in float32 and stays float32.
+
+    Examples
+    --------
+    >>> import torch, imgops
+    >>> images = torch.tensor([0.0, 4.0, 8.0]).expand(2, 1, 1, 3)
+    >>> shifts = torch.tensor([[0.5, 0.0], [-1.0, 0.0]])
+    >>> imgops.affine(images, translate=shifts).flatten(1)
+    tensor([[0., 2., 6.],
+            [4., 8., 0.]])
+    """
+    interpolation = _check_warped("affine", image, interpolation, fill)
+    if isinstance(check.plain(shear), _NUMBERS) or (isinstance(shear, Tensor) and shear.ndim == 0):
+        shear = (shear, 0.0)  # type: ignore[assignment]
+    pairs = {"translate": translate, "shear": shear}
+    numbers, height, width = _numbers("affine", image, {"angle": angle, "scale": scale}, pairs, center)
+    angle, scale, x, y, shear_x, shear_y, *middle = numbers
+    matrix = _matrices.affine(angle, (x, y), scale, (shear_x, shear_y), middle or None, height, width)
+    return warp_affine(image, matrix, None, interpolation, fill=fill)
+
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+def _check_warped(op: str, image: Tensor, interpolation: Any, fill: Any) -> str:
+    """Check the arguments that ``warp_affine`` would name itself in its errors."""
+    check.tensor(op, "image", image)
+    name: str = check.interpolation(interpolation)
+    fake.check_warped(op, image, fill_tensor(op, fill, image.dtype), name, "constant")
+    return name
+
+
+def _numbers(
+    op: str,
+    image: Tensor,
+    singles: Mapping[str, float | Tensor],
+    pairs: Mapping[str, Any],
+    center: Any,
+) -> tuple[list[Any], int, int]:
+    """Return the numbers of a map, each a Python number or a tensor, and the height and width of the image.
+
+    The tensors are on one device.
+    """
+    named = [(name, check.plain(value)) for name, value in singles.items()]
+    for name, pair in (pairs if center is None else {**pairs, "center": center}).items():
+        named += [(name, part) for part in _pair(op, name, pair)]
+    for name, value in named:
+        rule = values.finite_positive if name == "scale" else values.finite
+        check.per_sample_parameter(op, name, values.parameter(op, name, value, rule), image)
+    numbers = [value for _, value in named]
+    devices = [v.device for v in numbers if isinstance(v, Tensor) and not v.is_cpu]
+    if devices:
+        numbers = [v.to(devices[0]) if isinstance(v, Tensor) else v for v in numbers]
+    return numbers, image.shape[-2], image.shape[-1]
+
+
+def _pair(op: str, name: str, pair: Any) -> Sequence[Any]:
+    must = f"{name} must be 2 numbers (x, y)"
+    if isinstance(pair, Tensor):
+        if pair.ndim == 0 or check.violates(pair.shape[-1] == 2):
+            check.fail_shape(op, must, pair)
+        return pair.unbind(-1)
+    if not check.is_sequence(pair):
+        check.fail(TypeError, op, must, type(pair).__name__)
+    if len(pair) != 2:
+        check.fail(ValueError, op, must, len(pair))
+    return [check.plain(part) for part in pair]
 
 
 def flip(image: Tensor, direction: str = "horizontal") -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 import torch
@@ -124,38 +124,45 @@ def _expect(result: Tensor, height: int, width: int) -> None:
         check.fail_shape("inverse", must, result)
 
 
-def _undo_crop(image: Tensor, box: Any) -> Undo:
-    box = box.box if isinstance(box, Crop) else box
-    left, top, right, bottom = check.integers("crop", "box", box, ("left", "top", "right", "bottom"))
+def _undo_crop(image: Tensor, box: Any, *, size: Any = None) -> Undo:
+    found, cut = movement.box_arguments(box.box if isinstance(box, Crop) else box, size)
+    position = found[..., :2] if isinstance(found, Tensor) else found[:2]
     height, width = image.shape[-2:]
 
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
-        _expect(result, bottom - top, right - left)
+        _expect(result, *cut)
         if onto is None:
             onto = result.new_zeros((*result.shape[:-2], height, width))
-        return movement.paste(onto, result, (left, top))
+        return movement.paste(onto, result, position)
 
     return undo
 
 
 def _undo_paste(image: Tensor, source: Tensor, position: Any, mask: Tensor | None = None) -> Undo:
-    left, top = movement.paste_arguments("paste", image, source, position, mask)
-    height, width = image.shape[-2:]
-    return _cut(height, width, (left, top, left + source.shape[-1], top + source.shape[-2]))
+    if not isinstance(position, Tensor):
+        position = movement.paste_arguments("paste", image, source, position, mask)
+    return _cut(image.shape[-2:], position, source.shape[-2:])
 
 
-def _undo_pad(image: Tensor, padding: Any, padding_mode: str = "constant", fill: Any = 0) -> Undo:
-    left, top, right, bottom = movement.sides(padding.padding if isinstance(padding, Pad) else padding)
-    height, width = image.shape[-2:]
-    return _cut(height + top + bottom, width + left + right, (left, top, left + width, top + height))
+def _undo_pad(
+    image: Tensor, padding: Any, padding_mode: str = "constant", fill: Any = 0, *, size: Any = None
+) -> Undo:
+    padding = padding.padding if isinstance(padding, Pad) else padding
+    found, padded = movement.padding_arguments(image, padding, size)
+    return _cut(padded, found[..., :2] if isinstance(found, Tensor) else found[:2], image.shape[-2:])
 
 
-def _cut(height: int, width: int, box: tuple[int, ...]) -> Undo:
-    """Return a function that cuts a box out of a result of this size."""
+def _cut(whole: Sequence[int], position: Sequence[int] | Tensor, size: Sequence[int]) -> Undo:
+    """Return a function that cuts the part of a size at a position out of a result of the size ``whole``."""
+    height, width = size
+    left, top = position.unbind(-1) if isinstance(position, Tensor) else position
+    box: Any = (left, top, left + width, top + height)
+    if isinstance(position, Tensor):
+        box = torch.stack(box, -1)
 
     def undo(result: Tensor, onto: Tensor | None = None, *, interpolation: str | None = None) -> Tensor:
-        _expect(result, height, width)
-        part = movement.crop(result, box)
+        _expect(result, *whole)
+        part = movement.crop(result, box, size=size)
         return part if onto is None else movement.paste(onto, part, (0, 0))
 
     return undo

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from imgops._common import check, values
 from imgops._common.config import Crop, Pad, Paste
+from imgops._common.torch_private import is_vmapped
 from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
@@ -42,6 +44,22 @@ def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor
 
 
 @operator(
+    "imgops::crop_each",
+    kernel=cpu.crop_each,
+    cuda=cuda.Kernel("movement.crop_each", takes_packed=True),
+    fake=fake.crop_each,
+    autograd=Gradient(autograd.crop_each_setup_context, autograd.crop_each_backward, autograd.crop_each_jvp),
+    vmap=vmap.leading(3, 1),
+    sharding=sharding.leading(3, 1),
+    decomposition=decomposition.crop_each,
+    values=values.crop_boxes,
+    adjoint="paste_each",
+    packed=packed.one_size,
+)
+def _crop_each(image: Tensor, box: Tensor, height: int, width: int) -> Tensor: ...
+
+
+@operator(
     "imgops::paste",
     kernel=cpu.paste,
     cuda=cuda.Kernel("movement.paste"),
@@ -54,6 +72,24 @@ def _crop(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor
     adjoint="crop",
 )
 def _paste(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Tensor: ...
+
+
+@operator(
+    "imgops::paste_each",
+    kernel=cpu.paste_each,
+    cuda=cuda.Kernel("movement.paste_each"),
+    fake=fake.paste_each,
+    autograd=Gradient(
+        autograd.paste_each_setup_context, autograd.paste_each_backward, autograd.paste_each_jvp
+    ),
+    vmap=vmap.leading(3, 3, 3, 1),
+    sharding=sharding.leading(3, 3, 3, 1),
+    decomposition=decomposition.paste_each,
+    values=values.paste_positions,
+    autocast=autocast.promote,
+    adjoint="crop_each",
+)
+def _paste_each(image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> Tensor: ...
 
 
 @operator(
@@ -74,6 +110,21 @@ def _pad(
 
 
 @operator(
+    "imgops::pad_each",
+    kernel=cpu.pad_each,
+    cuda=cuda.Kernel("movement.pad_each"),
+    fake=fake.pad_each,
+    vmap=vmap.leading(3, 1, 1),
+    sharding=sharding.leading(3, 1, 1),
+    decomposition=decomposition.pad_each,
+    values=values.paddings,
+)
+def _pad_each(
+    image: Tensor, fill: Tensor | None, padding: Tensor, height: int, width: int, padding_mode: str
+) -> Tensor: ...
+
+
+@operator(
     "imgops::pad_adjoint",
     kernel=cpu.pad_adjoint,
     cuda=cuda.Kernel("movement.pad_adjoint"),
@@ -90,8 +141,11 @@ def _pad(
 def _pad_adjoint(grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str) -> Tensor: ...
 
 
-def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
-    """Cut a box out of an image; pixels of the box outside the image are 0.
+_SIDES = ("left", "top", "right", "bottom")
+
+
+def crop(image: Tensor, box: Sequence[int] | Tensor | Crop, *, size: Sequence[int] | None = None) -> Tensor:
+    """Cut a box out of an image: one box for a batch, or one per sample; pixels outside the image are 0.
 
     Parameters
     ----------
@@ -99,8 +153,13 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
         ``(..., C, H, W)``, any dtype, any device.
     box : sequence of 4 int, Tensor, or imgops.extend.config.Crop
         ``(left, top, right, bottom)`` in pixels; ``right`` and ``bottom`` are exclusive. The box may
-        reach or lie outside the image, and may be empty. An integer tensor of shape ``(4,)`` is read
-        on the host.
+        reach or lie outside the image, and may be empty. An integer tensor has the shape ``(4,)`` or
+        ``(..., 4)`` (one per sample); all boxes of a call have one size.
+    size : sequence of 2 int, optional
+        ``(height, width)`` of the box or boxes. With ``size`` the values of a tensor ``box`` are not read to
+        find out the shape of the result, so that it can change between calls without a recompile, and can be
+        a batch of :func:`torch.vmap`. Without, the size is that of the first box, which is read on the host,
+        and has a new dynamic size in a compiled graph.
 
     Returns
     -------
@@ -112,8 +171,9 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     TypeError
         If ``image`` is not a tensor or ``box`` is not made of integers.
     ValueError
-        If ``box`` does not have 4 values, has ``right < left`` or ``bottom < top``, or has 2**31 pixels or
-        more.
+        If ``box`` does not have 4 values, has ``right < left`` or ``bottom < top``, has another size than
+        ``size`` or than the other boxes, or has 2**31 pixels or more. The values of boxes on an accelerator
+        are not checked: there ``right`` and ``bottom`` follow from ``size``.
 
     Notes
     -----
@@ -126,13 +186,75 @@ def crop(image: Tensor, box: Sequence[int] | Tensor | Crop) -> Tensor:
     >>> imgops.crop(torch.arange(9).reshape(1, 3, 3), (1, 1, 4, 3))
     tensor([[[4, 5, 0],
              [7, 8, 0]]])
+
+    A box for each image:
+
+    >>> images = torch.arange(8).reshape(2, 1, 1, 4)
+    >>> imgops.crop(images, torch.tensor([[0, 0, 2, 1], [3, 0, 5, 1]]), size=(1, 2)).flatten()
+    tensor([0, 1, 7, 0])
     """
     check.tensor_or_batch("crop", image)
     if isinstance(box, Crop):
         box = box.box
-    names = ("left", "top", "right", "bottom")
-    left, top, right, bottom = check.integers("crop", "box", box, names)
+    if size is not None or isinstance(box, Tensor):
+        box, (height, width) = box_arguments(box, size)
+        if isinstance(box, Tensor):
+            return _crop_each(image, box, height, width)
+    left, top, right, bottom = check.integers("crop", "box", box, _SIDES)
     return _crop(image, left, top, right, bottom)
+
+
+def box_arguments(
+    box: Sequence[int] | Tensor, size: Sequence[int] | None
+) -> tuple[tuple[int, ...] | Tensor, tuple[int, ...]]:
+    """Return the box of a crop, or the tensor of boxes, and the height and width of the result."""
+    given = None if size is None else check.integers("crop", "size", size, ("height", "width"))
+    if _has_rows(box, given):
+        box = _rows("crop", "box", box, _SIDES)
+        if given is None:
+            left, top, right, bottom = _first_row("crop", "box", box)
+            given = bottom - top, right - left
+        return box, given
+    left, top, right, bottom = check.integers("crop", "box", box, _SIDES)
+    wanted = bottom - top, right - left
+    if given is not None:
+        _require_size("crop", "box", given, wanted)
+    return (left, top, right, bottom), wanted
+
+
+def _has_rows(value: Any, size: tuple[int, ...] | None) -> TypeGuard[Tensor]:
+    """Return whether an operator takes the values of a parameter in a tensor; otherwise they are read."""
+    if not isinstance(value, Tensor):
+        return False
+    return size is not None or value.ndim > 1 or (not is_compiling() and is_vmapped(value))
+
+
+def _rows(op: str, name: str, value: Tensor, names: Sequence[str]) -> Tensor:
+    """Check that a tensor has rows of integers, and return it as int64."""
+    must = f"{name} must have {len(names)} integers ({', '.join(names)})"
+    if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
+        check.fail(TypeError, op, must, value.dtype)
+    if value.ndim == 0 or check.violates(value.shape[-1] == len(names)):
+        check.fail_shape(op, must, value)
+    return value if value.dtype == torch.uint64 else value.long()
+
+
+def _first_row(op: str, name: str, rows: Tensor) -> tuple[int, ...]:
+    """Read the first row, in a graph too; the operator checks that the others give the same size."""
+    must = f"size must be given for a {name}"
+    if not is_compiling() and is_vmapped(rows):
+        check.fail(ValueError, op, f"{must} under vmap", None)
+    if rows.is_meta:
+        check.fail(ValueError, op, f"{must} on meta, which has no values", None)
+    if check.violates(rows.numel() > 0):
+        check.fail(ValueError, op, f"{must} of no rows", None)
+    return check.integers(op, name, rows.reshape(-1, 4)[0], _SIDES)
+
+
+def _require_size(op: str, name: str, size: Sequence[int], wanted: Sequence[int]) -> None:
+    if check.violates(size[0] == wanted[0], size[1] == wanted[1]):
+        must = f"size must be that of {name} {check.written(wanted)}"
+        check.fail(ValueError, op, must, check.numbers(*size))
 
 
 def paste(
@@ -149,7 +271,8 @@ def paste(
         three tensors broadcast: one patch can go onto a batch, or a batch onto one background.
     position : sequence of 2 int, Tensor, or imgops.extend.config.Paste
         ``(left, top)`` of ``source`` in ``image``, in pixels; may be negative. Pixels that fall outside are
-        clipped. An integer tensor of shape ``(2,)`` is read on the host.
+        clipped. An integer tensor of shape ``(2,)`` or ``(..., 2)`` (one per sample) can change between calls
+        without a recompile; its leading dimensions broadcast with those of the images.
     mask : Tensor, optional
         ``(..., 1, h, w)``: the weight of ``source``. Floating point in [0, 1], uint8 in [0, 255], or bool.
         Images that are neither uint8 nor floating point take a bool mask only.
@@ -181,7 +304,20 @@ def paste(
     >>> imgops.paste(torch.zeros(1, 2, 3), torch.ones(1, 2, 2), (-1, 1))
     tensor([[[0., 0., 0.],
              [1., 0., 0.]]])
+
+    A position for each image:
+
+    >>> positions = torch.tensor([[0, 0], [2, 0]])
+    >>> imgops.paste(torch.zeros(2, 1, 1, 3), torch.ones(1, 1, 1), positions).flatten()
+    tensor([1., 0., 0., 0., 0., 1.])
     """
+    if isinstance(position, Tensor):
+        check.tensors("paste", image=image, source=source)
+        if mask is not None:
+            check.tensor("paste", "mask", mask)
+        position = _rows("paste", "position", position, ("left", "top"))
+        image, source, mask = broadcast(image, source, mask, position.shape[:-1])
+        return _paste_each(image, source, mask, position)
     left, top = paste_arguments("paste", image, source, position, mask)
     image, source, mask = broadcast(image, source, mask)
     return _paste(image, source, mask, left, top)
@@ -200,19 +336,23 @@ def paste_arguments(
     return left, top
 
 
-def broadcast(image: Tensor, source: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def broadcast(
+    image: Tensor, source: Tensor, mask: Tensor | None, others: Sequence[int] = ()
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """Expand the leading dimensions to common ones; if they do not fit, leave them, and the operator raises.
 
-    Sizes are read by methods, because dynamo cannot read the properties of a tv_tensor.
+    ``others`` are the leading dimensions of a parameter, which broadcasts itself. Sizes are read by methods,
+    because dynamo cannot read the properties of a tv_tensor.
     """
-    if image.dim() == source.dim() == 3 and (mask is None or mask.dim() == 3):
+    if not others and image.dim() == source.dim() == 3 and (mask is None or mask.dim() == 3):
         return image, source, mask
     batch: tuple[int, ...] = image.size()[:-3]
     given = (image, source) if mask is None else (image, source, mask)
-    if all(t.size()[:-3] == batch for t in given):
+    if not others and all(t.size()[:-3] == batch for t in given):
         return image, source, mask
     for t in given[1:]:
         batch = _wider(batch, t.size()[:-3])
+    batch = _wider(batch, others)
 
     def expand(t: Tensor) -> Tensor:
         fits = t.dim() >= 3 and check.broadcasts(t.size()[:-3], batch)
@@ -235,16 +375,19 @@ def pad(
     padding: int | Sequence[int] | Tensor | Pad,
     padding_mode: str = "constant",
     fill: float | Sequence[float] | Tensor = 0,
+    *,
+    size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Add a border to an image.
+    """Add a border to an image: one border for a batch, or one per sample, which all become of one size.
 
     Parameters
     ----------
     image : Tensor
         ``(..., C, H, W)``, any dtype, any device.
-    padding : int, sequence of 2 or 4 int, or imgops.extend.config.Pad
+    padding : int, sequence of 2 or 4 int, Tensor, or imgops.extend.config.Pad
         The width of the border in pixels: one number for all sides, ``(x, y)`` for left and right, and for
-        top and bottom, or ``(left, top, right, bottom)``. Not negative.
+        top and bottom, or ``(left, top, right, bottom)``. Not negative. An integer tensor has the shape
+        ``(4,)`` or ``(..., 4)`` (one per sample); all borders of a call give one size.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
         "reflect" leaves out the border pixel (``dcb|abcd|cba``), "symmetric" repeats it
         (``cba|abcd|dcb``). "edge" is also called "replicate", "wrap" also "circular". A border may be wider
@@ -252,6 +395,10 @@ def pad(
     fill : number, sequence of numbers or Tensor
         The value of a constant border: one number, or one per channel. A tensor of shape ``()``, ``(C,)`` or
         ``(..., C)`` (per sample) can change between calls without a recompile.
+    size : sequence of 2 int, optional
+        ``(height, width)`` of the result. With ``size`` a tensor ``padding`` can change between calls without
+        a recompile, and can be a batch of :func:`torch.vmap`. Without, the first border of the tensor is read
+        on the host, and the result has a new dynamic size in a compiled graph.
 
     Returns
     -------
@@ -263,8 +410,10 @@ def pad(
     TypeError
         If ``padding`` is not made of integers.
     ValueError
-        If ``padding`` is negative or has 3 values, ``padding_mode`` is unknown, ``fill`` does not fit the
-        channels, or a mode that repeats pixels gets an image without any.
+        If ``padding`` is negative, has 3 values, or gives another size than ``size`` or than for the other
+        samples, ``padding_mode`` is unknown, ``fill`` does not fit the channels, or a mode that repeats
+        pixels gets an image without any. The values of a ``padding`` on an accelerator are not checked: there
+        right and bottom follow from ``size``.
 
     Notes
     -----
@@ -284,19 +433,35 @@ def pad(
     if isinstance(padding, Pad):
         config = padding
         padding, padding_mode, fill = config.padding, config.padding_mode, config.fill
-    left, top, right, bottom = sides(padding)
-    return _pad(
-        image,
-        fill_tensor("pad", fill, image.dtype),
-        left,
-        top,
-        right,
-        bottom,
-        check.padding_mode(padding_mode),
-    )
+    value, padding_mode = fill_tensor("pad", fill, image.dtype), check.padding_mode(padding_mode)
+    if size is not None or isinstance(padding, Tensor):
+        padding, (height, width) = padding_arguments(image, padding, size)
+        if isinstance(padding, Tensor):
+            return _pad_each(image, value, padding, height, width, padding_mode)
+    left, top, right, bottom = _sides(padding)
+    return _pad(image, value, left, top, right, bottom, padding_mode)
 
 
-def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
+def padding_arguments(
+    image: Tensor, padding: int | Sequence[int] | Tensor, size: Sequence[int] | None
+) -> tuple[tuple[int, ...] | Tensor, tuple[int, ...]]:
+    """Return the sides of a padding, or the tensor of those of each sample, and the size of the result."""
+    check.image("pad", "image", image)
+    given = None if size is None else check.integers("pad", "size", size, ("height", "width"))
+    has_rows = _has_rows(padding, given)
+    if has_rows:
+        padding = _rows("pad", "padding", padding, _SIDES)  # type: ignore[arg-type]
+        if given is not None:
+            return padding, given
+    around = _first_row("pad", "padding", padding) if has_rows else _sides(padding)  # type: ignore[arg-type]
+    left, top, right, bottom = around
+    wanted = image.shape[-2] + top + bottom, image.shape[-1] + left + right
+    if given is not None:
+        _require_size("pad", "padding", given, wanted)
+    return (padding if has_rows else around), wanted  # type: ignore[return-value]
+
+
+def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     padding = check.plain(padding)
     if isinstance(padding, int):
         padding = check.integer("pad", "padding must be an integer", padding)
@@ -304,7 +469,7 @@ def sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     if isinstance(padding, (tuple, list)) and len(padding) == 2:
         x, y = check.integers("pad", "padding", padding, ("x", "y"))
         return x, y, x, y
-    return check.integers("pad", "padding", padding, ("left", "top", "right", "bottom"))
+    return check.integers("pad", "padding", padding, _SIDES)
 
 
 def fill_tensor(op: str, fill: float | Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor | None:
@@ -397,7 +562,7 @@ def erase(image: Tensor, box: Sequence[int] | Tensor, fill: float | Sequence[flo
     check.tensor("erase", "image", image)
     check.image("erase", "image", image)
     if not isinstance(box, Tensor):
-        box = check.integers("erase", "box", box, ("left", "top", "right", "bottom"))
+        box = check.integers("erase", "box", box, _SIDES)
         box = check.integers_tensor("erase", "box", box)
     if not isinstance(fill, Tensor):
         values = values_tensor("erase", "fill", fill, image.dtype)

@@ -110,7 +110,7 @@ def parameter(m: Maker, value: Tensor) -> Tensor:
     return value.clone().requires_grad_(m.grad and value.is_floating_point())
 
 
-def boxes(m: Maker, *each: tuple[int, ...]) -> Tensor:
-    """Return a box for each sample, with the given boxes in turn."""
+def rows(m: Maker, *each: tuple[int, ...]) -> Tensor:
+    """Return a row of integers, such as a box, for each sample, with the given rows in turn."""
     count = torch.Size(m.batch).numel()
-    return torch.tensor([each[i % len(each)] for i in range(count)]).reshape(*m.batch, 4).long()
+    return torch.tensor([each[i % len(each)] for i in range(count)]).reshape(*m.batch, len(each[0])).long()

@@ -25,6 +25,7 @@ from tests.specs._libraries import (
     is_interleaved,
     photo_frame,
     photo_pil,
+    to_pil,
 )
 from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter
 from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
@@ -543,4 +544,181 @@ REMAP_GRAD_MAP = OpSpec(
 )
 
 
-SPECS = (WARP_AFFINE, WARP_PERSPECTIVE, REMAP, REMAP_ADJOINT, REMAP_GRAD_MAP, FLIP, ROTATE90)
+# -- rotate and affine -------------------------------------------------------------------------------
+
+
+def affine_reference(
+    image: Array,
+    angle: float = 0.0,
+    translate: Any = (0.0, 0.0),
+    scale: float = 1.0,
+    shear: Any = (0.0, 0.0),
+    interpolation: str = "bilinear",
+    center: Any = None,
+    fill: Any = 0,
+    size: tuple[int, int] | None = None,
+) -> Array:
+    """Run OpenCV with the product of the matrices of the steps: center, shear, scale, turn, shift."""
+    height, width = image.shape[-2:]
+    x, y = (width / 2, height / 2) if center is None else center
+    high, wide = size or (height, width)
+    shears = shear if np.ndim(shear) else (shear, 0.0)
+    turn, shear_x, shear_y = np.deg2rad([angle, *shears])
+    rotated = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]])
+    sheared = np.array([[1, 0, 0], [-np.tan(shear_y), 1, 0], [0, 0, 1]]) @ np.array(
+        [[1, -np.tan(shear_x), 0], [0, 1, 0], [0, 0, 1]]
+    )
+    whole = _shift((wide - width) / 2, (high - height) / 2)
+    whole = whole @ _shift(x + translate[0] - 0.5, y + translate[1] - 0.5)
+    whole = whole @ rotated @ np.diag([scale, scale, 1.0]) @ sheared @ _shift(0.5 - x, 0.5 - y)
+    return warp_affine_reference(
+        image, whole[:2], np.asarray(fill, float), high, wide, interpolation, "constant"
+    )
+
+
+def _shift(x: float, y: float) -> Array:
+    return np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]])
+
+
+def rotate_reference(
+    image: Array,
+    angle: float,
+    interpolation: str = "bilinear",
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = 0,
+) -> Array:
+    size = to_pil(image[:1]).rotate(angle, expand=True, center=center).size[::-1] if expand else None
+    return affine_reference(image, -angle, interpolation=interpolation, center=center, fill=fill, size=size)
+
+
+def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **facts: Any) -> OpSpec:
+    call = getattr(imgops, name)
+    return OpSpec(
+        name,
+        samples=samples,
+        errors=(
+            ErrorInput(TypeError, f"{name}: image must be a Tensor, got int", lambda x: call(1, 30.0)),
+            ErrorInput(
+                ValueError,
+                f"{name}: image must have at least 3 dimensions (..., C, H, W), got shape (5, 6)",
+                lambda x: call(x[0, 0], 30.0),
+            ),
+            ErrorInput(
+                ValueError,
+                f"{name}: interpolation must be one of 'nearest', 'bilinear', 'bicubic', got 'area'",
+                lambda x: call(x, 30.0, interpolation="area"),
+            ),
+            ErrorInput(
+                ValueError,
+                f"{name}: angle must have one value, or that for each image of (2,), got shape (3,)",
+                lambda x: call(x, torch.ones(3)),
+            ),
+            ErrorInput(ValueError, f"{name}: angle must be finite, got inf", lambda x: call(x, float("inf"))),
+            ErrorInput(
+                ValueError,
+                f"{name}: center must be 2 numbers (x, y), got 3",
+                lambda x: call(x, 30.0, center=(1, 2, 3)),
+            ),
+            ErrorInput(
+                TypeError, f"{name}: center must be 2 numbers (x, y), got int", lambda x: call(x, 3, center=1)
+            ),
+            *errors,
+        ),
+        of_number=lambda x, v: call(x, v, center=(v, 2.0)),
+        dtype_names="uint8, floats; nearest: all",
+        section="Warps",
+        border="``fill`` outside of the image",
+        cores=(3, 0),
+        **facts,
+    )
+
+
+ROTATE = _by_angle(
+    "rotate",
+    (
+        Sample("bilinear", lambda m: (m.image(3, 7, 9), 30.0)),
+        Sample("nearest", lambda m: (m.image(3, 7, 9), -71.5, "nearest", False, (2, 6.5), 1)),
+        Sample("expand", lambda m: (m.image(3, 7, 9), 30, "bicubic", True)),
+        Sample("each", lambda m: (m.image(3, 7, 9), m.per_sample(20.0, -130.0))),
+    ),
+    ErrorInput(
+        TypeError,
+        "rotate: angle must be made of numbers with expand=True, got a Tensor",
+        lambda x: imgops.rotate(x, torch.tensor(30.0), expand=True),
+    ),
+    ErrorInput(
+        TypeError,
+        "rotate: expand must be a bool, got 1",
+        lambda x: imgops.rotate(x, 30, expand=1),
+    ),
+    reference=rotate_reference,
+    tolerance={**LEVEL, **_TOLERANCE},
+    reference_name="`cv2.warpAffine` by the matrix of the angle",
+    difference="1 level; floats 1e-5",
+    words="``center``, ``expand`` (PIL)",
+    formula=r"y(p) = x\big(c + R_{-\mathrm{angle}}\,(p - c)\big)",
+    photo=(lambda x: imgops.rotate(x, 30.0), lambda x: _turned_by_opencv(x, 30.0)),
+    benchmarks=(
+        Benchmark(
+            "rotate",
+            "cv2.getRotationMatrix2D, cv2.warpAffine",
+            bench.filters(lambda x: imgops.rotate(x, 30.0), lambda a: _turned(a, 30.0)),
+        ),
+    ),
+)
+
+
+def _turned(frame: Array, angle: float, scale: float = 1.0) -> Array:
+    height, width = frame.shape[:2]
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, scale)
+    return cv2.warpAffine(frame, matrix, (width, height), flags=cv2.INTER_LINEAR)
+
+
+def _turned_by_opencv(x: Tensor, angle: float, scale: float = 1.0) -> Array:
+    return chw(_turned(photo_frame(x), angle, scale))
+
+
+AFFINE = _by_angle(
+    "affine",
+    (
+        Sample("bilinear", lambda m: (m.image(3, 7, 9), 20.0, (1.2, -0.7), 1.1, (8, -5))),
+        Sample("nearest", lambda m: (m.image(3, 7, 9), -100, (2, 0), 0.8, 12.0, "nearest", (3, 2.5), 1)),
+        Sample("each", lambda m: (m.image(3, 7, 9), m.per_sample(20.0, -130.0), (0.3, 0.4), 1.3)),
+    ),
+    ErrorInput(ValueError, "affine: scale must be positive, got 0", lambda x: imgops.affine(x, scale=0)),
+    ErrorInput(
+        ValueError,
+        "affine: translate must be 2 numbers (x, y), got shape (2, 3)",
+        lambda x: imgops.affine(x, translate=torch.ones(2, 3)),
+    ),
+    ErrorInput(
+        ValueError,
+        "affine: shear must have one value, or that for each image of (2,), got shape (3,)",
+        lambda x: imgops.affine(x, shear=torch.ones(3, 2)),
+    ),
+    reference=affine_reference,
+    tolerance={**LEVEL, **_TOLERANCE},
+    reference_name="`cv2.warpAffine` by the matrix of the numbers",
+    difference="1 level; floats 1e-5",
+    words="``center``, ``translate``, ``shear`` (torchvision)",
+    formula=r"y(p) = x\big(c + (R\,S\,\mathrm{scale})^{-1} (p - c - \mathrm{translate})\big)",
+    photo=(
+        lambda x: imgops.affine(x, -30.0, scale=0.8),
+        lambda x: _turned_by_opencv(x, 30.0, 0.8),
+    ),
+    picture=lambda x: imgops.affine(x, 15.0, (20, -10), 0.8, (12, 0)),
+    benchmarks=(
+        Benchmark(
+            "affine",
+            "cv2.getRotationMatrix2D, cv2.warpAffine",
+            bench.filters(lambda x: imgops.affine(x, -30.0, scale=0.8), lambda a: _turned(a, 30.0, 0.8)),
+        ),
+    ),
+)
+
+
+SPECS = (
+    *(WARP_AFFINE, WARP_PERSPECTIVE, ROTATE, AFFINE, REMAP),
+    *(REMAP_ADJOINT, REMAP_GRAD_MAP, FLIP, ROTATE90),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -15,8 +16,9 @@ import imgops
 from imgops import crop, pad, paste
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
+from tests.specs._draw import Draw
 from tests.specs._libraries import BORDERS, Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
-from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, boxes
+from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter, rows
 from tests.specs._spec import CLOSE, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
 ops = torch.ops.imgops
@@ -115,6 +117,88 @@ CROP = OpSpec(
         Benchmark("crop", "PIL.Image.crop (uint8), NumPy slice (float32)", bench.crop, every_size=True),
     ),
 )
+
+
+# -- crop_each ---------------------------------------------------------------------------------------
+
+
+def _crop_each(id: str, *each: tuple[int, int, int, int], **options: Any) -> Sample:
+    size = each[0][3] - each[0][1], each[0][2] - each[0][0]
+    shape = options.pop("shape", (3, 7, 9))
+    return Sample(id, lambda m: (m.image(*shape), rows(m, *each), *size), linear=True, **options)
+
+
+CROP_EACH = OpSpec(
+    "crop_each",
+    samples=(
+        _crop_each("each", (2, 1, 7, 5), (-3, 5, 2, 9), (30, -20, 35, -16)),
+        Sample("shared", lambda m: (m.image(3, 7, 9), torch.tensor([-2, 3, 4, 9]), 6, 6), linear=True),
+        _crop_each("one-pixel", (0, 0, 1, 1), (-1, 0, 0, 1), shape=(1, 1, 1), edge=True),
+        _crop_each("empty", (3, 3, 3, 6), (-3, 3, -3, 6), edge=True, differentiable=False),
+        _crop_each("of-nothing", (-1, 0, 2, 2), shape=(3, 0, 5), edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "crop: box must have 4 integers (left, top, right, bottom), got shape (2, 3)",
+            lambda x: crop(x, torch.ones(2, 3).long()),
+        ),
+        ErrorInput(
+            TypeError,
+            "crop: box must have 4 integers (left, top, right, bottom), got torch.float32",
+            lambda x: crop(x, torch.ones(2, 4)),
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: box must have shape (4,), or that for each image of (2,), got shape (3, 4)",
+            lambda x: crop(x, torch.zeros(3, 4).long(), size=(0, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: box must span the size (2, 3) of every crop of the call, got (0, 0, 2, 3)",
+            lambda x: crop(x, torch.tensor([[0, 0, 3, 2], [0, 0, 2, 3]])),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: box must have 32-bit coordinates, got (0, 4294967296, 3, 4294967298)",
+            lambda x: crop(x, torch.tensor([0, 2**32, 3, 2**32 + 2]), size=(2, 3)),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: size must not be negative, got (-1, 2)",
+            lambda x: crop(x, torch.zeros(4).long(), size=(-1, 2)),
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: size must be that of box (2, 3), got (3, 3)",
+            lambda x: crop(x, (0, 0, 3, 2), size=(3, 3)),
+        ),
+        ErrorInput(
+            ValueError,
+            "crop: size must be given for a box of no rows, got None",
+            lambda x: crop(x[:0], torch.zeros(0, 4).long()),
+        ),
+    ),
+    reference=lambda image, box, height, width: crop_reference(image, *box.tolist()),
+    draw=lambda d: (d.image(), *_drawn_box(d)),
+    decomposed={},
+    dtypes=ANY_DTYPE,
+    plain=Plain(
+        lambda x: crop(x, torch.tensor([[-1, 2, 6, 9], [5, -4, 12, 3]])),
+        lambda x: torch.stack([plain.crop(x[0], (-1, 2, 6, 9)), plain.crop(x[1], (5, -4, 12, 3))]),
+        (plain.rand(2, 3, 7, 9),),
+    ),
+    reference_name="`PIL.Image.crop` of each image",
+    dtype_names="all",
+    decomposed_difference="0",
+)
+
+
+def _drawn_box(d: Draw) -> tuple[Any, ...]:
+    left, top, height, width = d.whole(-30, 45), d.whole(-30, 45), d.whole(1, 30), d.whole(1, 30)
+    return torch.tensor([left, top, left + width, top + height]), height, width
 
 
 # -- paste -------------------------------------------------------------------------------------------
@@ -295,6 +379,99 @@ PASTE = OpSpec(
 )
 
 
+# -- paste_each --------------------------------------------------------------------------------------
+
+_PLACES = (2, 1), (-2, 4), (30, -20), (8, -3)
+
+
+def _paste_each(
+    id: str,
+    mask: str | torch.dtype = "",
+    places: tuple[tuple[int, int], ...] = _PLACES,
+    source: tuple[int, int] = (4, 5),
+    shape: tuple[int, ...] = (3, 7, 9),
+    **options: Any,
+) -> Sample:
+    call = _paste(id, (0, 0), source, shape, mask, **options)
+
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        image, patch, _, *masks = call.arguments(m)
+        return image, patch, *(masks or [None]), rows(m, *places)
+
+    return replace(call, arguments=arguments)
+
+
+PASTE_EACH = OpSpec(
+    "paste_each",
+    samples=(
+        _paste_each("each"),
+        _paste_each("mask", "own"),
+        _paste_each("mask-bool", torch.bool),
+        _paste_each("mask-uint8", torch.uint8),
+        _paste_each("one-pixel", places=((0, 0), (-1, 0)), source=(1, 1), shape=(1, 1, 1), edge=True),
+        _paste_each("empty-source", source=(0, 5), edge=True, differentiable=False),
+        _paste_each(
+            "mask-onto-nothing", "own", source=(2, 2), shape=(3, 0, 5), edge=True, differentiable=False
+        ),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "paste: position must have 2 integers (left, top), got shape (2, 3)",
+            lambda x: paste(x, x, torch.ones(2, 3).long()),
+        ),
+        ErrorInput(
+            TypeError,
+            "paste: position must have 2 integers (left, top), got torch.float64",
+            lambda x: paste(x, x, torch.ones(2, 2).double()),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: position must have shape (2,), or that for each image of (2,), got shape (3, 2)",
+            lambda x: paste(x, x, torch.ones(3, 2).long()),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: position must have 32-bit coordinates, got (0, -8589934592)",
+            lambda x: paste(x, x, torch.tensor([[1, 1], [0, -(2**33)]])),
+            reads_values=True,
+        ),
+        ErrorInput(
+            TypeError,
+            "paste: mask must be a Tensor, got float",
+            lambda x: paste(x, x, torch.zeros(2, 2).long(), 0.5),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: source must have the channels of image (3), got 1",
+            lambda x: paste(x, x[:, :1], torch.zeros(2, 2).long()),
+        ),
+    ),
+    reference=lambda image, source, mask, position: paste_reference(image, source, mask, *position.tolist()),
+    draw=lambda d: _drawn_paste(d),
+    tolerance={torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)},
+    decomposed={},
+    drawn=CLOSE,
+    dtypes=ANY_DTYPE,
+    plain=Plain(
+        lambda x, s, m: paste(x, s, torch.tensor([[-2, 5], [6, -1]]), m),
+        lambda x, s, m: torch.stack(
+            [plain.paste(x[0], s, (-2, 5), m[0]), plain.paste(x[1], s, (6, -1), m[1])]
+        ),
+        (plain.rand(2, 3, 7, 9), plain.rand(3, 4, 5), plain.rand(2, 1, 4, 5)),
+    ),
+    reference_name="`PIL.Image.paste` of each image",
+    dtype_names="all",
+    decomposed_difference="0; float masks 1e-5",
+)
+
+
+def _drawn_paste(d: Draw) -> tuple[Any, ...]:
+    image, size = d.image(), (d.whole(1, 30), d.whole(1, 30))
+    mask = d.choice(None, d.image(1, size=size), d.image(1, size=size) > 0)
+    return image, d.image(len(image), size=size), mask, torch.tensor([d.whole(-30, 45), d.whole(-30, 45)])
+
+
 # -- erase -------------------------------------------------------------------------------------------
 
 _INSIDE = torch.zeros(5, 6, dtype=torch.bool)
@@ -352,7 +529,7 @@ ERASE = OpSpec(
         Sample("clipped-color", lambda m: (m.image(3, 5, 6), (-3, 2, 2, 9), (1, 0, 1))),
         Sample("empty", lambda m: (m.image(3, 5, 6), (3, 3, 3, 3), 1)),
         Sample("pixels", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5), m.image(3, 5, 6))),
-        Sample("each", lambda m: (m.image(3, 5, 6), boxes(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6))),
+        Sample("each", lambda m: (m.image(3, 5, 6), rows(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6))),
     ),
     errors=(
         ErrorInput(
@@ -551,6 +728,106 @@ PAD = OpSpec(
 )
 
 
+# -- pad_each ----------------------------------------------------------------------------------------
+
+
+def _pad_each(
+    id: str, mode: str, *each: tuple[int, ...], fill: Any = None, shape: Any = (3, 5, 6), **options: Any
+) -> Sample:
+    size = shape[1] + each[0][1] + each[0][3], shape[2] + each[0][0] + each[0][2]
+
+    def arguments(m: Maker) -> tuple[Any, ...]:
+        return m.image(*shape), None if fill is None else fill(m), rows(m, *each), *size, mode
+
+    return Sample(id, arguments, linear=fill is None, **options)
+
+
+_BORDERS_OF_EACH = (2, 3, 1, 0), (0, 0, 3, 3), (3, 1, 0, 2)
+
+
+PAD_EACH = OpSpec(
+    "pad_each",
+    samples=(
+        _pad_each("zeros", "constant", *_BORDERS_OF_EACH),
+        _pad_each("color", "constant", *_BORDERS_OF_EACH, fill=lambda m: parameter(m, torch.arange(3.0))),
+        _pad_each("colors", "constant", *_BORDERS_OF_EACH, fill=lambda m: m.per_sample(2.0, 5.0)[..., None]),
+        *(_pad_each(mode, mode, *_BORDERS_OF_EACH) for mode in ("edge", "reflect", "symmetric", "wrap")),
+        _pad_each("wide", "reflect", (14, 0, 2, 9), (3, 9, 13, 0)),
+        _pad_each("one-pixel", "reflect", (2, 2, 2, 2), (0, 1, 4, 3), shape=(1, 1, 1), edge=True),
+        _pad_each("of-nothing", "constant", (1, 2, 1, 2), shape=(2, 0, 4), edge=True, differentiable=False),
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            f"{_PADDING}, got shape (2, 2)",
+            lambda x: pad(x, torch.ones(2, 2).long()),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: padding must have shape (4,), or that for each image of (2,), got shape (3, 4)",
+            lambda x: pad(x, torch.zeros(3, 4).long(), size=(5, 6)),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: padding must not be negative, got (1, 0, -1, 0)",
+            lambda x: pad(x, torch.tensor([[0, 0, 0, 0], [1, 0, -1, 0]])),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: padding must give the size (5, 7) of every result of the call, got (1, 0, 1, 0)",
+            lambda x: pad(x, torch.tensor([[1, 0, 0, 0], [1, 0, 1, 0]])),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: size must be at least that of image (5, 6), got (5, 5)",
+            lambda x: pad(x, torch.zeros(4).long(), size=(5, 5)),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: size must be that of padding (7, 8), got (7, 7)",
+            lambda x: pad(x, 1, size=(7, 7)),
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: fill must be finite for torch.uint8, got inf",
+            lambda x: pad(x, torch.ones(2, 4).long(), fill=torch.tensor(float("inf"))),
+            torch.uint8,
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "pad: image must have at least one pixel for padding_mode 'edge', got shape (2, 3, 0, 6)",
+            lambda x: pad(x[:, :, :0], torch.ones(4).long(), "edge", size=(2, 8)),
+        ),
+    ),
+    reference=lambda image, fill, padding, height, width, mode: pad_reference(
+        image, fill, *padding.tolist(), mode
+    ),
+    draw=lambda d: _drawn_padding(d),
+    decomposed={},
+    dtypes=ANY_DTYPE,
+    plain=Plain(
+        lambda x: pad(x, torch.tensor([[2, 2, 0, 0], [0, 0, 2, 2]]), "reflect"),
+        lambda x: torch.stack(
+            [plain.pad(x[0], 2, "reflect")[..., :-2, :-2], plain.pad(x[1], 2, "reflect")[..., 2:, 2:]]
+        ),
+        (plain.rand(2, 3, 7, 9),),
+    ),
+    reference_name="`cv2.copyMakeBorder` of each image",
+    dtype_names="all",
+    decomposed_difference="0",
+)
+
+
+def _drawn_padding(d: Draw) -> tuple[Any, ...]:
+    image, mode = d.image(), d.padding_mode()
+    padding = torch.tensor([d.whole(0, 50) for _ in range(4)])
+    size = (n + int(padding[i::2].sum()) for i, n in ((1, image.shape[-2]), (0, image.shape[-1])))
+    return image, d.choice(None, d.number(0, d.white)), padding, *size, mode
+
+
 # -- pad_adjoint -------------------------------------------------------------------------------------
 
 
@@ -601,4 +878,4 @@ PAD_ADJOINT = OpSpec(
 )
 
 
-SPECS = (CROP, PASTE, PAD, PAD_ADJOINT, ERASE)
+SPECS = (CROP, CROP_EACH, PASTE, PASTE_EACH, PAD, PAD_EACH, PAD_ADJOINT, ERASE)

@@ -14,7 +14,7 @@ from imgops import resize, resize_out, resized_crop
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import FILTERS, FLAGS, Array, by_opencv, by_pil_planes, chw, photo_pil
-from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, boxes
+from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, rows
 from tests.specs._spec import (
     CLOSE,
     EXACT,
@@ -442,7 +442,7 @@ def _crop(
     id: str, name: str = "bilinear", antialias: bool = True, each: Any = None, size: Any = (5, 4)
 ) -> Sample:
     def arguments(m: Maker) -> tuple[Any, ...]:
-        return m.image(3, 7, 9), torch.tensor([2, 1, 8, 5]) if each is None else boxes(m, *each), size, name
+        return m.image(3, 7, 9), torch.tensor([2, 1, 8, 5]) if each is None else rows(m, *each), size, name
 
     nearest = name.endswith("nearest")
     return Sample(
@@ -545,7 +545,7 @@ RESIZED_CROP_ADJOINT = OpSpec(
         ),
         Sample(
             "each-nearest",
-            lambda m: (m.image(3, 5, 4), boxes(m, (2, 1, 8, 5), (0, 0, 9, 7)), 7, 9, "nearest", True),
+            lambda m: (m.image(3, 5, 4), rows(m, (2, 1, 8, 5), (0, 0, 9, 7)), 7, 9, "nearest", True),
             linear=True,
         ),
     ),

@@ -163,25 +163,32 @@ def vmap(call: Call) -> None:
     names = [n for n in call.names if call.bound.arguments[n].ndim > 0]
     function = call.of(names)
     tensors = [call.bound.arguments[n].detach() for n in names]
+    pairs = [torch.stack([_other_value(function, tensors, i), x]) for i, x in enumerate(tensors)]
     for dim in (0, 1, -1):
-        check_vmap(function, tuple(stack(x, dim) for x in tensors), (dim,) * len(names), out_dims=1)
+        moved = tuple(x.movedim(0, dim).contiguous() for x in pairs)
+        check_vmap(function, moved, (dim,) * len(names), out_dims=1)
     if len(names) > 1 and not call.operator.contract.mutates:  # batch one tensor at a time
         for i in range(len(names)):
-            some = [stack(x, 0) if j == i else x for j, x in enumerate(tensors)]
+            some = [pairs[i] if j == i else x for j, x in enumerate(tensors)]
             check_vmap(function, tuple(some), tuple(0 if j == i else None for j in range(len(names))))
-    nested = [torch.stack([stack(x, 0), stack(x, 0)]) for x in tensors]
+    nested = [torch.stack([x, x]) for x in pairs]
     twice = several(torch.vmap(torch.vmap(function))(*nested))
-    once = several(torch.vmap(function)(*(n[1] for n in nested)))
+    once = several(torch.vmap(function)(*pairs))
     for a, b in zip(twice, once, strict=True):
         assert bits_equal(a[1, 1], b[1]), "a nested vmap gives other values"
-    none = several(torch.vmap(function)(*(stack(x, 0)[:0] for x in tensors)))
+    none = several(torch.vmap(function)(*(x[:0] for x in pairs)))
     assert all(len(n) == 0 for n in none), "a vmap over nothing gives something"
 
 
-def stack(x: Tensor, dim: int) -> Tensor:
-    """Stack two samples along ``dim``: ``x`` times 0.5, unless it is bool, and ``x``."""
-    scaled = x if x.dtype == torch.bool else (x * 0.5).to(x.dtype)
-    return torch.stack([scaled, x], dim)
+def _other_value(function: Callable[..., Any], tensors: Sequence[Tensor], at: int) -> Tensor:
+    """Return half of a tensor, or the tensor itself if it is bool or the operator refuses its half."""
+    x = tensors[at]
+    half = x if x.dtype == torch.bool else (x * 0.5).to(x.dtype)
+    try:
+        function(*(half.clone() if i == at else y.clone() for i, y in enumerate(tensors)))
+    except ValueError:
+        return x
+    return half
 
 
 def check_vmap(

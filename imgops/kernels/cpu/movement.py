@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
@@ -43,9 +44,44 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     _copy(out, window(x0 - left, x1 - left, y0 - top, y1 - top), image, window(x0, x1, y0, y1))
 
 
+@_threads.waits_for_memory
+def crop_each(out: Tensor, image: Tensor, box: Tensor, height: int, width: int) -> None:
+    if not out.numel():
+        return
+    rows = _rows(box, image)
+    if len(rows) > 1 and native.crop_each(out, image, np.array([row[:2] for row in rows], np.int64)):
+        return
+    for target, source, row in _with_rows(rows, out, image):
+        crop(target, source, *row)
+
+
+def _rows(value: Tensor, image: Tensor) -> list[list[int]]:
+    """Return the numbers for each image, or one list of numbers for all images."""
+    length = value.shape[-1]
+    if value.numel() != length:
+        value = value.expand(*image.shape[:-3], length)
+    return value.reshape(-1, length).tolist()  # type: ignore[no-any-return]
+
+
+def _with_rows(rows: list[list[int]], out: Tensor, *images: Tensor | None) -> Iterator[tuple[Any, ...]]:
+    """Yield the output, the images and the numbers of each sample; all samples together share one row."""
+    if len(rows) == 1:
+        yield out, *images, rows[0]
+        return
+    for place, row in zip(np.ndindex(*out.shape[:-3]), rows, strict=True):
+        yield out[place], *(None if x is None else x[place] for x in images), row
+
+
 def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
     _copy(out, _WHOLE, image, _WHOLE)
     paste_onto(out, source, mask, left, top)
+
+
+def paste_each(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> None:
+    _copy(out, _WHOLE, image, _WHOLE)
+    if out.numel():
+        for target, patch, weight, (left, top) in _with_rows(_rows(position, image), out, source, mask):
+            paste_onto(target, patch, weight, left, top)
 
 
 def paste_onto(out: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
@@ -185,6 +221,27 @@ def pad(
         rows = _repeated_pixels(padding_mode, image.shape[-2], top, bottom)
         columns = _repeated_pixels(padding_mode, image.shape[-1], left, right)
         out.copy_(image.detach()[..., rows[:, None], columns])
+
+
+def pad_each(
+    out: Tensor,
+    image: Tensor,
+    fill: Tensor | None,
+    padding: Tensor,
+    height: int,
+    width: int,
+    padding_mode: str,
+) -> None:
+    if not out.numel():
+        return
+    rows = _rows(padding, image)
+    colors = None
+    if fill is not None and len(rows) > 1:
+        colors = fill.expand(image.shape[:-2]).reshape(len(rows), -1)
+    for i, (target, source, sides) in enumerate(_with_rows(rows, out, image)):
+        left, top, right, bottom = sides
+        color = fill if colors is None else colors[i]
+        pad(target, source, color, left, top, right, bottom, padding_mode)
 
 
 def _repeated_pixels(padding_mode: str, size: int, before: int, after: int) -> Tensor:

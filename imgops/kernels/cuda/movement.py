@@ -45,6 +45,10 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     return _move(out, image, None, -left, -top)
 
 
+def crop_each(out: Tensor, image: Tensor, box: Tensor, height: int, width: int) -> Any:
+    return _move(out, image, None, 0, 0, -box[..., :2])
+
+
 def pad(
     out: Tensor,
     image: Tensor,
@@ -76,6 +80,21 @@ def pad(
     return None
 
 
+def pad_each(
+    out: Tensor,
+    image: Tensor,
+    fill: Tensor | None,
+    padding: Tensor,
+    height: int,
+    width: int,
+    padding_mode: str,
+) -> Any:
+    """Add constant borders; ATen takes the pixels of the others by their rows and columns."""
+    if padding_mode != "constant" or (fill is not None and fill.is_complex()):
+        return NotImplemented
+    return _move(out, image, fill, 0, 0, padding[..., :2])
+
+
 def pad_adjoint(
     out: Tensor, grad: Tensor, left: int, top: int, right: int, bottom: int, padding_mode: str
 ) -> Any:
@@ -83,7 +102,10 @@ def pad_adjoint(
     return _move(out, grad, None, -left, -top) if padding_mode == "constant" else NotImplemented
 
 
-def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) -> Any:
+def _move(
+    out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int, position: Tensor | None = None
+) -> Any:
+    """Write each image at (left, top) of its output, or at its own ``position``, with a color or 0 around it."""
     both = units_of(out, image)
     if both is None:
         return NotImplemented
@@ -92,25 +114,41 @@ def _move(out: Tensor, image: Tensor, fill: Tensor | None, left: int, top: int) 
     if fill is not None:
         values = saturate(fill, image.dtype).expand(image.shape[:-2]).reshape(source.images, image.shape[-3])
         color, where = _color(values, source)
-    _launch_move(target, source, color, where, left, top)
+    _launch_move(target, source, color, where, left, top, _positions(position, image))
     return None
 
 
+#: Positions ``(N, 2)`` as a kernel reads them, and their step from image to image; None if all images share one.
+_Positions = tuple[Tensor, int] | None
+
+
+def _positions(position: Tensor | None, image: Tensor) -> _Positions:
+    return None if position is None else per_image(position, image, 1, torch.int64)
+
+
 def _launch_move(
-    target: Units, source: Units, color: Tensor | None, where: tuple[int, int, int], left: int, top: int
+    target: Units,
+    source: Units,
+    color: Tensor | None,
+    where: tuple[int, int, int],
+    left: int,
+    top: int,
+    positions: _Positions = None,
 ) -> None:
-    """Write a batch at a position of another one, with a color, or 0, around it."""
+    """Write a batch at positions of another one, with a color, or 0, around it."""
     programs, grid, constants = programs_of(target)
     x = min(max(left * source.pixel, -source.length), target.length)
+    places, step = (target.tensor, 0) if positions is None else positions
     launch(
         _move_kernel,
         programs,
-        *(target.tensor, source.tensor, target.tensor if color is None else color),
+        *(target.tensor, source.tensor, target.tensor if color is None else color, places),
         *grid,
         *(target.planes, target.height, target.length, *target.steps),
-        *(x, min(max(top, -source.height), target.height), source.height, source.length),
+        *(x, min(max(top, -source.height), target.height), step, source.height, source.length),
         *(source.pixel, source.scale, *source.steps, limit_of(source.tensor), BITS, *where),
         FILLS=color is not None,
+        EACH=positions is not None,
         **constants,
     )
 
@@ -130,17 +168,20 @@ def _color(values: Tensor, image: Units) -> tuple[Tensor, tuple[int, int, int]]:
     return values, (step_n * image.scale, step_c * image.scale, image.pixel if step_c else image.scale)
 
 
-@kernel(tensors=3)
+@kernel(tensors=4)
 def _move_kernel(
-    out, image, color, sizes, starts, across, down, rows, planes, height, length, out_n, out_p, out_y,
-    left, top, image_height, image_length, pixel, scale, image_n, image_p, image_y, limit, bits, color_n, color_p, period,
-    PACKED: tl.constexpr, FILLS: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    out, image, color, positions, sizes, starts, across, down, rows, planes, height, length, out_n, out_p, out_y,
+    left, top, position_n, image_height, image_length, pixel, scale, image_n, image_p, image_y, limit, bits, color_n, color_p, period,
+    PACKED: tl.constexpr, FILLS: tl.constexpr, EACH: tl.constexpr,
+    UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
     n, p = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
     at = n * image_n
     if PACKED != "":
         at, image_p, image_y, image_height, image_length = image_of(sizes, starts, n, pixel, scale)
+    if EACH:
+        left, top = _place_of(positions + n * position_n, image_height, image_length, height, length, pixel)
     at += p * image_p - (top * image_y.to(tl.int64) + left)
     to = n * out_n + p * out_p
     color = color.to(tl.pointer_type(tl.uint32 if UNIT == 4 else tl.uint8)) + (n * color_n + p * color_p)
@@ -168,6 +209,14 @@ def _move_kernel(
                 out, image, color, to, at, out_y, image_y, y, last, some, edges, begin, stop, low, high, length,
                 bits, period, "bytes", FILLS, ROWS,
             )  # fmt: skip
+
+
+@inline
+def _place_of(position, image_height, image_length, height, length, pixel):
+    """Read the place of an image in its output, in units; any place outside of it shows the same."""
+    left = tl.minimum(tl.maximum(tl.load(position), -(image_length // pixel)), length // pixel)
+    top = tl.minimum(tl.maximum(tl.load(position + 1), -image_height), height)
+    return left.to(tl.int32) * pixel, top.to(tl.int32)
 
 
 @inline
@@ -532,6 +581,11 @@ def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left:
     return paste_into(output_batch(out), batch(image), source, mask, left, top)
 
 
+def paste_each(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> Any:
+    positions = _positions(position, image)
+    return paste_into(output_batch(out), batch(image), source, mask, 0, 0, positions)
+
+
 def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
     """Paste in place: only the window is read and written."""
     x0, y0 = max(left, 0), max(top, 0)
@@ -545,7 +599,15 @@ def paste_onto(image: Tensor, source: Tensor, mask: Tensor | None, left: int, to
     return paste_into(window, window, source, mask, left - x0, top - y0)
 
 
-def paste_into(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> Any:
+def paste_into(
+    out: Tensor,
+    image: Tensor,
+    source: Tensor,
+    mask: Tensor | None,
+    left: int,
+    top: int,
+    positions: _Positions = None,
+) -> Any:
     """Paste into a batch of any strides; ``image`` may be ``out`` itself if ``source`` covers it."""
     kind = "none"
     if mask is not None and mask.dtype == torch.bool:
@@ -569,13 +631,21 @@ def paste_into(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, 
         _launch_move(target, over, None, (0, 0, 1), left, top)
         return None
     under = target if image is out else units_in(image, interleaved)
-    _launch_paste(target, under, over, kind, mask, left, top)
+    _launch_paste(target, under, over, kind, mask, left, top, positions)
     return None
 
 
 def _launch_paste(
-    target: Units, under: Units, over: Units, kind: str, mask: Tensor | None, left: int, top: int
+    target: Units,
+    under: Units,
+    over: Units,
+    kind: str,
+    mask: Tensor | None,
+    left: int,
+    top: int,
+    positions: _Positions,
 ) -> None:
+    places, step = (target.tensor, 0) if positions is None else positions
     programs, grid, constants = programs_of(target)
     weight, mask_steps, mask_limit = over.tensor, (0, 0, 0), -1
     if mask is not None:
@@ -588,26 +658,30 @@ def _launch_paste(
     launch(
         _paste_kernel,
         programs,
-        *(target.tensor, under.tensor, over.tensor, weight),
+        *(target.tensor, under.tensor, over.tensor, weight, places),
         *grid,
         *(target.planes, target.height, target.length, target.pixel, *target.steps),
-        *(*under.steps, limit_of(under.tensor), left * target.pixel, top, over.height, over.length),
+        *(*under.steps, limit_of(under.tensor), left * target.pixel, top, step, over.height, over.length),
         *(*over.steps, limit_of(over.tensor), *mask_steps, mask_limit, BITS),
         MASK=kind,
+        EACH=positions is not None,
         WORDS=by_words and mask_steps[2] == 1,
         **constants,
     )
 
 
-@kernel(tensors=4)
+@kernel(tensors=5)
 def _paste_kernel(
-    out, image, source, mask, across, down, rows, planes, height, length, pixel, out_n, out_p, out_y,
-    image_n, image_p, image_y, image_limit, left, top, source_height, source_length,
+    out, image, source, mask, positions, across, down, rows, planes, height, length, pixel, out_n, out_p, out_y,
+    image_n, image_p, image_y, image_limit, left, top, position_n, source_height, source_length,
     source_n, source_p, source_y, source_limit, mask_n, mask_y, mask_x, mask_limit, bits,
-    MASK: tl.constexpr, WORDS: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    MASK: tl.constexpr, WORDS: tl.constexpr, EACH: tl.constexpr,
+    UNIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     plane, first, end, block = part_of(tl.program_id(0), across, down, rows, height, COLUMNS)
     n, p = (plane // planes).to(tl.int64), (plane % planes).to(tl.int64)
+    if EACH:
+        left, top = _place_of(positions + n * position_n, source_height, source_length, height, length, pixel)
     to, at = n * out_n + p * out_p, n * image_n + p * image_p
     new = n * source_n + p * source_p - (top * source_y.to(tl.int64) + left)
     weight = n * mask_n - top * mask_y.to(tl.int64)

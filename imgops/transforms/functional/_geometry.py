@@ -550,7 +550,7 @@ def rotate(
         must = "rotate: angle must be one number if expand is True"
         raise_error(ValueError, f"{must}, got shape {check.written(angle.shape)}")
     size = _matrices.expanded_size(angle, center, height, width) if expand else None
-    matrix = turn_matrix(check.real("rotate", "angle", angle), center, image.shape[-2:], size)
+    matrix = _matrices.rotation(check.real("rotate", "angle", angle), center, image.shape[-2:], size)
     return warp(image, matrix, warp_interpolation("rotate", interpolation), fill, size)
 
 
@@ -558,23 +558,6 @@ def _require_rotation(angle: Any, center: Any) -> None:
     scalar("rotate", "angle", angle)
     if center is not None and len(center) != 2:
         raise_error(ValueError, f"rotate: center must be a sequence of 2 numbers, got {len(center)}")
-
-
-def rotation_matrix(angle: Tensor, center: Sequence[float] | None, height: int, width: int) -> Tensor:
-    """Return the matrix of ``rotate``."""
-    return _matrices.affine(-angle, (0.0, 0.0), 1.0, (0.0, 0.0), center, height, width)
-
-
-def turn_matrix(
-    angle: Tensor, center: Sequence[float] | None, size: Sequence[int], canvas: Sequence[int] | None
-) -> Tensor:
-    """Return the matrix of a rotation onto a canvas with the same middle; None is that of the image."""
-    height, width = size
-    matrix = rotation_matrix(angle, center, height, width)
-    if canvas is None:
-        return matrix
-    shift = check.real("rotate", "shift", ((canvas[1] - width) / 2, (canvas[0] - height) / 2))
-    return torch.cat([matrix[..., :2], matrix[..., 2:] + shift[:, None]], -1)
 
 
 def expand_annotations(inpt: Any, angle: float, center: Sequence[float] | None) -> tuple[Tensor, Any]:

@@ -190,11 +190,11 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
             return [steps.Turn(params.numbers, self.interpolation, self.expand, fill)]
         if not self.expand:
             (angle,) = each_number(params.numbers)
-            matrix = _geometry.rotation_matrix(angle, self.center, *size)
+            matrix = _matrices.rotation(angle, self.center, size)
             name = _geometry.warp_interpolation("affine", self.interpolation, kind)
             return [steps.Warp(matrix.flatten(-2), name, fill)]
         # The matrix depends on the sampled size, which a graph reads from an operator.
         wanted, numbers = self._sizes(params), params.tensor()
-        matrix = _geometry.turn_matrix(numbers[..., 0], self.center, size, wanted)
+        matrix = _matrices.rotation(numbers[..., 0], self.center, size, wanted)
         name = _geometry.warp_interpolation("rotate", self.interpolation, kind)
         return [steps.Warp(matrix.flatten(-2), name, fill, wanted)]
