@@ -20,7 +20,7 @@ from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.steps import COLORS, Compute
+from imgops.transforms._core.steps import COLORS, Compute, names_for
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
@@ -42,7 +42,6 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     _makes_planar = True
     _dtypes = _dispatch.COMPUTED
-    _channels = (1, 3)
     _needs_pixels = True
     _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
@@ -150,15 +149,19 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
 
 class _Color(steps.Step):
-    """The color of a policy's step; ``numbers`` are its index, or -1, and the amounts on uint8 and floats."""
+    """The color of a policy's step; ``numbers`` are its index, or -1, and the amounts on uint8 and floats.
+
+    Only RGB colors have a saturation: that of other images does not change.
+    """
 
     def image(self, image: Tensor) -> Tensor:
-        place = 1 if image.dtype == torch.uint8 else 2
+        place, names = 1 if image.dtype == torch.uint8 else 2, names_for(image, _STEPS)
         if self.is_one_draw:
-            return COLORS[_STEPS[int(self.numbers[0])]](image, self.numbers[place])
+            which = int(self.numbers[0])
+            return COLORS[names[which]](image, self.numbers[place]) if which < len(names) else image
         amount = self.numbers[..., place : place + 1]
-        amounts = amount.expand(*amount.shape[:-1], len(_STEPS))  # only the amount of one color is read
-        return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, _STEPS)
+        amounts = amount.expand(*amount.shape[:-1], len(names))  # only the amount of one color is read
+        return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, names)
 
     def add_to(self, program: ImageProgram) -> bool:
         numbers = self.numbers[:2] if self.is_one_draw else self.numbers[..., :2]
@@ -218,8 +221,8 @@ _MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
 _COLORS: dict[str, str] = {
     kind: {"Color": "saturation"}.get(kind, kind.lower())
     for kind in (
-        *("Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize"),
-        *("AutoContrast", "Equalize", "Invert"),
+        *("Brightness", "Contrast", "Sharpness", "Posterize", "Solarize"),
+        *("AutoContrast", "Equalize", "Invert", "Color"),
     )
 }
 _STEPS = tuple(_COLORS.values())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops.batches.packed import PackedImages
+from imgops._common import check
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -82,6 +82,7 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
+    _channels = check.GRAY
     _random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:
@@ -94,13 +95,14 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return [steps.Gray(params.numbers)]
 
+    def _count_channels(self, inpt: Any) -> int | None:
+        return None if isinstance(inpt, _dispatch.Video) else super()._count_channels(inpt)
+
     def _image(self, image: Any, params: Params, kind: type) -> Any:
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision does
-        channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
-        if channels not in (1, 3):
-            raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
-        return image if channels == 1 else super()._image(image, params, kind)
+        is_gray = functional_color.channels_of(image) == 1
+        return image if is_gray else super()._image(image, params, kind)
 
 
 class RandomChannelDropout(ProbabilisticTransform):
