@@ -200,7 +200,8 @@ class Channels(NamedTuple):
     def check(self, op: str, count: Any) -> None:
         """Check the number of channels of an image."""
         if all(violates(count == known) for known in self.counts):
-            must = f"image must have {' or '.join(map(str, self.counts))} channels"
+            plural = "" if self.counts == (1,) else "s"
+            must = f"image must have {' or '.join(map(str, self.counts))} channel{plural}"
             fail(ValueError, op, f"{must}, because {self.reason}", number(count))
 
 

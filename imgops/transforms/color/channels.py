@@ -139,11 +139,18 @@ class RandomChannelDropout(ProbabilisticTransform):
     def _rest(self, channels: int) -> int:
         return channels
 
+    def _supports(self, image: Tensor) -> bool:
+        return image.ndim > 2 and image.shape[-3] > self.num_channels[1] and super()._supports(image)
+
+    def _require_channels(self, inputs: list[Any]) -> None:
+        for inpt in inputs:
+            count = self._count_channels(inpt)
+            if count is not None and check.violates(count > self.num_channels[1]):
+                must = f"image must have more than {self.num_channels[1]} channels"
+                check.fail(ValueError, type(self).__name__, must, check.number(count))
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         count = self._shape_of(flat_inputs)[1]
-        if count <= self.num_channels[1]:
-            must = f"RandomChannelDropout: image must have more than {self.num_channels[1]} channels"
-            raise ValueError(f"{must}, got {count}")
         chosen = torch.randperm(count, device="cpu")[: integer(self.num_channels)]
         return {
             "dropped": torch.zeros(count, dtype=torch.float32, device="cpu")
