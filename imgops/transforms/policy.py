@@ -233,9 +233,10 @@ _KINDS = ("Identity", *_MOVES, *_COLORS)
 class AutoAugment(_Policy, v2.AutoAugment):
     """Apply a random pair of steps of a learned policy, as torchvision's AutoAugment does.
 
-    The pixels are PIL's and OpenCV's. Use this transform for a policy that was learned on ImageNet, CIFAR-10
-    or SVHN; :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set. Masks, boxes
-    and keypoints raise.
+    The pixels are PIL's and OpenCV's. Use this transform for a policy that was learned on ImageNet,
+    CIFAR-10 or SVHN; :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set.
+    Masks, boxes and keypoints raise. Images may have any number of channels; unless they have 3, the step
+    Color changes nothing, and Contrast is around the mean of all values.
 
     Parameters
     ----------
@@ -287,8 +288,10 @@ class AutoAugment(_Policy, v2.AutoAugment):
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
-    The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the steps,
-    and :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
+    The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the
+    steps, and :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise. Images may
+    have any number of channels; unless they have 3, the step Color changes nothing, and Contrast is
+    around the mean of all values.
 
     Parameters
     ----------
@@ -327,8 +330,9 @@ class RandAugment(_Policy, v2.RandAugment):
 class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """Apply one random step of a random magnitude, as torchvision's TrivialAugmentWide does.
 
-    The pixels are PIL's and OpenCV's. There is nothing to tune; use :class:`RandAugment` for several steps,
-    or for weaker ones. Masks, boxes and keypoints raise.
+    The pixels are PIL's and OpenCV's. There is nothing to tune; use :class:`RandAugment` for several
+    steps, or for weaker ones. Masks, boxes and keypoints raise. Images may have any number of channels;
+    unless they have 3, the step Color changes nothing, and Contrast is around the mean of all values.
 
     Parameters
     ----------
@@ -365,10 +369,12 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. Use this transform for robustness: unlike with :class:`RandAugment`,
-    the image stays visible in the mixture. Masks, boxes and keypoints raise. The sampled parameters are the
-    weights of the image and of each chain, for every sample of a batch, and the steps of the chains; shorter
-    chains are filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. Use this transform for robustness: unlike with
+    :class:`RandAugment`, the image stays visible in the mixture. Masks, boxes and keypoints raise. Images
+    may have any number of channels; unless they have 3, the step Color changes nothing, and Contrast is
+    around the mean of all values. The sampled parameters are the weights of the image and of each chain,
+    for every sample of a batch, and the steps of the chains; shorter chains are filled up with steps that
+    do nothing.
 
     Parameters
     ----------

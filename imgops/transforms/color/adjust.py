@@ -38,7 +38,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 
     One operator makes all four changes in a random order, with PIL's pixels. Use
     :class:`RandomBrightnessContrast` for one linear map of all values, :class:`RandomHSV` for shifts in
-    OpenCV's HSV, both with a probability.
+    OpenCV's HSV, both with a probability. Without ``saturation`` and ``hue``, which are properties of RGB
+    colors, images may have any number of channels; else 1 or 3.
 
     Parameters
     ----------
@@ -103,7 +104,8 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
 
     Two operators compute the result, with PIL's pixels. This is the jitter of SSD, which makes each change
-    with a probability; :class:`ColorJitter` always makes all of its changes.
+    with a probability; :class:`ColorJitter` always makes all of its changes. The image must have 1 or 3
+    channels.
 
     Parameters
     ----------

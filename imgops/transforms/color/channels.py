@@ -77,7 +77,7 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
 
-    The pixels are PIL's. The number of channels does not change.
+    The pixels are PIL's. The number of channels, 1 or 3, does not change.
     """
 
     _config = ("p",)
