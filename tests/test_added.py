@@ -431,7 +431,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "channels": (
         lambda: ours.RandomSnow(p=1.0)(picture()[:2]),
         ValueError,
-        "RandomSnow: image must have 3 channels, got 2",
+        "RandomSnow: image must have 3 channels, because HLS is a space of RGB colors, got 2",
     ),
     "dropped": (
         lambda: ours.RandomChannelDropout(3, p=1.0)(picture()),

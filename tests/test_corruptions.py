@@ -212,7 +212,7 @@ def test_the_sweep_refuses_what_it_would_not_corrupt() -> None:
         ):
             v2.corruptions(given)
     with pytest.raises(TypeError, match="Corruption: image must be uint8 or floating point"):
-        list(v2.corruptions([IMAGE, torch.tensor([3])[:, None, None]], "fog", 1))
+        list(v2.corruptions([IMAGE, torch.tensor([3, 3, 3])[:, None, None]], "fog", 1))
     for names in (None, 3):
         with pytest.raises(TypeError, match="corruptions: names must be a name or several, got"):
             v2.corruptions(IMAGE, names)  # type: ignore[arg-type]

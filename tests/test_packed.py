@@ -894,9 +894,9 @@ def test_what_single_images_refuse() -> None:
             lambda: v2.RandomSolarize(100, p=1, per_sample=True)(floats),
         ),
         (
-            TypeError,
-            "autocontrast: image must have 1 or 3",
-            lambda: v2.RandomAutocontrast(1, per_sample=True)(floats),
+            ValueError,
+            "RandomGrayscale: image must have 1 or 3 channels, because gray is a sum",
+            lambda: v2.RandomGrayscale(0.1, per_sample=True)(floats),
         ),
         (NotImplementedError, "resize: box must not require", lambda: imgops.resize(floats, (3, 3), box=box)),
         (TypeError, "or size must be given", lambda: imgops.warp_affine(floats, [[1, 0, 0], [0, 1, 0]])),

@@ -163,16 +163,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "solarize of floats": lambda m: m.functional.solarize(REAL, 1.5),
     "RandomSolarize": lambda m: m.RandomSolarize(128, p=1.0)(REAL),
     **{
-        f"{name} of two channels": lambda m, name=name: getattr(m.functional, name)(TWO, 0.3)
-        for name in (
-            "adjust_brightness",
-            "adjust_contrast",
-            "adjust_saturation",
-            "adjust_hue",
-            "adjust_sharpness",
-        )
-    },
-    **{
         f"negative {name}": lambda m, name=name: getattr(m.functional, name)(IMAGE, -0.7)
         for name in (
             "adjust_brightness",
@@ -183,11 +173,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
             "adjust_gamma",
         )
     },
-    "autocontrast of two channels": lambda m: m.functional.autocontrast(TWO),
-    "RandomAutocontrast": lambda m: m.RandomAutocontrast(1.0)(TWO),
-    "RandomAdjustSharpness": lambda m: m.RandomAdjustSharpness(2, 1.0)(TWO),
-    "ColorJitter of two channels": lambda m: m.ColorJitter(0.3)(TWO),
-    "grayscale of two channels": lambda m: m.functional.rgb_to_grayscale(TWO),
     "grayscale to two channels": lambda m: m.functional.rgb_to_grayscale(IMAGE, 2),
     "scale 0": lambda m: m.functional.affine(IMAGE, 0.0, [0, 0], 0.0, [0.0, 0.0]),
     "angle of text": lambda m: m.functional.affine(IMAGE, "0", [0, 0], 1.0, [0.0, 0.0]),

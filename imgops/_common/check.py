@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -175,13 +175,13 @@ def strided(op: str, name: str, value: Tensor) -> None:
         fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
 
 
-def computed_image(op: str, value: Tensor, *counts: int) -> None:
-    """Check an image whose values an operator computes with; ``counts`` are the channels that it may have."""
+def computed_image(op: str, value: Tensor, known: Channels | None = None) -> None:
+    """Check an image whose values an operator computes with; ``known`` says which channels it may have."""
     image(op, "image", value)
     levels_or_floats(op, value)
     pixels(op, "image", *value.shape[-2:])
-    if counts:
-        channels(op, value, counts)
+    if known is not None:
+        known.check(op, value.shape[-3])
 
 
 def channels(op: str, image: Tensor, counts: Sequence[int], when: str = "") -> None:
@@ -189,6 +189,31 @@ def channels(op: str, image: Tensor, counts: Sequence[int], when: str = "") -> N
     if all(violates(image.shape[-3] == count) for count in counts):
         must = f"image must have {' or '.join(map(str, counts))} channel{'' if counts == (1,) else 's'}{when}"
         fail(ValueError, op, must, number(image.shape[-3]))
+
+
+class Channels(NamedTuple):
+    """The numbers of channels that an image may have, and why it may have no others."""
+
+    counts: tuple[int, ...]
+    reason: str
+
+    def check(self, op: str, count: Any) -> None:
+        """Check the number of channels of an image."""
+        if all(violates(count == known) for known in self.counts):
+            plural = "" if self.counts == (1,) else "s"
+            must = f"image must have {' or '.join(map(str, self.counts))} channel{plural}"
+            fail(ValueError, op, f"{must}, because {self.reason}", number(count))
+
+
+SATURATION = Channels((1, 3), "saturation is a property of RGB colors")
+HUE = Channels((1, 3), "hue is a property of RGB colors")
+SATURATION_AND_HUE = Channels((1, 3), "saturation and hue are properties of RGB colors")
+GRAY = Channels((1, 3), "gray is a sum of red, green and blue")
+CLAHE = Channels((1, 3), "it equalizes gray, or the L of RGB colors in LAB")
+BILATERAL = Channels((1, 3), "cv2.bilateralFilter takes no others")
+JPEG = Channels((1, 3), "JPEG files hold gray or RGB")
+WEBP = Channels((3,), "WebP files hold RGB")
+HLS = Channels((3,), "HLS is a space of RGB colors")
 
 
 def dtype(op: str, name: str, value: Tensor, *dtypes: torch.dtype) -> None:

@@ -20,8 +20,8 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 def luma(image: Tensor) -> Tensor:
-    """Convert an image to one channel, as PIL's mode L."""
-    if image.shape[-3] == 1:
+    """Convert an image of three channels to one, as PIL's mode L; others keep their channels."""
+    if image.shape[-3] != 3:
         return image.to(torch.int32) if image.dtype == torch.uint8 else image.to(working_dtype(image))
     red, green, blue = image.unsqueeze(-4).unbind(-3)
     if image.dtype == torch.uint8:
@@ -39,7 +39,7 @@ def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
 def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
     gray = luma(image)
     if image.dtype == torch.uint8:
-        count = gray.shape[-2] * gray.shape[-1]
+        count = gray.shape[-3] * gray.shape[-2] * gray.shape[-1]
         total = gray.to(torch.int64).sum((-3, -2, -1), keepdim=True)
         mean = (divide(total.double(), count) + 0.5).floor()
     else:

@@ -23,7 +23,7 @@ def bilateral_filter(
     image: Tensor, sigma_color: Tensor, sigma_space: Tensor, kernel_size: int, padding_mode: str
 ) -> Tensor:
     op = "bilateral_filter"
-    out = output(op, image, 1, 3, sigma_color=sigma_color, sigma_space=sigma_space)
+    out = output(op, image, check.BILATERAL, sigma_color=sigma_color, sigma_space=sigma_space)
     check.border(op, padding_mode)
     if violates(kernel_size >= 1):
         fail(ValueError, op, "kernel_size must be positive", check.number(kernel_size))

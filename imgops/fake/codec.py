@@ -118,15 +118,15 @@ def decoded(data: Tensor, mode: str, height: int, width: int, channels_last: boo
 
 
 def jpeg(image: Tensor, quality: Tensor) -> Tensor:
-    return _through_a_file("jpeg", image, quality, (1, 3))
+    return _through_a_file("jpeg", image, quality, check.JPEG)
 
 
 def webp(image: Tensor, quality: Tensor) -> Tensor:
-    return _through_a_file("webp", image, quality, (3,))
+    return _through_a_file("webp", image, quality, check.WEBP)
 
 
-def _through_a_file(op: str, image: Tensor, quality: Tensor, channels: tuple[int, ...]) -> Tensor:
-    out = output(op, image, *channels, quality=quality)
+def _through_a_file(op: str, image: Tensor, quality: Tensor, known: check.Channels) -> Tensor:
+    out = output(op, image, known, quality=quality)
     _sides(op, image, FORMATS[op][1])
     return out
 

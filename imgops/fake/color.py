@@ -10,25 +10,33 @@ from imgops._common.check import fail
 from imgops.decomposition.color import STEPS
 from imgops.fake._output import output
 
+#: What a sequence needs, by whether it has saturation and hue.
+_NEEDS = {
+    (False, False): None,
+    (True, False): check.SATURATION,
+    (False, True): check.HUE,
+    (True, True): check.SATURATION_AND_HUE,
+}
+
 
 def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
     return output("adjust_brightness", image, factor=factor)
 
 
 def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_contrast", image, 1, 3, factor=factor)
+    return output("adjust_contrast", image, factor=factor)
 
 
 def adjust_saturation(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_saturation", image, 1, 3, factor=factor)
+    return output("adjust_saturation", image, check.SATURATION, factor=factor)
 
 
 def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_hue", image, 1, 3, factor=factor)
+    return output("adjust_hue", image, check.HUE, factor=factor)
 
 
 def grayscale(image: Tensor, num_output_channels: int) -> Tensor:
-    check.computed_image("grayscale", image, 1, 3)
+    check.computed_image("grayscale", image, check.GRAY)
     if num_output_channels not in (1, 3):
         fail(ValueError, "grayscale", "num_output_channels must be 1 or 3", check.number(num_output_channels))
     return layout.empty(image, *image.shape[-2:], channels=num_output_channels)
@@ -51,8 +59,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str)
     steps = names.split(",")
     for name in steps:
         check.choice(op, "names", name, STEPS)
-    mixes_channels = any(name in ("contrast", "saturation", "hue") for name in steps)
-    out = output(op, image, *((1, 3) if mixes_channels else ()))
+    out = output(op, image, _NEEDS[("saturation" in steps, "hue" in steps)])
     if order.ndim < 1:
         check.fail_shape(op, "order must have at least 1 dimension", order)
     check.dtype(op, "order", order, torch.int64)

@@ -51,7 +51,9 @@ def _kernel_size(op: str, value: int, values: tuple[int, ...]) -> None:
 def canny(image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Tensor:
     check.image("canny", "image", image)
     check.dtype("canny", "image", image, torch.uint8)
-    check.computed_image("canny", image, 1, 3)
+    check.computed_image("canny", image)
+    if violates(image.shape[-3] >= 1):
+        fail(ValueError, "canny", "image must have at least 1 channel", check.number(image.shape[-3]))
     check.per_sample_parameter("canny", "low", low, image)
     check.per_sample_parameter("canny", "high", high, image)
     _kernel_size("canny", kernel_size, SIZES[1:])

@@ -20,7 +20,10 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
     if image.dtype != torch.uint16:
         check.levels_or_floats(op, image)
     check.pixels(op, "image", *image.shape[-2:])
-    check.channels(op, image, (1,) if image.dtype == torch.uint16 else (1, 3))
+    if image.dtype == torch.uint16:
+        check.channels(op, image, (1,))
+    else:
+        check.CLAHE.check(op, image.shape[-3])
     check.not_empty(op, "image", image)
     check.per_sample_parameter(op, "clip_limit", clip_limit, image)
     if violates(tiles_x >= 1, tiles_y >= 1):

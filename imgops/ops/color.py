@@ -164,7 +164,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device. An image of 3 channels is RGB.
     factor : float or Tensor
         0 gives uniform gray, 1 the image itself, 2 twice the contrast. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
@@ -180,13 +180,15 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels.
+        If ``factor`` is not one value or one per sample.
 
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Contrast`, bit-exact on uint8: the mean of mode L is rounded to a
-    level. Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is
-    computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
+    level. For another number of channels than 3 the gray is the mean of all values, of all channels, as in
+    kornia; on uint8 it is rounded, too, which is PIL's contrast of one gray image that has these values.
+    Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
+    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
     formula and is exact to second order; it is 0 where a value is clamped. Autocast does not change the
     dtype.
 
@@ -222,7 +224,8 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels.
+        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels,
+        because only RGB colors have a saturation.
 
     Notes
     -----
@@ -265,7 +268,8 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
     ValueError
-        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels.
+        If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels,
+        because only RGB colors have a hue.
 
     Notes
     -----
@@ -308,7 +312,8 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     TypeError
         If the dtype is neither uint8 nor floating point.
     ValueError
-        If ``image`` or the result has neither 1 nor 3 channels.
+        If the result has neither 1 nor 3 channels, or ``image`` has other channels, because gray is a sum of
+        red, green and blue.
 
     Notes
     -----
@@ -397,8 +402,8 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
         If the dtype is neither uint8 nor floating point, ``order`` is not int64, ``parameters`` is not made
         of numbers, or ``names`` is one str.
     ValueError
-        If a name is unknown, a shape does not fit, a parameter is not finite, or a step needs 1 or 3
-        channels.
+        If a name is unknown, a shape does not fit, a parameter is not finite, or a step is "saturation" or
+        "hue" and ``image`` has neither 1 nor 3 channels.
 
     Notes
     -----

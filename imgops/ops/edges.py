@@ -212,8 +212,7 @@ def canny(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, 1 or 3 channels; at each pixel the channel with the largest gradient is
-        used. Any device.
+        ``(..., C, H, W)``, uint8; at each pixel the channel with the largest gradient is used. Any device.
     low, high : float or Tensor
         The thresholds of the gradient's magnitude. A pixel above ``high`` is on an edge, and so is one above
         ``low`` that is connected to it; the larger of the two thresholds is taken as ``high``. Tensors of
@@ -234,7 +233,7 @@ def canny(
     TypeError
         If the dtype is not uint8, or a threshold is not made of numbers.
     ValueError
-        If the channels are not 1 or 3, a threshold is NaN, or an argument is out of its range.
+        If there are no channels, a threshold is NaN, or an argument is out of its range.
     NotImplementedError
         If a threshold requires a gradient, because there is none.
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._common import check
 from imgops._common.torch_private import is_eager
 from imgops.transforms._core import draws, operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
@@ -261,6 +262,7 @@ class RandomISONoise(ProbabilisticTransform):
     values, 0.01 to 0.05, are seldom visible.) The gradient treats the noise as a constant.
     """
 
+    _channels = check.HLS
     _random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
     _levels = True
     _known = ("intensity", "seed")

@@ -20,7 +20,7 @@ from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.steps import COLORS, Compute
+from imgops.transforms._core.steps import COLORS, Compute, names_for
 from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 __all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
@@ -42,7 +42,6 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     _makes_planar = True
     _dtypes = _dispatch.COMPUTED
-    _channels = (1, 3)
     _needs_pixels = True
     _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
@@ -150,15 +149,19 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
 
 class _Color(steps.Step):
-    """The color of a policy's step; ``numbers`` are its index, or -1, and the amounts on uint8 and floats."""
+    """The color of a policy's step; ``numbers`` are its index, or -1, and the amounts on uint8 and floats.
+
+    Only RGB colors have a saturation: that of other images does not change.
+    """
 
     def image(self, image: Tensor) -> Tensor:
-        place = 1 if image.dtype == torch.uint8 else 2
+        place, names = 1 if image.dtype == torch.uint8 else 2, names_for(image, _STEPS)
         if self.is_one_draw:
-            return COLORS[_STEPS[int(self.numbers[0])]](image, self.numbers[place])
+            which = int(self.numbers[0])
+            return COLORS[names[which]](image, self.numbers[place]) if which < len(names) else image
         amount = self.numbers[..., place : place + 1]
-        amounts = amount.expand(*amount.shape[:-1], len(_STEPS))  # only the amount of one color is read
-        return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, _STEPS)
+        amounts = amount.expand(*amount.shape[:-1], len(names))  # only the amount of one color is read
+        return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, names)
 
     def add_to(self, program: ImageProgram) -> bool:
         numbers = self.numbers[:2] if self.is_one_draw else self.numbers[..., :2]
@@ -218,8 +221,8 @@ _MOVES: dict[str, Callable[[float], tuple[Any, ...]]] = {
 _COLORS: dict[str, str] = {
     kind: {"Color": "saturation"}.get(kind, kind.lower())
     for kind in (
-        *("Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize"),
-        *("AutoContrast", "Equalize", "Invert"),
+        *("Brightness", "Contrast", "Sharpness", "Posterize", "Solarize"),
+        *("AutoContrast", "Equalize", "Invert", "Color"),
     )
 }
 _STEPS = tuple(_COLORS.values())
@@ -230,9 +233,10 @@ _KINDS = ("Identity", *_MOVES, *_COLORS)
 class AutoAugment(_Policy, v2.AutoAugment):
     """Apply a random pair of steps of a learned policy, as torchvision's AutoAugment does.
 
-    The pixels are PIL's and OpenCV's. Use this transform for a policy that was learned on ImageNet, CIFAR-10
-    or SVHN; :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set. Masks, boxes
-    and keypoints raise.
+    The pixels are PIL's and OpenCV's. Use this transform for a policy that was learned on ImageNet,
+    CIFAR-10 or SVHN; :class:`RandAugment` and :class:`TrivialAugmentWide` do not depend on a data set.
+    Masks, boxes and keypoints raise. Images may have any number of channels; unless they have 3, the step
+    Color changes nothing, and Contrast is around the mean of all values.
 
     Parameters
     ----------
@@ -284,8 +288,10 @@ class AutoAugment(_Policy, v2.AutoAugment):
 class RandAugment(_Policy, v2.RandAugment):
     """Apply random steps of one magnitude, as torchvision's RandAugment does.
 
-    The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the steps,
-    and :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise.
+    The pixels are PIL's and OpenCV's. Use this transform to tune the number and the strength of the
+    steps, and :class:`TrivialAugmentWide` to tune nothing. Masks, boxes and keypoints raise. Images may
+    have any number of channels; unless they have 3, the step Color changes nothing, and Contrast is
+    around the mean of all values.
 
     Parameters
     ----------
@@ -324,8 +330,9 @@ class RandAugment(_Policy, v2.RandAugment):
 class TrivialAugmentWide(_Policy, v2.TrivialAugmentWide):
     """Apply one random step of a random magnitude, as torchvision's TrivialAugmentWide does.
 
-    The pixels are PIL's and OpenCV's. There is nothing to tune; use :class:`RandAugment` for several steps,
-    or for weaker ones. Masks, boxes and keypoints raise.
+    The pixels are PIL's and OpenCV's. There is nothing to tune; use :class:`RandAugment` for several
+    steps, or for weaker ones. Masks, boxes and keypoints raise. Images may have any number of channels;
+    unless they have 3, the step Color changes nothing, and Contrast is around the mean of all values.
 
     Parameters
     ----------
@@ -362,10 +369,12 @@ def _stand_in(samples: int, height: int, width: int) -> Tensor:
 class AugMix(_Policy, v2.AugMix):
     """Mix the image with random chains of steps, as torchvision's AugMix does.
 
-    The pixels are PIL's and OpenCV's. Use this transform for robustness: unlike with :class:`RandAugment`,
-    the image stays visible in the mixture. Masks, boxes and keypoints raise. The sampled parameters are the
-    weights of the image and of each chain, for every sample of a batch, and the steps of the chains; shorter
-    chains are filled up with steps that do nothing.
+    The pixels are PIL's and OpenCV's. Use this transform for robustness: unlike with
+    :class:`RandAugment`, the image stays visible in the mixture. Masks, boxes and keypoints raise. Images
+    may have any number of channels; unless they have 3, the step Color changes nothing, and Contrast is
+    around the mean of all values. The sampled parameters are the weights of the image and of each chain,
+    for every sample of a batch, and the steps of the chains; shorter chains are filled up with steps that
+    do nothing.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ BILATERAL_FILTER = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "bilateral_filter: image must have 1 or 3 channels, got 2",
+            "bilateral_filter: image must have 1 or 3 channels, because cv2.bilateralFilter takes no others, got 2",
             lambda x: imgops.bilateral_filter(x[:, :2], 3, 1, 1),
         ),
         ErrorInput(

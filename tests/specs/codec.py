@@ -387,7 +387,7 @@ JPEG = _through_a_file(
     errors=(
         ErrorInput(
             ValueError,
-            "jpeg: image must have 1 or 3 channels, got 2",
+            "jpeg: image must have 1 or 3 channels, because JPEG files hold gray or RGB, got 2",
             lambda x: imgops.jpeg(x[:, :2], 50),
         ),
         ErrorInput(
@@ -406,7 +406,7 @@ WEBP = _through_a_file(
     errors=(
         ErrorInput(
             ValueError,
-            "webp: image must have 3 channels, got 1",
+            "webp: image must have 3 channels, because WebP files hold RGB, got 1",
             lambda x: imgops.webp(x[:, :1], 50),
         ),
         ErrorInput(

@@ -18,7 +18,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs import filter, histograms, levels
-from tests.specs._libraries import Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._libraries import Array, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
@@ -31,7 +31,7 @@ def unit(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor
 
 
 def luma_of(x: Array) -> Array:
-    return x if len(x) == 1 else np.tensordot([0.299, 0.587, 0.114], x, 1)[None]
+    return np.tensordot([0.299, 0.587, 0.114], x, 1)[None] if len(x) == 3 else x
 
 
 def blended(start: Any, end: Array, factor: float) -> Array:
@@ -39,7 +39,10 @@ def blended(start: Any, end: Array, factor: float) -> Array:
 
 
 def enhanced(kind: str, start: Callable[[Array], Any]) -> Callable[[Array, float], Array]:
-    """Return PIL's ImageEnhance on uint8; on floats, the same blend with the image that ``start`` computes."""
+    """Return PIL's ImageEnhance on uint8; on floats, the same blend with the image that ``start`` computes.
+
+    For another number of channels than 1 and 3, PIL gets one gray image of all of them.
+    """
 
     def reference(image: Array, factor: float) -> Array:
         if image.dtype != np.uint8:
@@ -48,7 +51,9 @@ def enhanced(kind: str, start: Callable[[Array], Any]) -> Callable[[Array, float
         if not image.size:  # Pillow before 12 divides by the number of pixels
             return image
         call = lambda p: getattr(ImageEnhance, kind)(p).enhance(factor)
-        return of_pil(call(to_pil(image))) if len(image) in (1, 3) else by_pil_planes(image, call)
+        if len(image) in (1, 3):
+            return of_pil(call(to_pil(image)))
+        return of_pil(call(to_pil(image.reshape(1, -1, image.shape[2])))).reshape(image.shape)
 
     return reference
 
@@ -63,6 +68,7 @@ def factors(*values: tuple[str, float]) -> tuple[Sample, ...]:
 
 
 GRAY = Sample("gray", lambda m: (unit(m, 1), 0.4))
+BANDS = Sample("bands", lambda m: (unit(m, 5), m.per_sample(0.4, 1.3)))
 FACTORS = (("less", 0.3), ("more", 1.7), ("none", 0), ("same", 1.0), ("beyond", -0.4))
 _UNIT = plain.rand(3, 5, 6)
 _BLEND = r"y = b + \alpha\,(x - b)"
@@ -152,14 +158,7 @@ ADJUST_CONTRAST = _adjust(
     "adjust_contrast",
     transforms=("PixMix",),
     picture=lambda x: imgops.adjust_contrast(x, 2.2),
-    samples=(*factors(*FACTORS), GRAY),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "adjust_contrast: image must have 1 or 3 channels, got 2",
-            lambda x: imgops.adjust_contrast(x[:, :2], 1),
-        ),
-    ),
+    samples=(*factors(*FACTORS), GRAY, BANDS),
 )
 
 ADJUST_SATURATION = _adjust(
@@ -171,6 +170,13 @@ ADJUST_SATURATION = _adjust(
     "adjust_saturation",
     picture=lambda x: imgops.adjust_saturation(x, 3.0),
     samples=(*factors(*FACTORS), GRAY),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "adjust_saturation: image must have 1 or 3 channels, because saturation is a property of RGB colors, got 2",
+            lambda x: imgops.adjust_saturation(x[:, :2], 1),
+        ),
+    ),
     transforms=("RandomGrayscale", "PixMix"),
 )
 
@@ -221,6 +227,11 @@ ADJUST_HUE = OpSpec(
             TypeError,
             "adjust_hue: image must be uint8 or floating point, got torch.int64",
             lambda x: imgops.adjust_hue(x.long(), 1),
+        ),
+        ErrorInput(
+            ValueError,
+            "adjust_hue: image must have 1 or 3 channels, because hue is a property of RGB colors, got 2",
+            lambda x: imgops.adjust_hue(x[:, :2], 1),
         ),
     ),
     reference=hue_reference,
@@ -410,6 +421,15 @@ COLOR_SEQUENCE = OpSpec(
                 ],
             ),
         ),
+        Sample(
+            "bands",
+            lambda m: (
+                unit(m, 5),
+                torch.stack([m.per_sample(1, 2, 0), m.per_sample(0, 1, -1)], -1).long(),
+                parameter(m, torch.tensor([0.4, 0, 1.2], dtype=torch.float64)),
+                ["contrast", histograms.AUTOCONTRAST.name, "sharpness"],
+            ),
+        ),
     ),
     errors=(
         ErrorInput(
@@ -426,6 +446,12 @@ COLOR_SEQUENCE = OpSpec(
             TypeError,
             "color_sequence: names must be a sequence of str, got NoneType",
             lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), None),  # type: ignore[arg-type]
+        ),
+        ErrorInput(
+            ValueError,
+            "color_sequence: image must have 1 or 3 channels, because saturation and hue are properties of RGB colors, "
+            "got 2",
+            lambda x: imgops.color_sequence(x[:, :2], torch.tensor([-1]), ones(2), ["hue", "saturation"]),
         ),
     ),
     # The steps before it may round to either side of a level.

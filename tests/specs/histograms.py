@@ -105,7 +105,7 @@ CLAHE = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "clahe: image must have 1 or 3 channels, got 2",
+            "clahe: image must have 1 or 3 channels, because it equalizes gray, or the L of RGB colors in LAB, got 2",
             lambda x: imgops.clahe(x[:, :2]),
         ),
         ErrorInput(

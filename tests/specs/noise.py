@@ -305,7 +305,7 @@ ISO_NOISE = _spec(
         *_errors("iso_noise", lambda x, n: imgops.iso_noise(x, n), channels="2", bad=1),
         ErrorInput(
             ValueError,
-            "iso_noise: image must have 3 channels, got 1",
+            "iso_noise: image must have 3 channels, because HLS is a space of RGB colors, got 1",
             lambda x: imgops.iso_noise(x[:, :1], x[:, :2]),
         ),
     ),

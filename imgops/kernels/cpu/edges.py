@@ -9,8 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imgops._common import layout
+from imgops.decomposition import edges as formula
 from imgops.kernels.cpu import _opencv
 from imgops.kernels.cpu._arguments import number_per_image
+from imgops.kernels.decompositions import run_decomposition
 
 #: More than any gradient of levels.
 _MOST = 2.0**30
@@ -65,6 +68,9 @@ def _differentiate(
 
 
 def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> None:
+    if image.shape[-3] > layout.MAX_CHANNELS:
+        run_decomposition(out, formula.canny, image, low, high, kernel_size, l2_gradient)
+        return
     lows, highs = number_per_image(low, image), number_per_image(high, image)
 
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:

@@ -42,7 +42,7 @@ class Statistics(NamedTuple):
     #: A table of levels for each plane, for equalize, and for autocontrast on levels.
     tables: Tensor
     #: Two numbers for each plane: for autocontrast on floats, the lowest value and the scale; for contrast, the first
-    #: number of an image is the mean.
+    #: number is the mean of the image.
     numbers: Tensor
 
 
@@ -64,7 +64,7 @@ def statistics(
     launch(
         _parts_kernel, over.programs, counts, image, turns, *over.numbers, *gate, **steps, **over.constants
     )
-    where = counts, image, turns, tables, numbers, parts, channels, pixels, *gate
+    where = counts, image, turns, tables, numbers, parts, planes, channels, pixels, *gate
     launch(_tables_kernel, count, *where, **steps)
     return Statistics(tables, numbers)
 
@@ -226,7 +226,7 @@ def _levels(x, BLOCK: tl.constexpr, LEVELS: tl.constexpr):
 
 @kernel(tensors=5)
 def _tables_kernel(
-    counts, image, order, tables, numbers, sizes, starts, parts, channels, pixels, width, order_n, turn,
+    counts, image, order, tables, numbers, sizes, starts, parts, planes, channels, pixels, width, order_n, turn,
     PACKED: tl.constexpr, ORDERED: tl.constexpr, CONTRAST: tl.constexpr, AUTOCONTRAST: tl.constexpr,
     EQUALIZE: tl.constexpr,
 ):  # fmt: skip
@@ -235,14 +235,14 @@ def _tables_kernel(
     plane = tl.program_id(0).to(tl.int64)
     n = plane // channels
     which = tl.load(order + n * order_n + turn) if ORDERED else 0
+    sums = (counts + n * channels * parts * width).to(tl.pointer_type(tl.float32))
     counts += plane * parts * width
     tables, numbers = tables + plane * 256, numbers + plane * 2
     if PACKED != "":
         pixels = tl.load(sizes + n * 2) * tl.load(sizes + n * 2 + 1)
     if CONTRAST >= 0:
         if which == CONTRAST:
-            sums = counts.to(tl.pointer_type(tl.float32))
-            tl.store(numbers, mean_of(sums, parts, width, pixels, LEVELS))
+            tl.store(numbers, mean_of(sums, parts * planes, width, pixels * planes, LEVELS))
     if AUTOCONTRAST >= 0:
         if which == AUTOCONTRAST:
             _stretch(tables, numbers, counts, parts, width, LEVELS)

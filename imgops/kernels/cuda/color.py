@@ -97,8 +97,8 @@ def _run(out: Tensor, image: Tensor, order: Tensor | None, parameters: Tensor, n
     steps, channels = _steps(names), image.shape[-3]
     if image.dtype not in PIXELS or out.numel() == 0 or steps is None:
         return NotImplemented
-    if channels not in (1, 3) and steps.kind == "pixels":
-        return NotImplemented
+    if channels not in (1, 3) and steps.has_contrast:  # around the mean of all channels
+        steps = steps._replace(kind="planes" if steps.has_tables else "values")
     amounts, amount_n = parameter(parameters, image, 1)
     turns, turn_n = (None, 0) if order is None else parameter(order, image, 1)
     job = _Job(steps, turns, turn_n, amounts, amount_n)

@@ -37,6 +37,8 @@ from imgops.kernels.cuda._windows import (
 #: The number of rows of a derivative per thread, the number of pixels per program of canny, and the largest number of
 #: pixels of an image: an index and two more bits fit into 32 bits.
 _ROWS, _BLOCK, _MOST_PIXELS = 4, 512, 2**31 - 1024
+#: The largest number of channels, which a kernel has a constant for.
+_MOST_CHANNELS = 16
 #: Kernels along x and along y.
 Term = tuple[tuple[float, ...], tuple[float, ...]]
 
@@ -212,7 +214,8 @@ def _add_row(sums, along, s, TAPS: tl.constexpr, WEIGHTS: tl.constexpr, ROWS: tl
 
 def canny(out: Tensor, image: Tensor, low: Tensor, high: Tensor, kernel_size: int, l2_gradient: bool) -> Any:
     """Find edges: compute gradients, keep the largest ones across each edge, and find connected pixels."""
-    if isinstance(out, Packed) or out.shape[-2] * out.shape[-1] > _MOST_PIXELS:
+    too_large = image.shape[-3] > _MOST_CHANNELS or out.shape[-2] * out.shape[-1] > _MOST_PIXELS
+    if isinstance(out, Packed) or too_large:
         return NotImplemented
     source, (height, width) = batch(image), out.shape[-2:]
     images, pixels = source.shape[0], height * width

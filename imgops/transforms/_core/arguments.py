@@ -220,12 +220,6 @@ def require_planes(owner: Any, inpt: Any) -> None:
         raise_error(ValueError, f"{must}, got shape {check.written(inpt.shape)}")
 
 
-def require_rgb(owner: Any, image: Tensor) -> None:
-    if image.shape[-3] != 3:
-        must = f"{name_of(owner)}: image must have 3 channels"
-        raise_error(ValueError, f"{must}, got {check.number(image.shape[-3])}")
-
-
 def region_of(owner: Any, name: str, value: Any) -> tuple[float, float, float, float]:
     if isinstance(value, (tuple, list)):
         value = [check.plain(v) for v in value]

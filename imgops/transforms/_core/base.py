@@ -121,9 +121,10 @@ class OperatorTransform(torchvision_private.Hooks):
     _listed: Sequence[tuple[Any, Any]] = ()
     #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
-    #: The image dtypes and numbers of channels that the operators support; torchvision computes the others.
+    #: The image dtypes that the operators support; torchvision computes the others.
     _dtypes: frozenset[torch.dtype] | None = None
-    _channels: tuple[int, ...] | None = None
+    #: The numbers of channels that an image may have, by default any.
+    _channels: check.Channels | property | None = None
     #: Whether images without pixels are left to torchvision.
     _needs_pixels = False
     #: Whether torchvision's result for one interleaved image is planar, so that imgops' is planar, too.
@@ -305,9 +306,26 @@ class OperatorTransform(torchvision_private.Hooks):
         return (
             image.ndim > 2
             and (self._dtypes is None or image.dtype in self._dtypes)
-            and (self._channels is None or image.shape[-3] in self._channels)
+            and (self._channels is None or image.shape[-3] in self._channels.counts)
             and not (self._needs_pixels and _dispatch.is_empty(image))
         )
+
+    def _require_channels(self, inputs: list[Any]) -> None:
+        """Raise for an image with channels that the transform does not take."""
+        if self._channels is None:
+            return
+        for inpt in inputs:
+            count = self._count_channels(inpt)
+            if count is not None:
+                self._channels.check(type(self).__name__, count)
+
+    def _count_channels(self, inpt: Any) -> int | None:
+        """Return the number of channels of an image; None for other inputs."""
+        if type(inpt) in BATCHES:
+            return inpt.num_channels
+        if not isinstance(inpt, Tensor) or not _dispatch.is_image(inpt) or inpt.ndim < 3:
+            return None
+        return None if _dispatch.has_users_kernel(type(inpt)) else subclass.plain(inpt).shape[-3]
 
     def _kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if isinstance(inpt, ANNOTATIONS):
@@ -656,6 +674,7 @@ class RandomTransform(OperatorTransform):
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
+        self._require_channels(inputs)
         if self.per_sample and sampler.count is None:
             sampler.count = batch_of(inputs)
         sampler.look_at(inputs)

@@ -115,6 +115,11 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
             require_planes(self, inpt)
         return super()._sample_params(inputs, sampler)
 
+    def _count_channels(self, inpt: Any) -> int | None:
+        if isinstance(inpt, PIL.Image.Image):
+            return len(inpt.getbands()) if pil_images.is_known(inpt) else None
+        return super()._count_channels(inpt)
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """Draw each parameter uniformly from the range that is the argument of its name, and a new seed."""
         names = [parameter.name for parameter in self._random_parameters[1:]]
@@ -185,6 +190,8 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
 
     def _check(self, image: Tensor, kind: str) -> None:
         """Raise if an image or a mask cannot be computed."""
+        if kind == "image":
+            self._require_channels([image])
         if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask without objects has no channels
             must, got = f"{kind} must have at least one pixel", f"shape {check.written(image.shape)}"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")

@@ -23,6 +23,7 @@ from imgops.kernels.transfer import copy_to
 from imgops.transforms._core import operators
 from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.parameters import Numbers, as_integers
+from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch, _geometry
 
 
@@ -288,6 +289,20 @@ COLORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+#: The color changes that only RGB colors have, and those of gray images, which they do not change.
+_OF_RGB = ("saturation", "hue")
+
+
+def names_for(image: Any, names: Sequence[str]) -> Sequence[str]:
+    """Return the color changes that an image with its number of channels can have.
+
+    Those of RGB colors are the last of the names, so that no index of another one changes.
+    """
+    if functional_color.channels_of(image) in (1, 3):
+        return names
+    return [name for name in names if name not in _OF_RGB]
+
+
 class ColorSequence(Step):
     """Apply color changes in any order; ``numbers`` are the order, with -1 for none, and the amounts."""
 
@@ -305,7 +320,8 @@ class ColorSequence(Step):
             amounts = torch.tensor(self.numbers[split:], dtype=torch.float64, device="cpu")
         else:
             order, amounts = self.numbers[..., :split].long(), self.numbers[..., split:]
-        return imgops.color_sequence(image, order, amounts, self.names)
+        names = names_for(image, self.names)
+        return imgops.color_sequence(image, order, amounts[..., : len(names)], names)
 
     def add_to(self, program: ImageProgram) -> bool:
         length = len(self.numbers) if self.is_one_draw else self.numbers.shape[-1]

@@ -11,8 +11,9 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._common import check
 from imgops.transforms._core import draws, steps
-from imgops.transforms._core.arguments import in_range, one_number, one_of, require_rgb, switch
+from imgops.transforms._core.arguments import in_range, one_number, one_of, switch
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, on_pixels, real_of, uniform
 from imgops.transforms.color.channels import PERMUTATION
@@ -37,7 +38,8 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 
     One operator makes all four changes in a random order, with PIL's pixels. Use
     :class:`RandomBrightnessContrast` for one linear map of all values, :class:`RandomHSV` for shifts in
-    OpenCV's HSV, both with a probability.
+    OpenCV's HSV, both with a probability. Without ``saturation`` and ``hue``, which are properties of RGB
+    colors, images may have any number of channels; else 1 or 3.
 
     Parameters
     ----------
@@ -50,7 +52,12 @@ class ColorJitter(ColorSteps, v2.ColorJitter):
 
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue")
-    _channels = (1, 3)
+
+    @property
+    def _channels(self) -> check.Channels | None:  # type: ignore[override]
+        if self.hue is None:
+            return None if self.saturation is None else check.SATURATION
+        return check.HUE if self.saturation is None else check.SATURATION_AND_HUE
 
     _draws_much = True
 
@@ -97,7 +104,8 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     """Change colors and permute channels at random, as torchvision's RandomPhotometricDistort does.
 
     Two operators compute the result, with PIL's pixels. This is the jitter of SSD, which makes each change
-    with a probability; :class:`ColorJitter` always makes all of its changes.
+    with a probability; :class:`ColorJitter` always makes all of its changes. The image must have 1 or 3
+    channels.
 
     Parameters
     ----------
@@ -112,7 +120,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     _makes_planar = True
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
-    _channels = (1, 3)
+    _channels = check.SATURATION_AND_HUE
     _random_parameters = (*ColorSteps._random_parameters, PERMUTATION)
     _takes_batches = False
 
@@ -233,6 +241,7 @@ class RandomRGBShift(ProbabilisticTransform):
     channels.
     """
 
+    _channels = check.Channels((3,), "it changes red, green and blue")
     _levels = True
     _random_parameters = (IS_APPLIED, Parameter("shifts", 3))
 
@@ -257,7 +266,6 @@ class RandomRGBShift(ProbabilisticTransform):
         return [draws.applied(self.p, *(draws.uniform_double(1 + i, *r) for i, r in enumerate(ranges)))]
 
     def _change_image(self, image: Tensor, shifts: Tensor) -> Tensor:
-        require_rgb(self, image)
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS + shifts.float().trunc()[..., None]))
         return (image + _of_channels(shifts / 255, image)).clamp(0, 1).to(image.dtype)
@@ -291,6 +299,7 @@ class RandomHSV(ProbabilisticTransform):
     computed without rounding, with the gradient of this computation. The image must have 3 channels.
     """
 
+    _channels = check.Channels((3,), "HSV is a space of RGB colors")
     _random_parameters = (IS_APPLIED, Parameter("amounts", 3))
 
     def __init__(
@@ -318,7 +327,6 @@ class RandomHSV(ProbabilisticTransform):
         return [draws.applied(self.p, *(draws.uniform_double(1 + i, *r) for i, r in enumerate(ranges)))]
 
     def _change_image(self, image: Tensor, amounts: Tensor) -> Tensor:
-        require_rgb(self, image)
         if image.dtype == torch.uint8:
             return _with_tables_of_hsv(image, _tables(amounts, self.method))
         hsv = imgops.cvt_color(image, "rgb2hsv")
@@ -510,6 +518,7 @@ class RandomTemperature(ProbabilisticTransform):
     the gradient of this computation. The image must have 3 channels.
     """
 
+    _channels = check.Channels((3,), "light has a red, a green and a blue")
     _levels = True
     _random_parameters = (IS_APPLIED, Parameter("temperature"))
 
@@ -534,7 +543,6 @@ class RandomTemperature(ProbabilisticTransform):
         return {"temperature": int(uniform((low, middle) if cold else (middle, high)))}
 
     def _change_image(self, image: Tensor, temperature: Tensor) -> Tensor:
-        require_rgb(self, image)
         lights, coldest = _lights(self.method), _LIGHT[self.method][0]
         at = (temperature.double() - coldest) / 500
         before = at.floor().clamp(0, len(lights) - 2)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops.batches.packed import PackedImages
+from imgops._common import check
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -77,11 +77,12 @@ class RandomChannelPermutation(RandomTransform, v2.RandomChannelPermutation):
 class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     """Convert the image to gray with a probability, as torchvision's RandomGrayscale does.
 
-    The pixels are PIL's. The number of channels does not change.
+    The pixels are PIL's. The number of channels, 1 or 3, does not change.
     """
 
     _config = ("p",)
     _dtypes = _dispatch.COMPUTED
+    _channels = check.GRAY
     _random_parameters = (IS_APPLIED, Parameter("num_input_channels", kind=int))
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:
@@ -94,13 +95,14 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return [steps.Gray(params.numbers)]
 
+    def _count_channels(self, inpt: Any) -> int | None:
+        return None if isinstance(inpt, _dispatch.Video) else super()._count_channels(inpt)
+
     def _image(self, image: Any, params: Params, kind: type) -> Any:
         if issubclass(kind, _dispatch.Video):
             return image  # as torchvision does
-        channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
-        if channels not in (1, 3):
-            raise ValueError(f"RandomGrayscale: image must have 1 or 3 channels, got {channels}")
-        return image if channels == 1 else super()._image(image, params, kind)
+        is_gray = functional_color.channels_of(image) == 1
+        return image if is_gray else super()._image(image, params, kind)
 
 
 class RandomChannelDropout(ProbabilisticTransform):
@@ -137,11 +139,18 @@ class RandomChannelDropout(ProbabilisticTransform):
     def _rest(self, channels: int) -> int:
         return channels
 
+    def _supports(self, image: Tensor) -> bool:
+        return image.ndim > 2 and image.shape[-3] > self.num_channels[1] and super()._supports(image)
+
+    def _require_channels(self, inputs: list[Any]) -> None:
+        for inpt in inputs:
+            count = self._count_channels(inpt)
+            if count is not None and check.violates(count > self.num_channels[1]):
+                must = f"image must have more than {self.num_channels[1]} channels"
+                check.fail(ValueError, type(self).__name__, must, check.number(count))
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         count = self._shape_of(flat_inputs)[1]
-        if count <= self.num_channels[1]:
-            must = f"RandomChannelDropout: image must have more than {self.num_channels[1]} channels"
-            raise ValueError(f"{must}, got {count}")
         chosen = torch.randperm(count, device="cpu")[: integer(self.num_channels)]
         return {
             "dropped": torch.zeros(count, dtype=torch.float32, device="cpu")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops._common import check
 from imgops._operator import subclass
 from imgops.transforms._core.arguments import in_range
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
@@ -55,6 +56,10 @@ class _ReferenceTransform(ProbabilisticTransform):
         _ReferenceTransform.__init__(transform, (), config.pop("p"), False, None, **config)
         return transform
 
+    @property
+    def _channels(self) -> check.Channels:  # type: ignore[override]
+        return check.Channels((self.shapes[0][0],), "the references have as many")
+
     def _extra(self, image: Tensor) -> Tensor:
         return self._pixels.to(image.device, non_blocking=True)
 
@@ -63,9 +68,6 @@ class _ReferenceTransform(ProbabilisticTransform):
         sizes = [prod(x) for x in self.shapes]
         at = int(index)
         shape = self.shapes[at]
-        if shape[0] != image.shape[-3]:
-            must = f"{type(self).__name__}: image must have the channels of the references, {shape[0]}"
-            raise ValueError(f"{must}, got {image.shape[-3]}")
         pixels = extra.narrow(0, sum(sizes[:at]), sizes[at]).reshape(shape)
         reference = _color.to_dtype(pixels, image.dtype, scale=True)
         if reference.shape[-2:] == image.shape[-2:]:
@@ -74,7 +76,7 @@ class _ReferenceTransform(ProbabilisticTransform):
 
 
 def _images(owner: str, references: Any) -> list[Tensor]:
-    must = f"{owner}: references must be images (C, H, W) of one dtype, uint8 or floating point"
+    must = f"{owner}: references must be images (C, H, W) of one C and one dtype, uint8 or floating point"
     if not isinstance(references, (list, tuple, Tensor)):
         raise TypeError(f"{must}, got {type(references).__name__}")
     if isinstance(references, Tensor) and references.ndim != 4:
@@ -82,10 +84,13 @@ def _images(owner: str, references: Any) -> list[Tensor]:
     images = list(references)
     if not all(isinstance(x, Tensor) for x in images):
         raise TypeError(f"{must}, got {[type(x).__name__ for x in images]}")
-    if not images or not all(x.ndim == 3 and x.numel() and x.dtype == images[0].dtype for x in images):
+    first = images[0] if images else None
+    if first is None or not all(x.ndim == 3 and x.numel() and x.dtype == first.dtype for x in images):
         raise ValueError(f"{must}, got {[(tuple(x.shape), x.dtype) for x in images]}")
-    if images[0].dtype != torch.uint8 and not images[0].dtype.is_floating_point:
-        raise TypeError(f"{must}, got {images[0].dtype}")
+    if first.dtype != torch.uint8 and not first.dtype.is_floating_point:
+        raise TypeError(f"{must}, got {first.dtype}")
+    if len({len(x) for x in images}) > 1:
+        raise ValueError(f"{must}, got {[len(x) for x in images]} channels")
     return [subclass.plain(x).detach().cpu() for x in images]
 
 
@@ -97,7 +102,7 @@ class HistogramMatching(_ReferenceTransform):
     Parameters
     ----------
     references : sequence of Tensor
-        Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
+        Images ``(C, H, W)`` of one C and one dtype. One of them is drawn, and resized to the image's size.
     alpha : float or (float, float)
         The range of the weight of the result in its blend with the image, in [0, 1].
 
@@ -139,7 +144,7 @@ class FDA(_ReferenceTransform):
     Parameters
     ----------
     references : sequence of Tensor
-        Images ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
+        Images ``(C, H, W)`` of one C and one dtype. One of them is drawn, and resized to the image's size.
     beta : float or (float, float)
         The range of the number of lowest frequencies that are replaced: half the side of their square in the
         spectrum, as a share of the image's shortest side, in [0, 0.5].

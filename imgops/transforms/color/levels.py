@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._common import check
 from imgops.transforms._core.arguments import WIDEST, in_range, size_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform
@@ -83,11 +84,7 @@ class RandomAutocontrast(ColorStep, v2.RandomAutocontrast):
     """
 
     _names = "autocontrast"
-    _channels = (1, 3)
     _outweighs_pil = True
-
-    def _require_batch(self, image: Any) -> None:
-        functional_color.require_one_or_three("autocontrast", image)
 
 
 class RandomEqualize(ColorStep, v2.RandomEqualize):
@@ -118,6 +115,7 @@ class RandomCLAHE(ProbabilisticTransform):
     uint8: :func:`imgops.clahe`.
     """
 
+    _channels = check.CLAHE
     _random_parameters = (IS_APPLIED, Parameter("clip_limit"))
 
     def __init__(

@@ -11,6 +11,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._common import check
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import WIDEST, in_range, switch
 from imgops.transforms._core.base import RandomTransform
@@ -221,6 +222,7 @@ class RandomBilateral(ProbabilisticTransform):
     of floats in [0, 1] are also measured in levels of 255.
     """
 
+    _channels = check.BILATERAL
     _random_parameters = (
         IS_APPLIED,
         Parameter("kernel_size"),

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 import imgops
+from imgops._common import check
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import in_range, one_of
 from imgops.transforms._core.base import RandomTransform
@@ -35,7 +36,7 @@ class JPEG(RandomTransform, v2.JPEG):
 
     _makes_planar = True
     _config = ("quality",)
-    _channels = (1, 3)
+    _channels = check.JPEG
 
     _random_parameters = (Parameter("quality", kind=int),)
 
@@ -108,6 +109,10 @@ class RandomCompression(ProbabilisticTransform):
     Reference: Pillow's files and pixels, bit-exact: :func:`imgops.jpeg`, :func:`imgops.webp`. The gradient is
     that of the identity. (albumentations' ImageCompression stores the channels in the opposite order.)
     """
+
+    @property
+    def _channels(self) -> check.Channels:  # type: ignore[override]
+        return check.JPEG if self.format == "jpeg" else check.WEBP
 
     _random_parameters = (IS_APPLIED, Parameter("quality"))
 

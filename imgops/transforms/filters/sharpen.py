@@ -33,7 +33,6 @@ class RandomAdjustSharpness(ColorStep, v2.RandomAdjustSharpness):
 
     _names = "sharpness"
     _config = ("sharpness_factor", "p")
-    _channels = (1, 3)
     _outweighs_pil = True
 
     def _amount(self) -> float:

@@ -28,7 +28,7 @@ def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tenso
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
     brightness_factor : float or Tensor
         Factor of at least 0; 0 gives black, 1 the same image; a tensor has one number, or one per sample.
 
@@ -37,18 +37,17 @@ def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tenso
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_one_or_three("adjust_brightness", image)
     factor = scalar("adjust_brightness", "brightness_factor", brightness_factor, 0)
     return imgops.adjust_brightness(image, factor)
 
 
 def adjust_contrast(image: Tensor, contrast_factor: float | Tensor) -> Tensor:
-    """Blend the image with the mean of its gray.
+    """Blend the image with the mean of its gray, or, unless it has 3 channels, of all its values.
 
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
     contrast_factor : float or Tensor
         Factor of at least 0; 0 gives the gray mean, 1 the same image; a tensor has one number, or one
         per sample.
@@ -58,7 +57,6 @@ def adjust_contrast(image: Tensor, contrast_factor: float | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_one_or_three("adjust_contrast", image)
     factor = scalar("adjust_contrast", "contrast_factor", contrast_factor, 0)
     return imgops.adjust_contrast(image, factor)
 
@@ -78,7 +76,6 @@ def adjust_saturation(image: Tensor, saturation_factor: float | Tensor) -> Tenso
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_one_or_three("adjust_saturation", image)
     factor = scalar("adjust_saturation", "saturation_factor", saturation_factor, 0)
     return imgops.adjust_saturation(image, factor)
 
@@ -89,7 +86,7 @@ def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
     sharpness_factor : float or Tensor
         Factor of at least 0; 0 gives the smoothed image, 1 the same, 2 a sharper one; a tensor has one
         number, or one per sample.
@@ -99,15 +96,8 @@ def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_one_or_three("adjust_sharpness", image)
     factor = scalar("adjust_sharpness", "sharpness_factor", sharpness_factor, 0)
     return imgops.adjust_sharpness(image, factor)
-
-
-def require_one_or_three(op: str, image: Tensor | PackedImages) -> None:
-    channels = image.num_channels if isinstance(image, PackedImages) else image.shape[-3]
-    if channels not in (1, 3):
-        raise_error(TypeError, f"{op}: image must have 1 or 3 channels, got {check.number(channels)}")
 
 
 def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
@@ -125,7 +115,6 @@ def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_one_or_three("adjust_hue", image)
     return imgops.adjust_hue(image, scalar("adjust_hue", "hue_factor", hue_factor, -0.5, 0.5))
 
 
@@ -170,7 +159,13 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
         raise_error(TypeError, f"{must}, which a graph knows, got a Tensor")
     if count not in (1, 3):
         raise_error(ValueError, f"{must}, got {check.number(count)}")
+    check.GRAY.check("rgb_to_grayscale", channels_of(image))
     return imgops.grayscale(image, count)
+
+
+def channels_of(image: Any) -> int:
+    """Return the number of channels of a tensor, or of images of different sizes."""
+    return image.shape[-3] if isinstance(image, Tensor) else image.num_channels
 
 
 def grayscale_to_rgb(image: Tensor) -> Tensor:
@@ -186,7 +181,10 @@ def grayscale_to_rgb(image: Tensor) -> Tensor:
     Tensor, tv_tensor or PIL image
         Image of at least 3 channels.
     """
-    return image if image.shape[-3] >= 3 else imgops.grayscale(image, 3)
+    if image.shape[-3] >= 3:
+        return image
+    check.channels("grayscale_to_rgb", image, (1,), " or at least 3")
+    return imgops.grayscale(image, 3)
 
 
 def permute_channels(image: Tensor, permutation: Sequence[int] | Tensor) -> Tensor:
@@ -300,14 +298,13 @@ def autocontrast(image: Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
 
     Returns
     -------
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    require_one_or_three("autocontrast", image)
     return imgops.autocontrast(image)
 
 

@@ -61,6 +61,11 @@ _NEEDS_CHANNELS = (
     *("autocontrast", "gaussian_blur", "rgb_to_grayscale", "grayscale_to_rgb"),
     *("permute_channels", "jpeg", "resize", "resized_crop", "pad", "affine", "perspective", "elastic"),
 )
+#: Functionals of which torchvision's kernels take only 1 or 3 channels, and imgops' more, or say why not.
+_ONE_OR_THREE = (
+    *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
+    *("autocontrast", "rgb_to_grayscale", "grayscale_to_rgb", "jpeg"),
+)
 #: Functionals with kernels for boxes and keypoints that dynamo cannot trace.
 _MAPS = ("affine", "rotate", "perspective")
 #: Functionals of torchvision that take a tensor in addition to the image.
@@ -173,6 +178,8 @@ def _refuse_in_torchvisions_words(name: str, image: Tensor, args: tuple[Any, ...
     """
     values = (*args, *keywords.values())
     if is_compiling() or (name not in _TAKE_TENSORS and any(isinstance(v, Tensor) for v in values)):
+        return
+    if name in _ONE_OR_THREE and image.ndim > 2 and image.shape[-3] not in (1, 3):
         return
     kernel = torchvision_private.kernel_of(getattr(reference, name), type(image))
     kernel(image.clone(), *args, **keywords)  # a copy, because some kernels write in place

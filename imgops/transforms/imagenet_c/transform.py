@@ -13,7 +13,7 @@ from torch import Tensor
 from imgops import EncodedImage
 from imgops._common import check
 from imgops._operator import subclass
-from imgops.transforms._core.arguments import one_number, one_of, require_rgb
+from imgops.transforms._core.arguments import one_number, one_of
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, as_reals, from_seed, seed
 from imgops.transforms.functional import _color, _dispatch
@@ -70,6 +70,7 @@ class Corruption(ProbabilisticTransform):
     torch.Size([3, 64, 64])
     """
 
+    _channels = check.Channels((3,), "ImageNet-C's corruptions are those of RGB images")
     #: The names of the fifteen corruptions of the benchmark, and of the four that are meant for tuning
     #: parameters.
     COMMON = _NAMES[:15]
@@ -134,7 +135,6 @@ class Corruption(ProbabilisticTransform):
         return self._pixels.to(image.device, non_blocking=True) if self.shapes else None
 
     def _change_image(self, image: Tensor, seed: float = 0, extra: Tensor | None = None) -> Tensor:
-        require_rgb(self, image)
         formula = FORMULAS[self.name]
         numbers: tuple[Any, ...] = ()
         if formula.draw is not None:

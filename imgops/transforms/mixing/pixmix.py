@@ -31,7 +31,7 @@ class PixMix(_ReferenceTransform):
     Parameters
     ----------
     references : sequence of Tensor
-        Pictures ``(C, H, W)`` of one dtype. One of them is drawn, and resized to the image's size.
+        Pictures ``(C, H, W)`` of one C and one dtype. One of them is drawn, and resized to the image's size.
     k : int
         The largest number of mixtures; the number is drawn from 0 to ``k``.
     beta : float
@@ -154,7 +154,8 @@ _CHANGES: dict[str, Callable[[Tensor, float], Tensor]] = {
     "shear_y": lambda image, m: _warp(image, [1, 0, 0], [-m, 1, -m / 2]),
     "translate_x": lambda image, m: _warp(image, [1, 0, -m], [0, 1, 0]),
     "translate_y": lambda image, m: _warp(image, [1, 0, 0], [0, 1, -m]),
-    "color": imgops.adjust_saturation,
+    # Only RGB colors have a saturation: that of other images does not change.
+    "color": lambda image, m: imgops.adjust_saturation(image, m) if image.shape[-3] in (1, 3) else image,
     "contrast": imgops.adjust_contrast,
     "brightness": imgops.adjust_brightness,
     "sharpness": imgops.adjust_sharpness,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import imgops
+from imgops._common import check
 from imgops.transforms._core.arguments import (
     WIDEST,
     color_of,
@@ -18,7 +19,6 @@ from imgops.transforms._core.arguments import (
     one_number,
     one_of,
     region_of,
-    require_rgb,
 )
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, real_of, uniform
@@ -213,6 +213,7 @@ class RandomRain(_Weather):
     numbers, with its gradient. The image must have 3 channels.
     """
 
+    _channels = check.Channels((3,), "rain is drawn in RGB colors")
     _random_parameters = (IS_APPLIED, Parameter("slant"), Parameter("seed"))
     _known = ("slant", "seed")
 
@@ -247,7 +248,6 @@ class RandomRain(_Weather):
         return drawing.drops(height, width, self.method, length, seed), length
 
     def _change_image(self, image: Tensor, slant: float, seed: float) -> Tensor:
-        require_rgb(self, image)
         height, width = image.shape[-2:]
         starts, length = self._drops(height, width, seed)
         if not len(starts):
@@ -285,6 +285,7 @@ class RandomSnow(_Weather):
     must have 3 channels.
     """
 
+    _channels = check.HLS
     _random_parameters = (IS_APPLIED, Parameter("snow_point"))
 
     def __init__(
@@ -301,7 +302,6 @@ class RandomSnow(_Weather):
         super().__init__(p, per_sample, generator, snow_point=points, brightness=factor)
 
     def _change_image(self, image: Tensor, snow_point: Tensor) -> Tensor:
-        require_rgb(self, image)
         hls = imgops.cvt_color(image, "rgb2hls")
         hue, light, saturation = hls.split(1, -3)
         limit = (snow_point.double() * 255 / 2 + 255 / 3)[..., None, None, None].to(
@@ -344,6 +344,7 @@ class RandomSunFlare(_Weather):
     image must have 3 channels.
     """
 
+    _channels = check.Channels((3,), "flares are drawn in RGB colors")
     _random_parameters = (IS_APPLIED, Parameter("seed"))
     _known = ("seed",)
 
@@ -376,7 +377,6 @@ class RandomSunFlare(_Weather):
         return drawing.flare(height, width, *how, seed)
 
     def _change_image(self, image: Tensor, seed: float) -> Tensor:
-        require_rgb(self, image)
         height, width = image.shape[-2:]
         center, circles = self._flare(height, width, seed)
         draw = drawing.overlay_light if self.method == "overlay" else drawing.screen_light

@@ -1,0 +1,433 @@
+"""Images of any number of channels: each operator and transform computes them, or says why it does not.
+
+Most operators treat a channel as they treat a gray image. The others are compared with their references.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from checks import check_compiled_raises, check_raises
+from kornia import enhance
+from test_reference import compare
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2 as theirs
+
+import imgops
+from imgops import PackedImages
+from imgops import transforms as ours
+from imgops.transforms import functional as F
+from tests.added_cases import JOINING, ROWS
+from tests.specs import SPECS, Sample
+from tests.specs._maker import Maker
+from tests.transform_cases import CASES, JITTER, seeded
+
+COUNTS = (1, 2, 3, 4, 5, 13)
+SATURATION = "saturation is a property of RGB colors"
+HUE = "hue is a property of RGB colors"
+BOTH = "saturation and hue are properties of RGB colors"
+GRAY = "gray is a sum of red, green and blue"
+HLS = "HLS is a space of RGB colors"
+LAB = "it equalizes gray, or the L of RGB colors in LAB"
+JPEG, WEBP = "JPEG files hold gray or RGB", "WebP files hold RGB"
+
+#: The operators whose result at a channel depends on others, and what their errors say of the channels that they refuse.
+MIXING = {
+    "adjust_contrast": "",
+    "canny": "",
+    "remap_grad_map": "",
+    "adjust_saturation": f"must have 1 or 3 channels, because {SATURATION}, got",
+    "adjust_hue": f"must have 1 or 3 channels, because {HUE}, got",
+    "grayscale": f"must have 1 or 3 channels, because {GRAY}, got",
+    "color_sequence": f"must have 1 or 3 channels, because {BOTH}, got",
+    "clahe": f"must have 1 or 3 channels, because {LAB}, got",
+    "bilateral_filter": "must have 1 or 3 channels, because cv2.bilateralFilter takes no others, got",
+    "jpeg": f"must have 1 or 3 channels, because {JPEG}, got",
+    "webp": f"must have 3 channels, because {WEBP}, got",
+    "iso_noise": f"must have 3 channels, because {HLS}, got",
+    "alpha_composite": "must have 4 channels (RGBA), got",
+    "cvt_color": "channels for '",
+    "encode_image": "channels for ",
+    "color_matrix": "columns, got shape",
+}
+#: Those whose channels follow from another argument.
+OF_ARGUMENTS = ("cvt_color", "encode_image", "color_matrix", "color_sequence")
+#: Parameters that are no images.
+PLAIN = ("map", "matrix", "element", "kernel")
+
+
+@dataclass(frozen=True)
+class Counted(Maker):
+    """A maker of the images of a sample with another number of channels than three."""
+
+    channels: int = 3
+
+    def image(self, channels: int, *args: Any, **keywords: Any) -> Tensor:
+        return super().image(self.channels if channels == 3 else channels, *args, **keywords)
+
+
+def channel_of(name: str, value: Any, channel: int, channels: int) -> Any:
+    """Return a channel of an argument that is an image."""
+    if name in PLAIN or not isinstance(value, Tensor) or value.ndim < 3 or value.shape[-3] != channels:
+        return value
+    return value.narrow(-3, channel, 1)
+
+
+def of_each_channel(name: str, call: Callable[..., Tensor], args: Any, keywords: Any, count: int) -> Tensor:
+    """Return the results of one-channel images, joined."""
+    if hasattr(imgops, name):
+        names = list(inspect.signature(call).parameters)
+    else:
+        names = [argument.name for argument in call.default._schema.arguments]  # type: ignore[attr-defined]
+    found = []
+    for channel in range(count):
+        given = [channel_of(n, a, channel, count) for n, a in zip(names, args, strict=False)]
+        found.append(call(*given, **{n: channel_of(n, a, channel, count) for n, a in keywords.items()}))
+    return torch.cat(found, -3)
+
+
+def is_refusal(name: str, text: str) -> bool:
+    """Return whether an error is the one that an operator has for a number of channels, or for that of an argument."""
+    words = MIXING.get(name, "")
+    by_channels = bool(words) and text.startswith(f"{name}: ") and words in text
+    return by_channels or "one for each of" in text or "table must have 256 values" in text
+
+
+def check_sample(sample: Sample, dtype: torch.dtype, count: int) -> str:
+    """Check a sample with a number of channels; return how it was checked."""
+    spec, name = SPECS[sample.op], sample.op
+    try:
+        function, args, keywords = sample.call(Counted(dtype, channels=count))
+    except ValueError:
+        return ""  # no file holds the image that is to be read
+    if not isinstance(args[0], Tensor) or args[0].ndim < 3 or args[0].shape[-3] != count:
+        return ""  # a sample for its own number of channels, or without an image
+    try:
+        out = function(*args, **keywords)
+        if not isinstance(out, Tensor):
+            return ""  # it adds to several images at once
+        if name in MIXING:
+            if callable(spec.reference):
+                compare(spec, sample, Counted(dtype, channels=count))
+            return "reference"
+        each = of_each_channel(name, function, args, keywords, count)
+    except ValueError as error:
+        if is_refusal(name, str(error)):
+            return "refused"
+        raise
+    assert each.shape == out.shape
+    assert each.dtype == out.dtype
+    if out.dtype.is_floating_point:
+        torch.testing.assert_close(out, each, rtol=1e-5, atol=1e-6)
+    else:
+        assert torch.equal(out, each)
+    return "channels"
+
+
+def test_operators() -> None:
+    """On 1 to 13 channels, an operator gives its result for each channel, its reference's result, or its error."""
+    checked: dict[str, set[tuple[int, str]]] = {}
+    for name, spec in SPECS.items():
+        for sample in spec.samples:
+            for dtype in (torch.uint8, torch.float32):
+                if sample.edge or dtype not in sample.dtypes:
+                    continue
+                for count in COUNTS:
+                    try:
+                        how = check_sample(sample, dtype, count)
+                    except Exception as error:
+                        raise AssertionError(f"{sample}, {dtype}, {count} channels: {error}") from error
+                    checked.setdefault(name, set()).add((count, how))
+    for name, found in checked.items():
+        counts = {count for count, how in found if how in ("channels", "reference")}
+        words = MIXING.get(name, "")
+        known = (
+            {int(n) for n in re.findall(r"\d+", words.partition(" channels")[0])} if words else set(COUNTS)
+        )
+        if name not in OF_ARGUMENTS and {count for count, how in found if how} - {
+            1
+        }:  # else its samples are gray
+            assert counts == known & set(COUNTS), f"{name} takes {sorted(counts)}"
+    assert {n for n, found in checked.items() if any(how == "channels" for _, how in found)} >= {
+        *("adjust_brightness", "adjust_gamma", "adjust_sharpness", "autocontrast", "equalize", "invert"),
+        *("posterize", "solarize", "resize", "warp_affine", "gaussian_blur", "median_blur"),
+    }
+
+
+def planes(
+    count: int, dtype: torch.dtype = torch.uint8, batch: tuple[int, ...] = (), seed: int = 0
+) -> Tensor:
+    """Make images whose channels differ in their mean, with smooth shapes."""
+    generator = torch.Generator().manual_seed(seed)
+    small = torch.rand((*batch, count, 7, 9), generator=generator, dtype=torch.float64)
+    small = small * torch.linspace(0.3, 1, count, dtype=torch.float64)[:, None, None]
+    image = small.repeat_interleave(6, -2).repeat_interleave(6, -1)
+    return (image * 255).to(torch.uint8) if dtype == torch.uint8 else image.to(dtype)
+
+
+def contrast_of(image: np.ndarray, factor: float) -> np.ndarray:
+    """Blend with the mean of all values of an image ``(C, H, W)``, in float64; PIL rounds it, and truncates."""
+    x = image.astype(np.float64)
+    mean = x.mean()
+    if image.dtype != np.uint8:
+        return (mean + factor * (x - mean)).clip(0, 1)
+    level = np.float32(np.floor(mean + 0.5))
+    return (
+        np.trunc(level + np.float32(factor) * (image.astype(np.float32) - level))
+        .clip(0, 255)
+        .astype(np.uint8)
+    )
+
+
+def test_contrast() -> None:
+    """Contrast is around the mean of all channels: compared with NumPy, and on floats with kornia."""
+    for count in (1, 2, 4, 5, 13):
+        for factor in (0.0, 0.3, 1.7):
+            for form in (torch.contiguous_format, torch.channels_last):
+                for dtype in (torch.uint8, torch.float32, torch.float64, torch.float16):
+                    x = planes(count, dtype, (2,), seed=count).contiguous(memory_format=form)
+                    found = imgops.adjust_contrast(x, torch.tensor([factor, 1.2], dtype=torch.float64))
+                    assert found.stride() == x.stride()
+                    wide = x.float() if dtype == torch.float16 else x
+                    for one, image, f in zip(found, wide, (factor, 1.2), strict=True):
+                        wanted = torch.from_numpy(contrast_of(image.numpy(), f))
+                        if dtype == torch.uint8:
+                            assert torch.equal(one, wanted), (count, factor)
+                        else:
+                            torch.testing.assert_close(
+                                one.double(),
+                                wanted.double(),
+                                rtol=0,
+                                atol=5e-4 if dtype == torch.float16 else 1e-6,
+                            )
+            x = planes(count, torch.float32)
+            wanted = enhance.adjust_contrast_with_mean_subtraction(x, factor)
+            torch.testing.assert_close(imgops.adjust_contrast(x, factor), wanted, rtol=0, atol=1e-6)
+
+
+#: torchvision's functionals, with arguments; the numbers of channels that they take, and why no others.
+FUNCTIONALS: dict[str, tuple[tuple[Any, ...], tuple[int, ...], str]] = {
+    "adjust_brightness": ((1.3,), COUNTS, ""),
+    "adjust_contrast": ((1.3,), COUNTS, ""),
+    "adjust_sharpness": ((1.3,), COUNTS, ""),
+    "adjust_gamma": ((1.3,), COUNTS, ""),
+    "autocontrast": ((), COUNTS, ""),
+    "equalize": ((), COUNTS, ""),
+    "invert": ((), COUNTS, ""),
+    "posterize": ((3,), COUNTS, ""),
+    "solarize": ((0.5,), COUNTS, ""),
+    "gaussian_blur": ((3,), COUNTS, ""),
+    "adjust_saturation": ((1.3,), (1, 3), SATURATION),
+    "adjust_hue": ((0.2,), (1, 3), HUE),
+    "rgb_to_grayscale": ((), (1, 3), GRAY),
+    "jpeg": ((50,), (1, 3), JPEG),
+}
+
+
+def refusal(name: str, counts: Sequence[int], reason: str, got: int) -> str:
+    return f"{name}: image must have {' or '.join(map(str, counts))} channels, because {reason}, got {got}"
+
+
+def test_functionals() -> None:
+    for name, (args, counts, reason) in FUNCTIONALS.items():
+        function = getattr(F, name)
+        for count in COUNTS:
+            for dtype in (torch.uint8, torch.float32):
+                x = planes(count, dtype)
+                for image in (x, theirs.functional.to_image(x)):
+                    if count not in counts:
+                        words = refusal(name, counts, reason, count)
+                        check_raises(lambda f=function, i=image, a=args: f(i, *a), ValueError, words)
+                        continue
+                    out = function(image, *args)
+                    assert type(out) is type(image) and out.dtype == dtype
+                    if count != 3 and name != "adjust_contrast":
+                        wanted = torch.cat([function(x[c : c + 1], *args) for c in range(count)])
+                        atol = 0 if dtype == torch.uint8 else 1e-6
+                        torch.testing.assert_close(out.as_subclass(Tensor), wanted, rtol=0, atol=atol)
+    message = "grayscale_to_rgb: image must have 1 channel or at least 3, got 2"
+    check_raises(lambda: F.grayscale_to_rgb(planes(2)), ValueError, message)
+    # The argument is wrong, and not the channels, of which torchvision's own error would be.
+    with pytest.raises(ValueError, match="adjust_brightness: brightness_factor must be"):
+        F.adjust_brightness(planes(5), -1.0)
+    x = planes(5)
+    check_compiled_raises(lambda i: F.adjust_hue(i, 0.2), refusal("adjust_hue", (1, 3), HUE, 5), x)
+    check_compiled_raises(F.rgb_to_grayscale, refusal("rgb_to_grayscale", (1, 3), GRAY, 5), x)
+
+
+#: The transforms that refuse some numbers of channels: those that they take, and the reason.
+REFUSING: dict[str, tuple[tuple[int, ...], str]] = {
+    "ColorJitter": ((1, 3), BOTH),
+    "ColorJitter-hue": ((1, 3), HUE),
+    "RandomPhotometricDistort": ((1, 3), BOTH),
+    "Grayscale": ((1, 3), GRAY),
+    "RandomGrayscale": ((1, 3), GRAY),
+    "JPEG": ((1, 3), JPEG),
+    "RandomCLAHE": ((1, 3), LAB),
+    "RandomBilateral": ((1, 3), "cv2.bilateralFilter takes no others"),
+    "RandomCompression": ((1, 3), JPEG),
+    "RandomCompression-webp": ((3,), WEBP),
+    "RandomTemperature": ((3,), "light has a red, a green and a blue"),
+    "RandomISONoise": ((3,), HLS),
+    "RandomRain": ((3,), "rain is drawn in RGB colors"),
+    "RandomSnow": ((3,), HLS),
+    "RandomSunFlare": ((3,), "flares are drawn in RGB colors"),
+    "RandomRGBShift": ((3,), "it changes red, green and blue"),
+    "RandomHSV": ((3,), "HSV is a space of RGB colors"),
+    "Corruption": ((3,), "ImageNet-C's corruptions are those of RGB images"),
+    **dict.fromkeys(("HistogramMatching", "FDA", "PixMix"), ((3,), "the references have as many")),
+}
+
+
+def words_of(case: Any, count: int) -> str:
+    """Return the error of a transform for a number of channels; "" if it takes them."""
+    if case.name == "RandomChannelDropout" and count <= 2:
+        return f"RandomChannelDropout: image must have more than 2 channels, got {count}"
+    if str(case) == "GridDropout-fixed" and count != 3:
+        return f"GridDropout: fill must have 1 value or {count}, one for each channel, got 3"
+    counts, reason = REFUSING.get(str(case), REFUSING.get(case.name, (COUNTS, "")))
+    name = "rgb_to_grayscale" if case.name == "Grayscale" else case.name
+    return "" if count in counts else refusal(name, counts, reason, count)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_transforms(per_sample: bool) -> None:
+    """A transform takes any number of channels, or refuses before it draws, also if it would not be applied."""
+    refusing = set()
+    for case in (*CASES, *ROWS):
+        if case.name in JOINING or getattr(case, "boxes", False):
+            continue
+        if per_sample and (
+            getattr(case, "sized", False) or not hasattr(getattr(ours, case.name), "per_sample")
+        ):
+            continue
+        given = (ours,) if case in CASES else ()
+        transform = case.make(*given, per_sample=True) if per_sample else case.make(*given)
+        for count in COUNTS:
+            for dtype in (torch.uint8, torch.float32):
+                x = planes(count, dtype, (3,) if per_sample else ())[..., :40, :40]
+                words = words_of(case, count)
+                torch.manual_seed(count)
+                before = torch.get_rng_state()
+                if "fill" in words:  # it depends on the argument, and is raised if the transform is applied
+                    continue
+                if words:
+                    check_raises(lambda t=transform, x=x: t(x), ValueError, words)
+                    assert torch.equal(before, torch.get_rng_state()), f"{case} has drawn"
+                    refusing.add(case.name)
+                    continue
+                for _ in range(1 if per_sample else 3):
+                    out = transform(x)
+                assert out.shape[-3] == (3 if case.name == "Grayscale" else count)
+    wanted = {name.partition("-")[0] for name in REFUSING} | {"RandomChannelDropout"}
+    assert refusing == (wanted - {"Grayscale"} if per_sample else wanted)
+
+
+class _Channels:
+    """torchvision's policies, whose steps change each channel alone; contrast is around the mean of all values."""
+
+    def _apply_image_or_video_transform(
+        self, image: Tensor, step: str, magnitude: float, **how: Any
+    ) -> Tensor:
+        if step == "Color":
+            return image
+        if step == "Contrast":
+            each = image.flatten(0, -4) if image.ndim > 3 else image[None]
+            return torch.from_numpy(np.stack([contrast_of(x.numpy(), 1 + magnitude) for x in each])).reshape(
+                image.shape
+            )
+        parts = [
+            super(_Channels, self)._apply_image_or_video_transform(part, step, magnitude, **how)  # type: ignore[misc]
+            for part in image.split(1, -3)
+        ]
+        return torch.cat(parts, -3)
+
+
+POLICIES = ("RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies(name: str) -> None:
+    """A policy draws what torchvision's draws; on images without RGB colors, Color changes nothing."""
+    own, plain = getattr(ours, name), type(name, (_Channels, getattr(theirs, name)), {})
+    changed = 0
+    for count in (2, 4, 5, 13):
+        for seed in range(8):
+            x = planes(count, seed=seed)
+            found, wanted = seeded(seed, own(), x), seeded(seed, plain(), x)
+            apart = (found.int() - wanted.int()).abs()
+            # torchvision truncates results that PIL rounds, and a chain of steps makes more of it.
+            assert (apart > 1).double().mean() <= 0.03, f"{count} channels, seed {seed}"
+            changed += not torch.equal(found, x)
+            floats = seeded(seed, own(), x / 255)
+            assert floats.shape == x.shape and floats.dtype == torch.float32
+    assert changed > 20
+
+
+def test_policies_of_each_sample_and_in_graphs() -> None:
+    x = planes(5, batch=(6,))
+    for name in POLICIES:
+        transform = getattr(ours, name)(per_sample=True)
+        batch = seeded(3, transform, x)
+        torch.manual_seed(3)
+        each = torch.stack([getattr(ours, name)()(image) for image in x])
+        assert torch.equal(batch, each), name
+        torch._dynamo.reset()
+        compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
+        assert torch.equal(seeded(3, compiled, x), batch), name
+
+
+def test_jitter() -> None:
+    """Brightness and contrast alone need no RGB colors, in any mode and order."""
+    x = planes(5, batch=(6,))
+    alone, each = (ours.ColorJitter(0.4, 0.4, per_sample=p) for p in (False, True))
+    torch.manual_seed(5)
+    wanted = torch.stack([alone(image) for image in x])
+    assert torch.equal(seeded(5, each, x), wanted)
+    assert torch.equal(seeded(5, each, PackedImages.of(list(x))).unpack()[2], wanted[2])
+    compiled = torch.compile(each, fullgraph=True, backend="aot_eager")
+    assert torch.equal(seeded(5, compiled, x), wanted)
+    torch.manual_seed(5)
+    reference = theirs.ColorJitter(0.4, 0.4)
+    for image, found in zip(x, wanted, strict=True):
+        params = reference.make_params([])
+        out = image.numpy()
+        for step in params["fn_idx"].tolist():
+            if step == 0:
+                out = np.trunc(out * np.float32(params["brightness_factor"])).clip(0, 255).astype(np.uint8)
+            elif step == 1:
+                out = contrast_of(out, params["contrast_factor"])
+        assert torch.equal(found, torch.from_numpy(out))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ours.ColorJitter(**JITTER), refusal("ColorJitter", (1, 3), BOTH, 5)),
+        (lambda: ours.RandomGrayscale(0.1), refusal("RandomGrayscale", (1, 3), GRAY, 5)),
+        (lambda: ours.RandomHSV(p=0.1), refusal("RandomHSV", (3,), "HSV is a space of RGB colors", 5)),
+    ],
+    ids=["ColorJitter", "RandomGrayscale", "RandomHSV"],
+)
+def test_refusals_in_every_mode(make: Callable[[], Any], words: str) -> None:
+    transform, x = make(), planes(5, batch=(2,))
+    check_compiled_raises(transform, words, x, backend="aot_eager")
+    packed = PackedImages.of(list(x))
+    transform.per_sample = True
+    before = torch.get_rng_state()
+    check_compiled_raises(transform, words, x, backend="aot_eager")
+    check_raises(lambda: transform(theirs.functional.to_image(x)), ValueError, words)
+    if transform._takes_batches:
+        check_raises(lambda: transform(packed), ValueError, words)
+    assert torch.equal(before, torch.get_rng_state())
+    check_raises(lambda: ours.Compose([transform, ours.RandomInvert()])(x), ValueError, words)
+    if "RandomGrayscale" in words:  # torchvision leaves videos as they are
+        assert torch.equal(transform(tv_tensors.Video(x)), x)
