@@ -254,6 +254,22 @@ def test_boxes_from_masks_in_a_graph() -> None:
     assert seen == {True, False} and counting.count <= 2
 
 
+def test_boxes_from_masks_of_each_sample() -> None:
+    """Each sample of a batch has the boxes of its own crop, also if RandomApply skips it."""
+    samples = [with_an_l(seed, count=1 + seed) for seed in range(3)]
+    batch = {k: [s[k] for s in samples] for k in ("boxes", "masks")}
+    batch["image"] = torch.stack([plain(s["image"]) for s in samples])
+    padded = ours.RandomCrop((HEIGHT, WIDTH), padding=40, boxes_from_masks=True)
+    for steps in ([ours.RandomResizedCrop(30, boxes_from_masks=True)], [ours.RandomApply([padded], p=0.5)]):
+        for seed in range(4):
+            found = seeded(seed, ours.Compose(steps, per_sample=True), batch)
+            torch.manual_seed(seed)
+            wanted = [ours.Compose(steps)({k: v[i] for k, v in batch.items()}) for i in range(3)]
+            assert same(
+                [found["boxes"], found["masks"]], [[w[k] for w in wanted] for k in ("boxes", "masks")]
+            )
+
+
 # -- lists of what follows the images of a batch ---------------------------------------------------
 
 
@@ -272,7 +288,7 @@ def batch_of(size: tuple[int, int], count: int = 3) -> dict[str, Any]:
             tv_tensors.Mask(torch.randint(0, 5, (n, height, width), generator=draw)) for n in numbers[:count]
         ],
         "points": [
-            tv_tensors.KeyPoints(torch.rand(n, 4, 2, generator=draw) * scale[:2], **canvas)
+            tv_tensors.KeyPoints(torch.rand(n, 4, 2, generator=draw) * min(size), **canvas)
             for n in numbers[:count]
         ],
     }
@@ -389,7 +405,7 @@ def test_what_is_no_list_of_samples() -> None:
 
 
 def test_flags_of_keypoints_that_are_cut_off_become_0() -> None:
-    """Without the request 705 of about as many keep COCO's flag 2; SanitizeKeyPoints says which are outside."""
+    """Without the request all of them keep COCO's flag 2; SanitizeKeyPoints says which are outside."""
     draw, cut, kept = torch.Generator().manual_seed(0), 0, 0
     clamp, bare = ours.ClampKeyPoints(visible_getter="default"), ours.ClampKeyPoints()
     crops = (

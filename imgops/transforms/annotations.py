@@ -123,9 +123,8 @@ class ClampKeyPoints(_OfAnnotations, v2.ClampKeyPoints):
             is_inside = torchvision_private.valid_keypoints(plain.reshape(-1, 2), points.canvas_size)
             for at in places:
                 flags = subclass.plain(before[at])
-                kept = torch.where(
-                    is_inside.reshape(flags.shape).to(flags.device), flags, flags.new_zeros(())
-                )
+                wide = flags.long() if flags.dtype in left_right.UNSIGNED else flags
+                kept = torch.where(is_inside.reshape(flags.shape).to(flags.device), wide, 0).to(flags.dtype)
                 flat[at] = _dispatch.wrap_like(kept, before[at])
         return tree_unflatten(flat, structure)
 

@@ -263,7 +263,7 @@ def _swap_rows(owner: Any, values: Tensor, dim: int) -> Tensor:
 def _swap_numbers(owner: Any, name: str, values: Tensor) -> Tensor:
     """Let the numbers of pairs change places."""
     _check_exact(owner, name, values.dtype)
-    wide = values.long() if values.dtype in _UNSIGNED else values
+    wide = values.long() if values.dtype in UNSIGNED else values
     out = wide
     for a, b in getattr(owner, name):
         out = out.masked_fill(wide == a, b).masked_fill(wide == b, a)
@@ -271,7 +271,7 @@ def _swap_numbers(owner: Any, name: str, values: Tensor) -> Tensor:
 
 
 #: The dtypes that PyTorch does not compute with; their bits are those of int64.
-_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 def _check_exact(owner: Any, name: str, dtype: torch.dtype) -> None:

@@ -37,7 +37,7 @@ from imgops.transforms.functional import _dispatch, _geometry
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
 
 
-class _RandomCrop(RandomTransform):
+class _ObjectCrop(RandomTransform):
     """The base of random crops, after which boxes can be made from the masks of their objects."""
 
     _added_arguments = (*RandomTransform._added_arguments, "boxes_from_masks")
@@ -167,7 +167,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
         return _geometry.ten_crop(image, self.size, self.vertical_flip)
 
 
-class RandomResizedCrop(_RandomCrop, v2.RandomResizedCrop):
+class RandomResizedCrop(_ObjectCrop, v2.RandomResizedCrop):
     """Crop a random part of the image and resize it, as torchvision's RandomResizedCrop does.
 
     The pixels are PIL's. Masks, boxes and keypoints follow the image.
@@ -224,7 +224,7 @@ class RandomResizedCrop(_RandomCrop, v2.RandomResizedCrop):
         return tuple(self.size)
 
 
-class RandomCrop(_RandomCrop, v2.RandomCrop):
+class RandomCrop(_ObjectCrop, v2.RandomCrop):
     """Crop a random part of the image, as torchvision's RandomCrop does.
 
     The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow the
@@ -333,7 +333,7 @@ class RandomCrop(_RandomCrop, v2.RandomCrop):
         return tuple(self.size)
 
 
-class RandomIoUCrop(_RandomCrop, RandomSizeTransform, v2.RandomIoUCrop):
+class RandomIoUCrop(_ObjectCrop, RandomSizeTransform, v2.RandomIoUCrop):
     """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
 
     The input must have an image and boxes, as in the training of SSD. In a graph one operator reads the boxes
