@@ -279,7 +279,7 @@ def batch_of(size: tuple[int, int], count: int = 3) -> dict[str, Any]:
     draw = torch.Generator().manual_seed(5)
     canvas = {"canvas_size": size}
     ends = [torch.rand(n, 2, 2, generator=draw).sort(1).values.flatten(1) for n in (2, 3, 1)]
-    scale = torch.tensor([width, height, width, height])
+    scale = torch.tensor([width, height, width, height]) - 1  # older torchvision displaces no box at the edge
     numbers = (2, 3, 1)  # two objects in the first sample: as many as a batch of two would have
     return {
         "image": torch.stack([picture(height=height, width=width, seed=s) for s in range(count)]),
