@@ -722,3 +722,5 @@ REQUIRED: dict[str, dict[str, Any]] = {
 
 #: The transforms that join several samples; tests/test_mosaic.py has their references.
 JOINING = ("CopyPaste", "Mosaic")
+#: The transforms of boxes alone; tests/test_objects.py has their references.
+OF_BOXES = ("BoxesFromMasks",)

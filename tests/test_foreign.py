@@ -372,8 +372,8 @@ def nested(boxes: list[Any]) -> Any:
 #: Boxes that are not those of two samples, in one list or nested.
 OTHER_BOXES: dict[str, Callable[[Any], Any]] = {
     "one tensor for all": lambda of: of(),
-    "two lists": lambda of: {"a": [of(), of()], "b": [of(), of()]},
-    "two for each sample": lambda of: [(of(), of()), (of(), of())],
+    "two names": lambda of: {"a": of(), "b": of(), "c": of()},
+    "two lists of three": lambda of: {"a": [of(), of(), of()], "b": [of(), of(), of()]},
     "a list of three": lambda of: [of(), of(), of()],
 }
 

@@ -412,35 +412,21 @@ def test_samples_of_a_list_that_share_labels_swap_alone() -> None:
     assert len(seen) == 4
 
 
-@pytest.mark.parametrize("backend", [None, "eager"])
-def test_masks_and_keypoints_of_samples_have_a_batch_dimension(backend: str | None) -> None:
-    """A list of them would be taken for batches where their numbers happen to be equal."""
+def test_masks_and_keypoints_that_are_not_of_all_samples_raise() -> None:
+    """Outside of a list with one for each sample they must have a batch dimension."""
     images = tv_tensors.Image(torch.zeros(2, 3, SIDE, SIDE, dtype=torch.uint8))
     flip: Any = ours.RandomHorizontalFlip(0.5, per_sample=True)
-    if backend is not None:
-        torch._dynamo.reset()
-        flip = torch.compile(flip, backend=backend)
-    boxes = people()["boxes"]
-    for count in (2, 3) if backend is None else (2,):
-        mask = tv_tensors.Mask(torch.zeros(count, SIDE, SIDE, dtype=torch.uint8))
-        points = tv_tensors.KeyPoints(torch.zeros(count, 17, 2), canvas_size=(SIDE, SIDE))
-        for follower in (mask, points) if backend is None else (mask,):
-            each = [{"boxes": boxes, "x": follower}] * 2, {"boxes": [boxes] * 2, "x": [follower] * 2}
-            for targets in each if backend is None else each[1:]:
-                with pytest.raises(
-                    ValueError, match=r"^RandomHorizontalFlip: masks and keypoints must have a batch"
-                ):
-                    flip(images, targets)
     for one in (
         tv_tensors.Mask(torch.zeros(3, SIDE, SIDE, dtype=torch.uint8)),
         tv_tensors.Mask(torch.zeros(SIDE, SIDE, dtype=torch.uint8)),
         tv_tensors.KeyPoints(torch.zeros(3, 17, 2), canvas_size=(SIDE, SIDE)),
         tv_tensors.Image(torch.zeros(3, SIDE, SIDE, dtype=torch.uint8)),
     ):
-        with pytest.raises(
-            ValueError, match=f"^RandomHorizontalFlip: {type(one).__name__} must be a batch of 2 with"
-        ):
-            flip(images, one)
+        for targets in (one, [one] * 3):
+            with pytest.raises(
+                ValueError, match=f"^RandomHorizontalFlip: {type(one).__name__} must be a batch of 2 with"
+            ):
+                flip(images, targets)
 
 
 def test_nested_labels_raise() -> None:

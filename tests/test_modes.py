@@ -862,7 +862,7 @@ def test_public_functions_of_images() -> None:
 NOT_ALONE = {
     **dict.fromkeys(("MixUp", "CutMix", "Mosaic", "CopyPaste"), "they take labels, masks or boxes"),
     **dict.fromkeys(("RandomIoUCrop", "ConvertBoundingBoxFormat", "SetClampingMode"), "they take boxes"),
-    **dict.fromkeys(("ClampBoundingBoxes", "SanitizeBoundingBoxes"), "they take boxes"),
+    **dict.fromkeys(("BoxesFromMasks", "ClampBoundingBoxes", "SanitizeBoundingBoxes"), "they take boxes"),
     **dict.fromkeys(("ClampKeyPoints", "SanitizeKeyPoints"), "they take keypoints"),
     **dict.fromkeys(("ToPILImage", "ToTensor", "PILToTensor"), "they take or return no tensor"),
     "UniformTemporalSubsample": "it takes videos",

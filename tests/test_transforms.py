@@ -127,18 +127,18 @@ def test_mixing_batches(name: str) -> None:
 
 @pytest.mark.parametrize("name", ours.OURS)
 def test_signatures(name: str) -> None:
-    """Names, order and defaults are the same; only per_sample and generator are added, and what mirrors swap."""
+    """Names, order and defaults are the same; per_sample, generator, and what ``_more`` names are added."""
     mine = list(inspect.signature(getattr(ours, name).__init__).parameters.values())
     theirs = list(inspect.signature(getattr(v2, name).__init__).parameters.values())
-    swaps = SWAPS if issubclass(getattr(ours, name), Mirror) else []
-    names = [*ADDED, *dict(swaps)]
+    more = _more(getattr(ours, name))
+    names = [*ADDED, *dict(more)]
     added = [(p.name, p.default) for p in mine if p.kind is p.KEYWORD_ONLY and p.name in names]
     assert [(p.name, p.kind, p.default) for p in mine if p.name not in names] == [
         (p.name, p.kind, p.default) for p in theirs
     ]
     assert issubclass(getattr(ours, name), getattr(v2, name)) and getattr(ours, name).__doc__
     random = issubclass(getattr(ours, name), RandomTransform)
-    assert added == swaps + ([("per_sample", False), ("generator", None)] if random else [])
+    assert added == more + ([("per_sample", False), ("generator", None)] if random else [])
     assert random == (name.startswith("Random") or name in SAMPLE)
 
 
@@ -147,6 +147,17 @@ SWAPS = [
     *((name, "default") for name in ("labels_getter", "visible_getter")),
 ]
 ADDED = ("per_sample", "generator")
+
+
+def _more(cls: type) -> list[tuple[str, Any]]:
+    """Return the arguments that a class has by keyword for what belongs to objects, with their defaults."""
+    if issubclass(cls, Mirror):
+        return SWAPS
+    if cls.__name__ in ("CenterCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop"):
+        return [("boxes_from_masks", False)]
+    return [("visible_getter", None)] if cls is ours.ClampKeyPoints else []
+
+
 SAMPLE = (
     *("AugMix", "AutoAugment", "ColorJitter", "Compose", "CutMix", "ElasticTransform", "GaussianBlur"),
     *("GaussianNoise", "JPEG", "MixUp", "RandAugment", "ScaleJitter", "TrivialAugmentWide"),

@@ -11,7 +11,7 @@ from pictures import CHOSEN, full_name, moves
 import imgops
 from benchmarks import contributed
 from imgops import transforms
-from tests.added_cases import JOINING, ROWS
+from tests.added_cases import JOINING, OF_BOXES, ROWS
 from tests.specs import SPECS
 
 
@@ -71,6 +71,12 @@ def _per_sample(name: str) -> str:
     return "yes" if any(row.name == name and row.per_sample for row in ROWS) else "draws nothing"
 
 
+def _moved(name: str) -> str:
+    if name in OF_BOXES:
+        return "boxes alone"
+    return "masks, boxes, keypoints" if moves(name) else "none: pixels stay where they are"
+
+
 def added_facts(name: str) -> list[str]:
     made_of = [n for n, spec in SPECS.items() if name in spec.transforms]
     reference, difference = _difference(name)
@@ -78,7 +84,7 @@ def added_facts(name: str) -> list[str]:
         ("The same as", f"{reference}: {difference} on uint8, for the same parameters"),
         ("In a graph", "one graph, with the draws of eager mode; forward and backward"),
         ("per_sample", _per_sample(name)),
-        ("Also moved", "masks, boxes, keypoints" if moves(name) else "none: pixels stay where they are"),
+        ("Also moved", _moved(name)),
     ]
     if made_of:
         facts.append(("Made of", ", ".join(f":func:`imgops.{n}`" for n in made_of)))
@@ -112,7 +118,7 @@ class AddedTable(Parsed):
     def lines(self) -> list[str]:
         rows = [["transform", "the same pixels as", "on uint8", "masks, boxes, keypoints", "per sample"]]
         for name in transforms.ADDED:
-            follow = "move" if moves(name) else "stay"
+            follow = "boxes change" if name in OF_BOXES else "move" if moves(name) else "stay"
             rows.append(
                 [f":class:`~imgops.transforms.{name}`", *_difference(name), follow, _per_sample(name)]
             )

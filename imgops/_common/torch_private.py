@@ -494,8 +494,10 @@ class CountingBackend:
         return self.compile(graph, example_inputs)
 
 
-def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Flatten a structure of inputs. Files and packed images, which are pytrees, stay whole."""
+def tree_flatten(tree: Any, whole: Sequence[Any] = ()) -> tuple[list[Any], Any]:
+    """Flatten a structure of inputs. Files and packed images, and the objects in ``whole``, stay whole."""
+    if whole:
+        return _tree_flatten(tree, is_leaf=lambda x: _is_registered(x) or any(x is one for one in whole))
     return _tree_flatten(tree, is_leaf=_is_registered)
 
 

@@ -46,7 +46,7 @@ from imgops.transforms._core.base import (
     RandomTransform,
 )
 from imgops.transforms._core.batches import PendingBatch, Windows
-from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, values_of
+from imgops.transforms._core.inputs import batch_of, decode_all, has_batches, images_among, samples_of
 from imgops.transforms._core.origin import has_hooks
 from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape
 from imgops.transforms._core.pending import PendingImage, has_usual_path, run_pipeline
@@ -462,7 +462,7 @@ def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
     """Return the gate of each flat input, or one number if the input belongs to a single sample."""
     if not gate.ndim:
         return [gate] * len(tree_flatten(inputs)[0])
-    owners = _samples_of(inputs, gate.shape[0])
+    owners = samples_of(inputs, gate.shape[0])
     return [gate if owner is None else gate[owner] for owner in owners]
 
 
@@ -496,31 +496,6 @@ def _select_nested(gate: Tensor, opened: Tensor, closed: Tensor, refusal: str) -
     out: Any = torch.nested.as_nested_tensor(each).as_subclass(type(opened))
     out.__dict__.update(opened.__dict__)
     return out
-
-
-def _samples_of(inputs: Any, count: int) -> list[int | None]:
-    """Return, for each flat input, the one sample to which it belongs, or None if it belongs to all.
-
-    A list with as many values as there are samples, none of them an image, has one value per sample. The same
-    holds for bounding boxes, wherever their number is that of the samples.
-    """
-    flat, _ = tree_flatten(inputs)
-    owners = _owners(inputs, count, images_among(flat))
-    boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested]
-    if len(boxes) == count:
-        for sample, i in enumerate(boxes):
-            owners[i] = sample
-    return owners
-
-
-def _owners(value: Any, count: int, images: list[Any]) -> list[int | None]:
-    flat, _ = tree_flatten(value)
-    if type(value) is list and len(value) == count and not any(x is i for x in flat for i in images):
-        return [i for i, x in enumerate(value) for _ in tree_flatten(x)[0]]
-    inside = values_of(value)
-    if inside:
-        return [owner for child in inside for owner in _owners(child, count, images)]
-    return [None] * len(flat)
 
 
 class Compose(_Container, v2.Compose):

@@ -132,6 +132,12 @@ def _of_samples(name: str, options: dict[str, Any]) -> Draw:
     return draw
 
 
+def _with_tight_boxes(scene: dict[str, Any]) -> Image.Image:
+    """Draw the scene after a rotation, which makes boxes larger than their objects, and BoxesFromMasks."""
+    turned = transforms.RandomRotation((30, 30))(scene)
+    return _scene.draw_annotated(transforms.BoxesFromMasks()(turned))
+
+
 def _all() -> dict[str, Draw]:
     found = {name: _of_operator(spec.pictured) for name, spec in SPECS.items() if spec.is_public}
     for name, options in OF_TORCHVISION.items():
@@ -142,6 +148,7 @@ def _all() -> dict[str, Draw]:
         several, draws = hasattr(cls, "_join"), "p" in signature(cls).parameters
         options = {**({"p": 1.0} if draws and not several else {}), **ARGUMENTS.get(name, {})}
         found[name] = _of_samples(name, options) if several else _of_transform(name, options)
+    found["BoxesFromMasks"] = _with_tight_boxes
     return dict(sorted(found.items(), key=lambda item: (item[0][0].isupper(), item[0].lower())))
 
 

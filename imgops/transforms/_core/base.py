@@ -67,6 +67,7 @@ from imgops.transforms._core import (
 from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.inputs import (
     ANNOTATIONS,
+    FOLLOWERS,
     SHOWN,
     arguments_of,
     as_image,
@@ -74,13 +75,13 @@ from imgops.transforms._core.inputs import (
     decode_all,
     has_batches,
     has_encoded,
-    has_list,
     has_samples,
     images_among,
     meta_image,
     name_images,
     refuse_nested,
     require_batches,
+    samples_of,
     stand_in,
 )
 from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Numbers, Parameter, Params, Shape
@@ -114,6 +115,8 @@ class OperatorTransform(torchvision_private.Hooks):
     """A mixin for one of torchvision's classes, whose kernels for images, videos and masks become imgops'."""
 
     _config: tuple[str, ...] = ()
+    #: Arguments that torchvision's class does not have: switches, given by keyword, off by default.
+    _switches: tuple[str, ...] = ()
     #: The class that makes the transform's parameters, which its description names.
     _described: type
     _text = ""
@@ -730,7 +733,8 @@ class RandomTransform(OperatorTransform):
             if params is not None:
                 out = self._transform_input(out, params, sampler)
         else:
-            flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+            whole = inputs if len(inputs) > 1 else inputs[0]
+            flat, structure = tree_flatten(whole)
             if has_encoded(flat):
                 if not (self._description and self._decodes_regions):
                     return self._run(decode_all(inputs), sampler)
@@ -741,11 +745,12 @@ class RandomTransform(OperatorTransform):
             if params is None:
                 out = inputs if len(inputs) > 1 else inputs[0]
             else:
-                if params.is_per_sample and self._moves and has_list(inputs, params.numbers.shape[0]):
-                    must = f"{type(self).__name__}: masks and keypoints must have a batch dimension"
-                    raise_error(ValueError, f"{must} with per_sample=True, got a list of one for each sample")
-                changed = name_images(flat, self._transform_inputs(flat, needs, params, sampler))
-                out = tree_unflatten(self._transform_others(inputs, flat, changed, params), structure)
+                owners: list[int | None] = [None] * len(flat)
+                if params.is_per_sample and self._moves:
+                    owners = samples_of(whole, params.numbers.shape[0])
+                changed = self._transform_inputs(flat, needs, params, sampler, owners)
+                changed = self._transform_others(inputs, flat, name_images(flat, changed), params, owners)
+                out = tree_unflatten(changed, structure)
         sampler.count = before
         return out
 
@@ -768,52 +773,72 @@ class RandomTransform(OperatorTransform):
         return out
 
     def _transform_inputs(
-        self, flat: list[Any], needs: list[bool], params: Params, sampler: ParameterSampler
+        self,
+        flat: list[Any],
+        needs: list[bool],
+        params: Params,
+        sampler: ParameterSampler,
+        owners: list[int | None],
     ) -> list[Any]:
-        if not (params.is_per_sample and self._moves):
-            return [
-                self._transform_input(x, params, sampler) if n else x
-                for x, n in zip(flat, needs, strict=True)
-            ]
-        followers = [x for x in flat if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))]
-        require_batches(type(self).__name__, followers, params.numbers.shape[0])
-        boxes = sum(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in flat)
-        out, sample = [], 0
-        for inpt, wanted in zip(flat, needs, strict=True):
-            if wanted and isinstance(inpt, tv_tensors.BoundingBoxes):
-                out.append(self._boxes(inpt, params, sampler, sample, boxes))
-                sample += not inpt.is_nested
+        """Transform the inputs that need it; with its own draws, what belongs to one sample."""
+        is_each = params.is_per_sample and self._moves
+        if is_each:
+            self._require_samples(flat, params.numbers.shape[0], owners)
+        out = []
+        for inpt, wanted, owner in zip(flat, needs, owners, strict=True):
+            if not wanted:
+                out.append(inpt)
+            elif not (is_each and isinstance(inpt, FOLLOWERS)):
+                out.append(self._transform_input(inpt, params, sampler))
+            elif isinstance(inpt, tv_tensors.BoundingBoxes) and inpt.is_nested:
+                out.append(self._nested_boxes(inpt, params, sampler))
+            elif owner is None:
+                out.append(self._transform_input(inpt, params, sampler))
             else:
-                out.append(self._transform_input(inpt, params, sampler) if wanted else inpt)
+                own = Params(params.canvas, params.numbers[owner])
+                if isinstance(inpt, tv_tensors.Mask):
+                    out.append(self._transform_input(inpt, own, sampler))
+                else:
+                    out.append(self._annotations_of_open(inpt, own, sampler.gate_of_result(owner)))
         return out
 
+    def _require_samples(self, flat: list[Any], count: int, owners: list[int | None]) -> None:
+        """Raise for boxes, masks or keypoints that are neither for all samples nor for one of them."""
+        shared = [x for x, owner in zip(flat, owners, strict=True) if owner is None]
+        require_batches(
+            type(self).__name__,
+            [x for x in shared if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))],
+            count,
+        )
+        if any(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in shared):
+            must = f"bounding boxes must be a list of {check.number(count)}, one for each sample, or nested"
+            got = sum(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in flat)
+            raise_error(ValueError, f"{type(self).__name__}: {must}, got {got} with per_sample=True")
+
     def _transform_others(
-        self, inputs: tuple[Any, ...], flat: list[Any], changed: list[Any], params: Params
+        self,
+        inputs: tuple[Any, ...],
+        flat: list[Any],
+        changed: list[Any],
+        params: Params,
+        owners: list[int | None],
     ) -> list[Any]:
         """Change what is neither an image nor geometry, such as labels, among the flat outputs."""
         return changed
 
-    def _boxes(self, inpt: Any, params: Params, sampler: ParameterSampler, sample: int, among: int) -> Any:
-        """Transform the boxes of one of the samples, or nested boxes of all of them."""
-        numbers = params.numbers
-        if inpt.is_nested:
-            each = subclass.plain(inpt).unbind()
-            moved = [
-                self._annotations_of_open(
-                    subclass.rewrap(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
-                )
-                for i, (x, row) in enumerate(zip(each, numbers, strict=True))
-            ]
-            nested = torch.nested.as_nested_tensor([subclass.plain(x) for x in moved])
-            out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested tensor
-            out.__dict__.update(moved[0].__dict__)
-            return out
-        if among != numbers.shape[0]:
-            samples = check.number(numbers.shape[0])
-            must = f"bounding boxes must be a list of {samples}, one for each sample, or nested"
-            raise_error(ValueError, f"{type(self).__name__}: {must}, got {among} with per_sample=True")
-        gate = sampler.gate_of_result(sample)
-        return self._annotations_of_open(inpt, Params(params.canvas, numbers[sample]), gate)
+    def _nested_boxes(self, inpt: Any, params: Params, sampler: ParameterSampler) -> Any:
+        """Transform nested boxes, which have one component for each sample."""
+        each = subclass.plain(inpt).unbind()
+        moved = [
+            self._annotations_of_open(
+                subclass.rewrap(x, inpt), Params(params.canvas, row), sampler.gate_of_result(i)
+            )
+            for i, (x, row) in enumerate(zip(each, params.numbers, strict=True))
+        ]
+        nested = torch.nested.as_nested_tensor([subclass.plain(x) for x in moved])
+        out: Any = nested.as_subclass(tv_tensors.BoundingBoxes)  # the constructor takes no nested tensor
+        out.__dict__.update(moved[0].__dict__)
+        return out
 
     def _annotations_of_open(self, inpt: Any, params: Params, gate: Tensor | None) -> Any:
         """Transform boxes or keypoints where the gate is open: neutral parameters still clamp boxes."""

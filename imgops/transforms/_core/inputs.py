@@ -20,6 +20,8 @@ from imgops.transforms._core.parameters import BATCHES
 from imgops.transforms.functional import _dispatch
 
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+#: The classes of what follows an image.
+FOLLOWERS = (*ANNOTATIONS, tv_tensors.Mask)
 #: The classes that say that an input is an image; without one of them, the first plain tensor is the image.
 SHOWN = (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image, EncodedImage)
 
@@ -48,15 +50,43 @@ def require_batches(owner: str, inputs: list[Any], count: int) -> None:
             raise_error(ValueError, f"{must} with per_sample=True, got {got}")
 
 
-def has_list(inputs: Any, count: int) -> bool:
-    """Return whether masks or keypoints are in a list of as many as there are samples, without an image."""
-    inside = values_of(inputs)
-    if len(inside) == count and count > 1 and not isinstance(inputs, dict):
-        each = [tree_flatten(value)[0] for value in inside]
-        followers = (tv_tensors.Mask, tv_tensors.KeyPoints)
-        if all(any(isinstance(x, followers) for x in leaves) for leaves in each):
-            return not any(_dispatch.is_image(x) for leaves in each for x in leaves)
-    return any(has_list(value, count) for value in inside)
+def samples_of(inputs: Any, count: int) -> list[int | None]:
+    """Return, for each flat input, the one sample to which it belongs, or None if it belongs to all.
+
+    A list with as many values as there are samples, none of them an image, has one value per sample, and so
+    does a tuple whose values have boxes, masks or keypoints. Tensors in them must be of one class: a mask and
+    keypoints are not those of two samples. Wherever bounding boxes are, they belong to one sample each if
+    their number is that of the samples.
+    """
+    flat, _ = tree_flatten(inputs)
+    owners = _owners(inputs, count, images_among(flat))
+    boxes = [i for i, x in enumerate(flat) if isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested]
+    if len(boxes) == count:
+        for sample, i in enumerate(boxes):
+            owners[i] = sample
+    return owners
+
+
+def _owners(value: Any, count: int, images: list[Any]) -> list[int | None]:
+    flat, _ = tree_flatten(value)
+    if _has_one_for_each(value, count) and not any(x is i for x in flat for i in images):
+        return [i for i, x in enumerate(value) for _ in tree_flatten(x)[0]]
+    inside = values_of(value)
+    if inside:
+        return [owner for child in inside for owner in _owners(child, count, images)]
+    return [None] * len(flat)
+
+
+def _has_one_for_each(value: Any, count: int) -> bool:
+    """Return whether a list or tuple has the form of one value for each sample."""
+    if type(value) not in (list, tuple) or len(value) != count:
+        return False
+    classes = [type(x) for x in value if isinstance(x, Tensor)]
+    if any(cls is not classes[0] for cls in classes):
+        return False
+    return type(value) is list or all(
+        any(isinstance(x, FOLLOWERS) for x in tree_flatten(v)[0]) for v in value
+    )
 
 
 def name_images(flat: list[Any], out: list[Any]) -> list[Any]:

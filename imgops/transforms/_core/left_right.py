@@ -61,13 +61,8 @@ class Mirror(RandomTransform):
         for name, value in zip(SWAPS, (swap, labels, masks), strict=True):
             if value is not None:
                 setattr(self, name, value)
-        for name, value in (("labels_getter", labels_getter), ("visible_getter", visible_getter)):
-            is_default = value is None or (isinstance(value, str) and value == "default")
-            if not is_default and not callable(value):
-                must = f"{type(self).__name__}: {name} must be 'default', a callable or None"
-                raise_error(ValueError, f"{must}, got {check.shown(value)}")
-        getters = [None if x == "default" else x or _find_nothing for x in (labels_getter, visible_getter)]
-        self._find_labels, self._find_flags = getters
+        self._find_labels = getter_of(self, "labels_getter", labels_getter)
+        self._find_flags = getter_of(self, "visible_getter", visible_getter)
 
     @property
     def _is_simple(self) -> bool:  # type: ignore[override]
@@ -100,14 +95,22 @@ class Mirror(RandomTransform):
         return _swap_numbers(self, "swap_masks", mask) if self.swap_masks else mask
 
     def _transform_others(
-        self, inputs: tuple[Any, ...], flat: list[Any], changed: list[Any], params: Params
+        self,
+        inputs: tuple[Any, ...],
+        flat: list[Any],
+        changed: list[Any],
+        params: Params,
+        owners: list[int | None],
     ) -> list[Any]:
         whole = inputs if len(inputs) > 1 else inputs[0]
         chosen = None if params.is_one_draw else params.numbers[..., 0] > 0
         out = list(changed)
 
-        def put(places: list[int], gate: Tensor | None, swap: Callable[[Tensor], Tensor]) -> None:
+        def put(places: list[int], sample: int | None, swap: Callable[[Tensor], Tensor]) -> None:
             for at in places:
+                own, gate = sample if owners[at] is None else owners[at], chosen
+                if chosen is not None and chosen.ndim and own is not None:
+                    gate = chosen[own]
                 values = subclass.plain(out[at])
                 result = swap(values)
                 if gate is not None:
@@ -118,17 +121,16 @@ class Mirror(RandomTransform):
 
         labels, is_each = self._labels(whole, flat)
         for i, places in enumerate(labels):
-            gate = chosen[i] if chosen is not None and chosen.ndim and is_each else chosen
-            put(places, gate, lambda x: _swap_numbers(self, "swap_labels", x))
+            put(places, i if is_each else None, lambda x: _swap_numbers(self, "swap_labels", x))
         for places, dim in self._flags(whole, flat):
-            put(places, chosen, lambda x, dim=dim: _swap_rows(self, x, dim))  # type: ignore[misc]
+            put(places, None, lambda x, dim=dim: _swap_rows(self, x, dim))  # type: ignore[misc]
         return out
 
     def _labels(self, inputs: Any, flat: list[Any]) -> tuple[list[list[int]], bool]:
         """Return where labels are that change places, and whether each belongs to a sample of its own."""
         if not self.swap_labels:
             return [], False
-        places = _places_of(self, "labels", self._find_labels, LABELS, inputs, flat)
+        places = places_of(self, "labels", self._find_labels, LABELS, inputs, flat)
         found = [flat[at[0]] for at in places]
         boxes = [subclass.plain(x) for x in flat if isinstance(x, tv_tensors.BoundingBoxes)]
         parts = [part for x in boxes for part in (x.unbind() if x.is_nested else [x])]
@@ -157,20 +159,34 @@ class Mirror(RandomTransform):
             return []
         shapes = [tuple(subclass.plain(x).shape[:-1]) for x in flat if isinstance(x, tv_tensors.KeyPoints)]
         flags = []
-        for places in _places_of(self, "visible", self._find_flags, FLAGS, inputs, flat):
+        for places in places_of(self, "visible", self._find_flags, FLAGS, inputs, flat):
             own = tuple(flat[places[0]].shape)
             if own in shapes:
                 flags.append((places, -1))
             elif own[-1:] == (1,) and own[:-1] in shapes:
                 flags.append((places, -2))
             else:
-                must = f"{type(self).__name__}: visible must have a flag for each keypoint"
-                want = ", ".join(map(check.written, shapes))
-                raise_error(ValueError, f"{must}, [{want}], got shape {check.written(own)}")
+                refuse_flags(self, shapes, [own])
         return flags
 
 
-def _places_of(
+def refuse_flags(owner: Any, shapes: list[tuple[int, ...]], got: list[tuple[int, ...]]) -> None:
+    """Raise because flags do not have the shapes of keypoints."""
+    must = f"{name_of(owner)}: visible must have a flag for each keypoint"
+    want, found = (", ".join(map(check.written, each)) for each in (shapes, got))
+    raise_error(ValueError, f"{must}, [{want}], got shape {found}" if got else f"{must}, [{want}], got none")
+
+
+def getter_of(owner: Any, name: str, value: Any) -> Callable[[Any], Any] | None:
+    """Check a getter, and return the function that finds labels or flags; None searches the keys of dicts."""
+    is_default = isinstance(value, str) and value == "default"
+    if not (is_default or value is None or callable(value)):
+        must = f"{name_of(owner)}: {name} must be 'default', a callable or None"
+        raise_error(ValueError, f"{must}, got {check.shown(value)}")
+    return None if is_default else value or _find_nothing
+
+
+def places_of(
     owner: Any,
     what: str,
     find: Callable[[Any], Any] | None,
@@ -247,7 +263,7 @@ def _swap_rows(owner: Any, values: Tensor, dim: int) -> Tensor:
 def _swap_numbers(owner: Any, name: str, values: Tensor) -> Tensor:
     """Let the numbers of pairs change places."""
     _check_exact(owner, name, values.dtype)
-    wide = values.long() if values.dtype in _UNSIGNED else values
+    wide = values.long() if values.dtype in UNSIGNED else values
     out = wide
     for a, b in getattr(owner, name):
         out = out.masked_fill(wide == a, b).masked_fill(wide == b, a)
@@ -255,7 +271,7 @@ def _swap_numbers(owner: Any, name: str, values: Tensor) -> Tensor:
 
 
 #: The dtypes that PyTorch does not compute with; their bits are those of int64.
-_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 def _check_exact(owner: Any, name: str, dtype: torch.dtype) -> None:

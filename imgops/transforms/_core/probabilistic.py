@@ -45,7 +45,7 @@ from imgops.transforms._core.signatures import is_own
 from imgops.transforms._core.steps import Step
 
 #: name -> class, of every transform that torchvision does not have.
-ADDED: dict[str, type[ProbabilisticTransform]] = {}
+ADDED: dict[str, Any] = {}
 
 
 class _Change(Step):

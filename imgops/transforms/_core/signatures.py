@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from imgops._common import check
+
 
 def is_own(cls: type, method: str) -> bool:
     """Return whether a method of a class is torchvision's or imgops', not a user's."""
@@ -16,7 +18,7 @@ def is_own(cls: type, method: str) -> bool:
 
 
 def take_init(cls: Any, mixin: type) -> None:
-    """Give a class an ``__init__`` with torchvision's arguments, and with imgops' arguments if it samples.
+    """Give a class an ``__init__`` with torchvision's arguments, its switches, and those of sampling.
 
     The ``__init__`` also sets the description of the transform.
     """
@@ -28,7 +30,11 @@ def take_init(cls: Any, mixin: type) -> None:
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:
         per_sample = keywords.pop("per_sample", False) if random else False
         generator = keywords.pop("generator", None) if random else None
+        switches = {name: keywords.pop(name) for name in cls._switches if name in keywords}
         super(cls, self).__init__(*args, **keywords)
+        for name, value in switches.items():
+            if check.switch(type(self).__name__, name, value):  # so that ``repr`` shows no others
+                setattr(self, name, True)
         if random:
             self._start(per_sample, generator)
         elif is_own(type(self), "transform"):
@@ -39,16 +45,17 @@ def take_init(cls: Any, mixin: type) -> None:
 
 
 def take_signature(cls: Any, theirs: type) -> None:
-    """Set the signature to torchvision's arguments, and imgops' arguments if the transform samples."""
+    """Set the signature to torchvision's arguments, the switches of the class, and those of sampling."""
     signature = inspect.signature(theirs.__init__)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [inspect.Parameter(name, kind, default=False, annotation=bool) for name in cls._switches]
     if hasattr(cls, "_start"):
-        kind = inspect.Parameter.KEYWORD_ONLY
-        added = [
+        added += [
             inspect.Parameter("per_sample", kind, default=False, annotation=bool),
             inspect.Parameter("generator", kind, default=None, annotation="torch.Generator | None"),
         ]
-        given = list(signature.parameters.values())
-        signature = signature.replace(parameters=[*given, *added])
+    if added:
+        signature = signature.replace(parameters=[*signature.parameters.values(), *added])
     cls.__init__.__signature__ = signature
 
 
@@ -74,6 +81,9 @@ _SHARED = {
     "visible_getter": """visible_getter : callable, "default" or None
     The function that finds the flags of keypoints, one tensor for each. The default takes the tensors under
     keys like "visible" of all dicts, if there are any.""",
+    "boxes_from_masks": """boxes_from_masks : bool
+    Whether each box becomes the smallest box around its instance mask after the crop, as
+    :class:`BoxesFromMasks` makes it: (0, 0, 0, 0) if no pixel of the object is left.""",
     "min_visible": """min_visible : float
     A box whose visible share is smaller becomes empty, (0, 0, 0, 0), so that :class:`SanitizeBoundingBoxes`
     drops it with its label. By default all boxes stay.""",

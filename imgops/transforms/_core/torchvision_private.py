@@ -148,6 +148,11 @@ def labels_of(transform: Any, inputs: Any) -> Any:
     return transform._labels_getter(inputs)
 
 
+def finds_labels_by_default(transform: Any) -> bool:
+    """Return whether a transform looks for labels where torchvision expects them."""
+    return transform._labels_getter is v2_utils._find_labels_default_heuristic
+
+
 def one_image(transform: Any, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, int]:
     """Return the flat inputs of an automatic policy, their structure, and the index of the only image."""
     (flat, structure, place), _ = transform._flatten_and_extract_image_or_video(inputs)

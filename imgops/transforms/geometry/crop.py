@@ -11,10 +11,10 @@ from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 from imgops import EncodedImage
-from imgops._common.torch_private import is_eager, sym_max, sym_min
+from imgops._common.torch_private import is_eager, sym_max, sym_min, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import draws, rotated_boxes, steps
+from imgops.transforms._core import draws, instance_masks, rotated_boxes, steps
 from imgops.transforms._core.base import (
     FixedTransform,
     OperatorTransform,
@@ -37,6 +37,36 @@ from imgops.transforms.functional import _dispatch, _geometry
 __all__ = ["CenterCrop", "FiveCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop", "TenCrop"]
 
 
+class _ObjectCrop(RandomTransform):
+    """The base of random crops, after which boxes can be made from the masks of their objects."""
+
+    _added_arguments = (*RandomTransform._added_arguments, "boxes_from_masks")
+    _switches = ("boxes_from_masks",)
+    boxes_from_masks = False
+    #: Whether boxes that the crop has made empty stay so.
+    _drops_boxes = False
+    _is_simple = True
+
+    def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
+        out = super()._run(inputs, sampler)
+        if not self.boxes_from_masks:
+            return out
+        before, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        flat, structure = tree_flatten(out)
+        name = type(self).__name__
+        for sample, (place, masks) in enumerate(instance_masks.masks_by_boxes(name, flat)):
+            moved = flat[place]
+            tight = subclass.plain(instance_masks.tight_boxes(name, masks, moved))
+            if self._drops_boxes:
+                is_dropped = (subclass.plain(moved) == 0).all(-1, keepdim=True)
+                tight = torch.where(is_dropped, 0, tight)
+            gate = sampler.gate_of_result(sample)
+            if gate is not None:
+                tight = torch.where(gate.to(tight.device), tight, subclass.plain(before[place]))
+            flat[place] = _dispatch.wrap_like(tight, moved)
+        return tree_unflatten(flat, structure)
+
+
 class CenterCrop(FixedTransform, v2.CenterCrop):
     """Crop the middle of the image, as torchvision's CenterCrop does.
 
@@ -50,10 +80,20 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     """
 
     _config = ("size",)
+    _added_arguments = ("boxes_from_masks",)
+    _switches = ("boxes_from_masks",)
+    boxes_from_masks = False
     _makes_planar = True
     _takes_batches = True
     _resizes_batches = True
     _decodes_regions = True
+
+    def forward(self, *inputs: Any) -> Any:
+        out = super().forward(*inputs)
+        if not self.boxes_from_masks:
+            return out
+        flat, structure = tree_flatten(out)
+        return tree_unflatten(instance_masks.replace_boxes("CenterCrop", flat), structure)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _geometry.center_crop(image, self.size)
@@ -127,7 +167,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
         return _geometry.ten_crop(image, self.size, self.vertical_flip)
 
 
-class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
+class RandomResizedCrop(_ObjectCrop, v2.RandomResizedCrop):
     """Crop a random part of the image and resize it, as torchvision's RandomResizedCrop does.
 
     The pixels are PIL's. Masks, boxes and keypoints follow the image.
@@ -192,7 +232,7 @@ class RandomResizedCrop(RandomTransform, v2.RandomResizedCrop):
         return tuple(self.size)
 
 
-class RandomCrop(RandomTransform, v2.RandomCrop):
+class RandomCrop(_ObjectCrop, v2.RandomCrop):
     """Crop a random part of the image, as torchvision's RandomCrop does.
 
     The image must be at least as large as the crop after its padding. Masks, boxes and keypoints follow the
@@ -301,7 +341,7 @@ class RandomCrop(RandomTransform, v2.RandomCrop):
         return tuple(self.size)
 
 
-class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
+class RandomIoUCrop(_ObjectCrop, RandomSizeTransform, v2.RandomIoUCrop):
     """Crop a random part of the image that overlaps its boxes, as torchvision's RandomIoUCrop does.
 
     The input must have an image and boxes, as in the training of SSD. In a graph one operator reads the boxes
@@ -320,6 +360,9 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
         ``[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1]``.
     trials : int
         The number of crops to try before another overlap is drawn.
+    boxes_from_masks : bool
+        Whether each box that is kept becomes the smallest box around its instance mask, as
+        :class:`BoxesFromMasks` makes it.
     per_sample : bool
         This must be False for a batch, because samples of different sizes cannot form a batch.
     """
@@ -327,6 +370,7 @@ class RandomIoUCrop(RandomSizeTransform, v2.RandomIoUCrop):
     _config = ("min_scale", "max_scale", "min_aspect_ratio", "max_aspect_ratio", "options", "trials")
     _least = (0, 0, 1, 1)
     _needs_annotations = True
+    _drops_boxes = True
 
     @classmethod
     def _from_config(cls, options: list[float], **config: Any) -> RandomIoUCrop:

@@ -14,6 +14,14 @@ from imgops._operator import subclass
 from imgops.transforms._core import rotated_boxes
 from imgops.transforms._core.arguments import WIDEST, one_number
 from imgops.transforms._core.dtypes import restore_dtype
+from imgops.transforms._core.instance_masks import (
+    around,
+    around_along,
+    boxes_like,
+    corners_of,
+    cut_to_masks,
+    is_object,
+)
 from imgops.transforms._core.parameters import IS_APPLIED, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms.functional import _dispatch, _geometry
@@ -23,12 +31,6 @@ from imgops.transforms.mixing.mosaic import (
     POINTS,
     Sample,
     _Join,
-    around,
-    around_along,
-    boxes_like,
-    corners_of,
-    cut_to_masks,
-    is_object,
     join_rows,
 )
 

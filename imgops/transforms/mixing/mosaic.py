@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode, v2
+from torchvision.transforms import InterpolationMode
 
 import imgops
 from imgops._common import check
@@ -24,7 +24,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.transforms._core import left_right, operators, rotated_boxes
+from imgops.transforms._core import instance_masks, left_right, operators, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_values,
@@ -35,6 +35,7 @@ from imgops.transforms._core.arguments import (
 )
 from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.inputs import decode_all
+from imgops.transforms._core.instance_masks import boxes_like, corners_of, is_object
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, uniform
 from imgops.transforms._core.sampling import ParameterSampler
@@ -161,33 +162,6 @@ def join_rows(owner: str, parts: Sequence[Tensor]) -> Tensor:
     return torch.cat(list(parts))
 
 
-def corners_of(boxes: Tensor, format: Any) -> Tensor:
-    """Return the upper left and the lower right corner of boxes, or all four if they have an angle."""
-    if tv_tensors.is_rotated_bounding_format(format):
-        return rotated_boxes.polygons_of(boxes, format)
-    real = boxes if boxes.dtype.is_floating_point else boxes.to(torch.float32)
-    if format is tv_tensors.BoundingBoxFormat.XYXY:
-        return real
-    return v2.functional.convert_bounding_box_format(real, format, tv_tensors.BoundingBoxFormat.XYXY)
-
-
-def boxes_like(corners: Tensor, like: Any, canvas: tuple[int, int]) -> Any:
-    """Convert corners to boxes in the format and dtype of others."""
-    out = corners
-    if tv_tensors.is_rotated_bounding_format(like.format):
-        out = rotated_boxes.from_polygons(corners, like.format)
-    elif like.format is not tv_tensors.BoundingBoxFormat.XYXY:
-        how = (tv_tensors.BoundingBoxFormat.XYXY, like.format)
-        out = v2.functional.convert_bounding_box_format(corners, *how)
-    dtype = subclass.plain(like).dtype
-    return _dispatch.wrap_like((out if dtype.is_floating_point else out.round()).to(dtype), like, canvas)
-
-
-def is_object(mask: Tensor) -> Tensor:
-    """Return the pixels of an object in its instance mask; PyTorch cannot compare uint16 by order."""
-    return mask > 0 if mask.dtype.is_signed else mask != 0
-
-
 def _instance_masks(samples: list[Sample]) -> int | None:
     """Return the index of masks ``(n, H, W)`` with one mask for each box, if all samples have them."""
     for at, value in enumerate(samples[0].flat):
@@ -196,50 +170,6 @@ def _instance_masks(samples: list[Sample]) -> int | None:
         ):
             return at
     return None
-
-
-def cut_to_masks(boxes: Tensor, masks: Tensor, is_cut: Tensor) -> Tensor:
-    """Shrink the corners of cut boxes to the remaining parts of their masks ``(n, H, W)``, bool."""
-    if boxes.ndim == 2:
-        return torch.where(is_cut[:, None], _shrink(boxes, around(masks).to(boxes.dtype)), boxes)
-    tight = around_along(masks, rotated_boxes.axes(boxes))
-    return torch.where(is_cut[:, None, None], rotated_boxes.shrink(boxes, tight), boxes)
-
-
-def _shrink(before: Tensor, tight: Tensor) -> Tensor:
-    """Shrink boxes to the tight boxes around their masks, and never enlarge them.
-
-    Boxes may have been wider than their masks.
-    """
-    low = torch.maximum(before[:, :2], tight[:, :2])
-    high = torch.minimum(before[:, 2:], tight[:, 2:])
-    is_seen = (tight[:, 2:] > tight[:, :2]).all(-1, keepdim=True)
-    return torch.where(is_seen, torch.cat([low, high], -1), 0.0)
-
-
-def around(masks: Tensor) -> Tensor:
-    """Return the smallest box around each mask ``(n, H, W)``, or (0, 0, 0, 0) for an empty one."""
-    edges = []
-    for dim in (-2, -1):
-        some = masks.any(dim).to(torch.int32)
-        length = some.shape[-1]
-        first = some.argmax(-1)
-        last = length - some.flip(-1).argmax(-1)
-        edges.append((first, last))
-    (left, right), (top, bottom) = edges
-    found = torch.stack([left, top, right, bottom], -1)
-    return torch.where(masks.flatten(1).any(-1, keepdim=True), found, 0)
-
-
-def around_along(masks: Tensor, along: Tensor) -> Tensor:
-    """Return the smallest boxes with these axes around masks ``(n, H, W)``, or zeros for an empty one."""
-    height, width = masks.shape[-2:]
-    some = masks.to(torch.int32)
-    first, last = some.argmax(-1), width - some.flip(-1).argmax(-1)
-    rows = torch.arange(height, dtype=torch.int64, device=masks.device).expand(first.shape)
-    corners = [torch.stack([x, y], -1) for x in (first, last) for y in (rows, rows + 1)]
-    counts = masks.any(-1).repeat(1, 4)
-    return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)
 
 
 class Mosaic(_Join):
@@ -261,6 +191,9 @@ class Mosaic(_Join):
         The interpolation of images; masks take the nearest pixel.
     antialias : bool
         Whether to smooth while shrinking, as PIL does, or to resample without smoothing, as OpenCV does.
+    boxes_from_masks : bool
+        Whether each box, cut off or not, becomes the smallest box around its instance mask in the mosaic, as
+        :class:`BoxesFromMasks` makes it.
 
     Notes
     -----
@@ -287,6 +220,7 @@ class Mosaic(_Join):
 
     _random_parameters = (IS_APPLIED, Parameter("x"), Parameter("y"))
     _hidden = ("p",)
+    boxes_from_masks = False
 
     def __init__(
         self,
@@ -297,6 +231,7 @@ class Mosaic(_Join):
         interpolation: Any = InterpolationMode.BILINEAR,
         antialias: bool = True,
         *,
+        boxes_from_masks: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         grid = check.plain(grid)
@@ -311,6 +246,8 @@ class Mosaic(_Join):
         self.fill = fill_values(self, "fill", fill.tolist() if isinstance(fill, Tensor) else fill)
         self.interpolation = interpolation_of(self, interpolation)
         self.antialias = switch(self, "antialias", antialias)
+        if switch(self, "boxes_from_masks", boxes_from_masks):
+            self.boxes_from_masks = True
 
     @classmethod
     def _from_config(cls, p: float, **config: Any) -> Mosaic:
@@ -355,7 +292,8 @@ class Mosaic(_Join):
         for i, x in enumerate(flat):
             if isinstance(x, BOXES):
                 out[i] = self._boxes(i, samples, places, masks, joined)
-        return [out[i] for i in range(len(flat))]
+        joined_flat = [out[i] for i in range(len(flat))]
+        return instance_masks.replace_boxes("Mosaic", joined_flat) if self.boxes_from_masks else joined_flat
 
     def _boxes(
         self,
@@ -372,7 +310,7 @@ class Mosaic(_Join):
         if joined is not None and masks is not None and all(s.is_per_box(at) for s in samples):
             is_cut = torch.cat([(clipped != whole).flatten(1).any(-1) for whole, clipped in moved])
             has_mask = [is_object(subclass.plain(s.flat[masks])).flatten(1).any(-1) for s in samples]
-            corners = cut_to_masks(corners, joined, is_cut & torch.cat(has_mask))
+            corners = instance_masks.cut_to_masks(corners, joined, is_cut & torch.cat(has_mask))
         return boxes_like(corners, boxes[0], self.size)
 
     def _size_of(self, height: Any, width: Any) -> tuple[Any, Any]:
