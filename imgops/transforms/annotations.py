@@ -24,7 +24,6 @@ from imgops.transforms._core import (
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.inputs import decode_all, refuse_nested, values_of
 from imgops.transforms._core.probabilistic import ADDED
-from imgops.transforms._core.programs import description_of
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch
 
@@ -109,7 +108,7 @@ class ClampKeyPoints(_OfAnnotations, v2.ClampKeyPoints):
         self._find_flags = left_right.getter_of(self, "visible_getter", visible_getter)
         self._clears_flags = visible_getter is not None
         if is_own(type(self), "transform"):
-            self._description = description_of(self)
+            self._describe()
 
     def forward(self, *inputs: Any) -> Any:
         out = super().forward(*inputs)
