@@ -140,7 +140,7 @@ def test_operators_stand_for_the_steps() -> None:
             found, wanted = program.run(), pending._by_operators(image, numbers, None, steps)
             assert found is not None and pending.run_program(image, numbers, None, steps).equal(found)
             assert not fuzz_pipelines.compared(f"{kind} of {channels} channels", wanted, found)
-    assert met == set(native.STEP_KINDS)
+    assert met == set(native.STEP_KINDS) - {"window"}  # which only begins programs of images of several sizes
 
 
 @pytest.mark.skipif(native.module is None, reason="there is no native module")
