@@ -305,10 +305,10 @@ class Columns:
         return Columns(self.start + start, self.start + stop)
 
 
-def _copies(kind: int, column: int, height: int, width: int, a: int, b: int) -> bool:
+def _copies(kind: int, column: int, height: int, width: int, a: int, b: int, c: int) -> bool:
     """Return whether the operator of a step gives a new image even where it changes nothing."""
     name = native.STEP_KINDS[kind]
-    return name in ("crop", "blur", "warp") or (name == "resize" and native.BOX_FORMS[b] != "whole")
+    return name in ("crop", "pad", "blur", "warp") or (name == "resize" and native.BOX_FORMS[b] != "whole")
 
 
 def _first(numbers: Any) -> Any:
