@@ -20,6 +20,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor
+from torchvision.transforms import InterpolationMode
 
 sys.path.insert(0, str(Path(__file__).parent))  # as under pytest
 
@@ -32,20 +33,97 @@ from imgops.transforms._core.plans import Plan
 #: Transforms that a sampler cannot sample ahead: in a loop over the samples, each sample draws all of its numbers first.
 _NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")
 _CASES = [case for case in CASES if not case.boxes and not case.sized]
+#: Those that take any number of channels.
+_ANY = (
+    "Resize",
+    "CenterCrop",
+    "Pad",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+    "RandomCrop",
+    "RandomInvert",
+)
+_ANY += (
+    "RandomResizedCrop",
+    "RandomPosterize",
+    "RandomSolarize",
+    "RandomEqualize",
+    "RandomErasing",
+    "GaussianBlur",
+)
+_MODES = ["constant", "edge", "reflect", "symmetric"]
+
+
+def _pads(random: Random, channels: int) -> Any:
+    """Return a transform with a border, whose arguments are random."""
+    fill = random.choice([0, None, 7, 255.0, [9], [3 + i for i in range(channels)], 0.5])
+    how = {"fill": fill, "padding_mode": random.choice(_MODES)}
+    what = random.randrange(5)
+    if what == 0:
+        low = random.choice([-9, 0, 0])
+        return v2.Pad([random.randrange(low, 12) for _ in range(random.choice([1, 2, 4]))], **how)
+    if what == 1:
+        return v2.RandomCrop(
+            random.randrange(10, 26), padding=random.choice([4, (3, 0), (0, 5, 9, 2)]), **how
+        )
+    if what == 2:
+        return v2.RandomCrop([random.randrange(10, 99) for _ in range(2)], pad_if_needed=True, **how)
+    if what == 3:
+        return v2.CenterCrop([random.randrange(10, 99) for _ in range(2)])
+    return v2.RandomZoomOut(fill, (1.0, random.choice([1.0, 1.5])), p=random.choice([0.0, 0.5, 1.0]))
+
+
+def _colors(random: Random, channels: int) -> Any:
+    """Return a change of color, whose arguments are random."""
+    p, mixed = random.choice([0.5, 1.0]), [(random.choice([0.0, 0.3, 1.0]), 1.7), None, 0.4]
+    makers = [
+        lambda: v2.RandomPosterize(random.randrange(9), p),
+        lambda: v2.RandomSolarize(random.choice([0, 99.5, 200, 255]), p),
+        lambda: v2.RandomAdjustSharpness(random.choice([0.0, 0.4, 2.5]), p),
+        lambda: v2.RandomInvert(p),
+        lambda: v2.RandomEqualize(p),
+        lambda: v2.RandomAutocontrast(p),
+        lambda: v2.ColorJitter(*(random.choice(mixed) for _ in range(3)), random.choice([None, 0.2])),
+        lambda: v2.RandomGrayscale(p),
+    ]
+    return random.choice(makers if channels in (1, 3) else makers[:5])()
+
+
+def _warps(random: Random, channels: int) -> Any:
+    """Return a warp, whose arguments are random."""
+    fill = random.choice([0, None, 7, [9.0], [3 + i for i in range(channels)], 0.5])
+    name = random.choice(["nearest", "bilinear", "bilinear"])
+    how: dict[str, Any] = {"interpolation": InterpolationMode(name), "fill": fill}
+    policies = v2.RandAugment, v2.TrivialAugmentWide, v2.AutoAugment
+    makers = [
+        lambda: v2.RandomRotation(random.choice([0, 30, 180]), **how),
+        lambda: v2.RandomAffine(25, (0.2, 0.1), random.choice([None, (0.1, 1.2)]), (-9, 9, -5, 5), **how),
+        lambda: random.choice(policies)(**how),
+    ]
+    return random.choice(makers if channels in (1, 3) else makers[:2])()
+
+
+#: Makers of transforms of many arguments, which take turns with the cases of ``transform_cases``.
+_MAKERS = [_pads, _colors, _warps]
 
 
 def make(seed: int) -> tuple[list[Any], Any, int]:
     """Return the transforms of a pipeline, its images and a seed."""
     random = Random(seed)
-    channels, sides = random.choice([1, 3, 3, 3]), [random.randrange(25, 90) for _ in range(2)]
+    channels, sides = random.choice([1, 1, 2, 3, 3, 3, 3, 3, 4]), [random.randrange(25, 90) for _ in range(2)]
     batch = random.choice([(), (1,), (3,), (5,), (2, 3)])
     image = torch.randint(0, 256, (*batch, *sides, channels), generator=torch.Generator().manual_seed(seed))
     image = image.to(torch.uint8).movedim(-1, -3)
     if random.random() < 0.6:
         image = image.contiguous()
 
+    cases = _CASES if channels in (1, 3) else [case for case in _CASES if case.name in _ANY]
+
     def leaf() -> Any:
-        return random.choice(_CASES).make(v2)
+        if random.random() < 0.3:
+            # OpenCV warps two interleaved channels in another way than two planes.
+            return random.choice(_MAKERS if channels != 2 else _MAKERS[:2])(random, channels)
+        return random.choice(cases).make(v2)
 
     def step() -> Any:
         what = random.random()

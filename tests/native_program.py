@@ -71,9 +71,11 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
     one_image = Tensor(np.zeros((2, 3, 8, 9), np.uint8))
     two_boxes = np.array([[0, 0, 9, 8], [0, 0, 10, 8]])
     frame = Tensor(np.zeros((2, 3, 4, 5), np.uint8))
-    step = np.array([[2, 0, 8, 9, 0, 0]])
+    step = np.array([[2, 0, 8, 9, 0, 0, 0]])
 
-    def program(out: Any = None, steps: Any = step, tables: Any = None, **other: Any) -> Any:
+    def program(
+        out: Any = None, steps: Any = step, tables: Any = None, image: Any = one_image, **other: Any
+    ) -> Any:
         target = Tensor(np.zeros((2, 3, 8, 9), np.uint8)) if out is None else out
         usual = {
             "numbers": np.ones((1, 1)),
@@ -81,7 +83,7 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
             "scratch": np.empty(10_000, np.uint8),
         }
         numbers, counter, scratch = {**usual, **other}.values()
-        return native.run_program(target, one_image, steps, numbers, tables, counter, scratch, True, 2)
+        return native.run_program(target, image, steps, numbers, tables, counter, scratch, True, 2)
 
     return {
         "a crop of an array": (AttributeError, lambda: native.crop(out, image, 0, 0)),
@@ -267,12 +269,49 @@ def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], An
             lambda: native.sequence(color, color, kinds[:, :1] + 3, np.full((1, 1), 256, np.float32), 2),
         ),
         "a program of no steps": (ValueError, lambda: program(steps=step[:0])),
-        "a step of five numbers": (ValueError, lambda: program(steps=step[:, :5].copy())),
-        "an unknown kind of step": (ValueError, lambda: program(steps=step + [[10, 0, 0, 0, 0, 0]])),
-        "a step whose numbers are missing": (ValueError, lambda: program(steps=step + [[0, 1, 0, 0, 0, 0]])),
-        "a filter beyond the last": (ValueError, lambda: program(steps=step + [[-1, 0, 0, 0, 5, 1]])),
-        "a step without a size": (ValueError, lambda: program(steps=step * [[1, 1, 0, 1, 1, 1]])),
-        "a program for another size": (ValueError, lambda: program(steps=step + [[0, 0, 1, 0, 0, 0]])),
+        "a step of six numbers": (ValueError, lambda: program(steps=step[:, :6].copy())),
+        "an unknown kind of step": (ValueError, lambda: program(steps=step + [[10, 0, 0, 0, 0, 0, 0]])),
+        "a step whose numbers are missing": (
+            ValueError,
+            lambda: program(steps=step + [[0, 1, 0, 0, 0, 0, 0]]),
+        ),
+        "a filter beyond the last": (ValueError, lambda: program(steps=step + [[-1, 0, 0, 0, 5, 1, 0]])),
+        "a step without a size": (ValueError, lambda: program(steps=step * [[1, 1, 0, 1, 1, 1, 1]])),
+        "a program for another size": (ValueError, lambda: program(steps=step + [[0, 0, 1, 0, 0, 0, 0]])),
+        "saturation of four channels": (
+            ValueError,
+            lambda: program(
+                out=Tensor(np.zeros((2, 4, 8, 9), np.uint8)),
+                steps=np.array([[4, 0, 8, 9, 1, 0x2 | ~0xF & (1 << 60) - 1, 0]]),
+                image=Tensor(np.zeros((2, 4, 8, 9), np.uint8)),
+                numbers=np.zeros((1, 2)),
+            ),
+        ),
+        "a third interpolation": (
+            ValueError,
+            lambda: program(steps=step + [[5, 0, 0, 0, 0, 2, 0]], numbers=np.ones((1, 6))),
+        ),
+        "a warp without its matrix": (ValueError, lambda: program(steps=step + [[5, 0, 0, 0, 0, 1, 0]])),
+        "a warp with a fourth color": (
+            ValueError,
+            lambda: program(steps=step + [[5, 0, 0, 0, 1 << 24, 1, 0]], numbers=np.ones((1, 6))),
+        ),
+        "a short scratch for a warp": (
+            ValueError,
+            lambda: program(
+                steps=step + [[5, 0, 0, 0, 0, 1, 0]],
+                numbers=np.ones((1, 6)),
+                scratch=np.empty(2 * 3 * 72 + 12 * 74 - 1, np.uint8),
+            ),
+        ),
+        "a border below 0": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, -1, 0, 0]])),
+        "a border beyond 32 bits": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, 0, 1 << 31, 0]])),
+        "an unknown border rule": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, 0, 0, 4 << 32]])),
+        "a border rule below 0": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, 0, 0, -(1 << 32)]])),
+        "a border of four channels": (
+            ValueError,
+            lambda: program(steps=step + [[8, 0, 0, 0, 0, 0, 1 << 24]]),
+        ),
         "rows of other images": (ValueError, lambda: program(numbers=np.zeros((3, 1)))),
         "numbers in single precision": (TypeError, lambda: program(numbers=np.zeros((1, 1), np.float32))),
         "tables of other channels": (
@@ -675,21 +714,24 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
 # -- programs --------------------------------------------------------------------------------------
 
 #: The kinds of steps, as in imgops/kernels/cpu/native.py.
-STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split")
-WINDOW, FILTERS_OF_STEPS = 10, ("box", "bilinear", "hamming", "bicubic", "lanczos")
+STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split", "pad")
+WINDOW, FILTERS_OF_STEPS = 11, ("box", "bilinear", "hamming", "bicubic", "lanczos")
 
 
 def random_step(
-    rng: np.random.Generator, now: tuple[int, int, int], rows: int
+    rng: np.random.Generator, now: tuple[int, int, int], rows: int, kinds: tuple[str, ...] = STEP_KINDS
 ) -> tuple[list[int], np.ndarray]:
     """Return a step for images of a number of channels, a height and a width: all but its column, and its numbers."""
     channels, height, width = now
-    high, wide, a, b = height, width, 0, 0
-    kind = STEP_KINDS[int(rng.integers(len(STEP_KINDS)))]
+    high, wide, a, b, c = height, width, 0, 0, 0
+    kind = kinds[int(rng.integers(len(kinds)))]
     if kind in ("crop", "resize"):
         high, wide = size(rng), size(rng)
     if kind == "crop":
         a, b, numbers = int(rng.integers(-20, 40)), int(rng.integers(-20, 40)), np.empty((rows, 0))
+        if rng.random() < 0.5:  # a part of the image
+            a, b = int(rng.integers(width)), int(rng.integers(height))
+            high, wide = int(rng.integers(1, height - b + 1)), int(rng.integers(1, width - a + 1))
     elif kind == "resize":
         a, numbers = int(rng.integers(5)), np.empty((rows, 4))
         for row in numbers:
@@ -709,6 +751,8 @@ def random_step(
         numbers = rng.integers(0, 2, (rows, 1))
     elif kind == "colors":
         names = [int(n) for n in rng.permutation(10)[: int(rng.integers(1, 6))]]
+        if channels == 4:  # without those that mix channels
+            names = [n for n in names if n not in (1, 2, 3)] or [0]
         a, b = (
             int(rng.integers(1, 5)),
             sum(n << 4 * i for i, n in enumerate([*names, *[15] * (15 - len(names))])),
@@ -724,7 +768,8 @@ def random_step(
         a, b = (2 * int(n) + 1 for n in rng.integers(0, 12, 2))
         numbers = rng.uniform(0.001, 3, (rows, 2))
     elif kind == "warp":
-        a = int(rng.integers(1 << 24))
+        b = 0 if channels == 3 and rng.random() < 0.3 else 1
+        a = int(rng.integers(1 << 8 * channels))
         numbers = np.eye(2, 3).ravel() + rng.normal(0, [0.3, 0.3, 5] * 2, (rows, 6)) * rng.integers(
             0, 2, (rows, 1)
         )
@@ -734,9 +779,16 @@ def random_step(
             rng.integers(0, 1 + np.array([width, height] * 2), (rows, 4)),
         )
         numbers = np.sort(numbers.reshape(rows, 2, 2), 1).reshape(rows, 4)
+    elif kind == "pad":
+        most = int(rng.choice([3, 30]))
+        a, b, right, bottom = (int(n) for n in rng.integers(0, most, 4))
+        if rng.random() < 0.3:  # whole periods of a border
+            a, b = (int(rng.integers(1, 4)) * n - int(rng.integers(2)) for n in (width, height))
+        high, wide, numbers = height + b + bottom, width + a + right, np.empty((rows, 0))
+        c = int(rng.integers(4)) << 32 | int(rng.integers(1 << 8 * channels))
     else:
         numbers = np.empty((rows, 0))
-    return [STEP_KINDS.index(kind), high, wide, a, b], np.asarray(numbers, np.float64)
+    return [STEP_KINDS.index(kind), high, wide, a, b, c], np.asarray(numbers, np.float64)
 
 
 def color_alone(native: Any, image: np.ndarray, kind: int, amount: float, simd: int) -> np.ndarray:
@@ -780,7 +832,7 @@ def run_program(
         floats = np.zeros(out.shape, np.float32)
         out = floats if out.flags.c_contiguous else np.zeros_like(out, np.float32)
     pixels = max(image.shape[2] * image.shape[3], int((steps[:, 2] * steps[:, 3]).max()))
-    scratch = np.empty(2 * image.shape[1] * pixels + 4 * (pixels + 1), np.uint8)
+    scratch = np.empty(2 * image.shape[1] * pixels + 12 * (pixels + 2), np.uint8)
     counter = np.zeros(1, np.int64)
     how = counter, scratch, True, simd
     done = native.run_program(Tensor(out), Tensor(image), steps, numbers, tables, *how)
@@ -801,8 +853,10 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
     rows = int(rng.choice([1, frames]))
     now, steps, columns, at = (channels, height, width), [], [], 0
     for _ in range(int(rng.integers(1, 6))):
-        (kind, high, wide, *rest), numbers = random_step(rng, now, rows)
-        if channels != 3 and kind in (4, 5, 7):  # steps of three channels
+        is_after_pad = bool(steps) and steps[-1][0] == STEP_KINDS.index("pad")
+        kinds = ("crop", "resize") if is_after_pad and rng.random() < 0.6 else STEP_KINDS
+        (kind, high, wide, *rest), numbers = random_step(rng, now, rows, kinds)
+        if channels != 3 and kind == 5:  # gray
             continue
         steps.append([kind, at, high, wide, *rest])
         columns.append(numbers)
@@ -828,9 +882,23 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
         assert floats is not None and np.array_equal(floats, tables[at, found]), "tables"
         return found
 
+    def padded(simd: int) -> np.ndarray:
+        found = run_program(native, image, np.array([pad]), np.zeros((1, 1)), None, simd)
+        _, _, high, wide, left, top, border = pad
+        sides = (top, high - height - top), (left, wide - width - left)
+        for c in range(channels):
+            rule = ("constant", "edge", "reflect", "symmetric")[border >> 32]
+            color = {"constant_values": border >> 8 * c & 255} if rule == "constant" else {}
+            wanted = np.pad(image[:, c], ((0, 0), *sides), rule, **color)  # type: ignore[call-overload]
+            assert found is not None and np.array_equal(found[:, c], wanted), f"pad: {rule}"
+        return found  # type: ignore[return-value]
+
     def colors(simd: int) -> np.ndarray:
         """Each color of a step by itself, by the functions of single passes."""
-        step, given = np.array([[4, 0, height, width, 3, 0x9876543210 | 0xFFFFF << 40]]), np.empty((rows, 13))
+        step, given = (
+            np.array([[4, 0, height, width, 3, 0x9876543210 | 0xFFFFF << 40, 0]]),
+            np.empty((rows, 13)),
+        )
         given[:, :3] = rng_order
         given[:, 3:] = rng_amounts
         found = run_program(native, image, step, given, None, simd)
@@ -845,12 +913,14 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
             assert np.array_equal(found[i], wanted[0]), "colors"
         return found
 
+    (kind, *how), _ = random_step(rng, (channels, height, width), 1, ("pad",))
+    pad = [kind, 0, *how]
     rng_order = rng.integers(-1, 10, (rows, 3))
     rng_amounts = rng.choice([-1.3, 0.0, 0.4, 1.0, 1.7, 3.0, 97.3, 300.0, np.nan], (rows, 10))
     odd, strange = listed.copy(), numbers.copy()
-    edges = [-1, 0, 1, 2, 9, 10, 15, 255, 1 << 15, 1 << 31, 1 << 40, -(1 << 62), (1 << 63) - 1]
+    edges = [-1, 0, 1, 2, 9, 10, 11, 15, 255, 1 << 15, 1 << 31, 1 << 40, -(1 << 62), (1 << 63) - 1]
     for _ in range(int(rng.integers(1, 4))):
-        odd[int(rng.integers(len(odd))), int(rng.integers(6))] = rng.choice(edges)
+        odd[int(rng.integers(len(odd))), int(rng.integers(7))] = rng.choice(edges)
         strange[int(rng.integers(rows)), int(rng.integers(strange.shape[1]))] = rng.choice(
             [np.nan, np.inf, -np.inf, -1, 0.5, 1e300, 1 << 40, 3, 256]
         )
@@ -859,14 +929,14 @@ def random_programs(native: Any, rng: np.random.Generator) -> list[Callable[[int
         for given, row in ((odd, numbers), (listed, strange), (odd, strange)):
             most = given[:, 2].clip(1, 300).max() * given[:, 3].clip(1, 300).max()
             out = like(image, int(given[-1, 2].clip(0, 300)), int(given[-1, 3].clip(0, 300)))
-            scratch = np.empty(int(2 * channels * max(most, height * width) + 4 * most + 4), np.uint8)
+            scratch = np.empty(int(2 * channels * max(most, height * width) + 12 * (most + 2)), np.uint8)
             with contextlib.suppress(ValueError):
                 native.run_program(
                     Tensor(out), Tensor(image), given, row, None, np.zeros(1, np.int64), scratch, True, simd
                 )
         return np.zeros(0)
 
-    return [whole, wrong, colors] if channels == 3 else [whole, wrong]
+    return [whole, wrong, padded, colors] if channels == 3 else [whole, wrong, padded]
 
 
 def run_sources(
@@ -876,7 +946,7 @@ def run_sources(
     numbers, tables, interleaved, simd = rest
     done, counter = np.zeros(len(out), np.uint8), np.zeros(1, np.int64)
     pixels = int((steps[:, 2] * steps[:, 3]).max())
-    scratch = np.empty(2 * out.shape[1] * pixels + 4 * (pixels + 1), np.uint8)
+    scratch = np.empty(2 * out.shape[1] * pixels + 12 * (pixels + 2), np.uint8)
     how = done, counter, scratch, interleaved, True, simd
     code = native.run_sources(Tensor(out), data, facts, None, steps, numbers, tables, *how)
     assert not code or done.all()
@@ -899,10 +969,10 @@ def random_sources(native: Any, rng: np.random.Generator) -> list[Callable[[int]
         row[4:6] = (size(rng), size(rng)) if rng.random() < 0.7 else (row[3] - row[1], row[2] - row[0])
         row[6:] = rng.integers(-30, 40, 2)
     color = int(rng.integers(1 << 8 * channels)) * int(rng.integers(2))
-    steps = [[WINDOW, 0, high, wide, filter | color << 8, 0]]
+    steps = [[WINDOW, 0, high, wide, filter | color << 8, 0, 0]]
     if rng.integers(2):
         (kind, more_high, more_wide, *rest), more = random_step(rng, (channels, high, wide), frames)
-        if channels == 3 or kind not in (4, 5, 7):
+        if channels == 3 or kind != 5:  # gray
             steps.append([kind, 8, more_high, more_wide, *rest])
             numbers = np.concatenate([numbers, more], 1)
     listed = np.array(steps, np.int64)

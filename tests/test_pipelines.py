@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 from unittest import mock
 
+import cv2
 import fuzz_pipelines
 import numpy as np
 import pytest
@@ -16,12 +18,14 @@ from added_cases import ROWS
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
 from transform_cases import CASES
 
 from imgops import transforms as v2
-from imgops.kernels.cpu import native
-from imgops.kernels.cpu.program import accepts
+from imgops.kernels.cpu import geometry, native
+from imgops.kernels.cpu.program import ImageProgram, accepts
+from imgops.transforms._core import pending
 from imgops.transforms._core.plans import Plan
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
@@ -49,6 +53,17 @@ WHOLE = {
         v2.RandomVerticalFlip(1.0),
     ],
     "warps": [v2.RandomRotation(30, fill=7), v2.RandomAffine(20, (0.1, 0.1), fill=(1, 2, 3)), JITTER],
+    "weights": [
+        v2.RandomAffine(20, (0.1, 0.1), interpolation=InterpolationMode.BILINEAR, fill=(1, 2, 3)),
+        v2.RandAugment(interpolation=InterpolationMode.BILINEAR),
+        *FLOATS,
+    ],
+    "borders": [
+        v2.RandomCrop(24, padding=4, padding_mode="reflect"),
+        v2.Pad((3, 0, 5, -2), fill=(1, 2, 3)),
+        v2.RandomCrop((40, 30), pad_if_needed=True, fill=9, padding_mode="symmetric"),
+        v2.CenterCrop(44),
+    ],
     "choices": [v2.RandomOrder([JITTER, v2.RandomInvert(1.0)]), v2.RandomChoice([v2.RandomEqualize(1.0)])],
 }
 
@@ -68,9 +83,94 @@ def test_one_call_runs_all_steps(name: str, per_sample: bool) -> None:
         pytest.skip("each sample has another transform: they run one after the other")
     pipeline = v2.Compose(WHOLE[name], per_sample=per_sample)
     images = torch.randint(0, 256, (4, 3, 40, 44), dtype=torch.uint8)
+    geometry.blends_alike()  # which runs programs
     with mock.patch.object(native, "run_program", side_effect=native.run_program) as calls:
         out = pipeline(images)
     assert calls.call_count == 1 and out.shape[0] == 4
+
+
+BOX = [3.0, 2.0, 20.0, 19.0]
+#: Steps of a program of every kind, for 3 channels and for others.
+STEPS: list[tuple[str, Any]] = [
+    ("crop", lambda p: p.crop(-3, 2, 30, 50)),
+    *(
+        ("resize", lambda p, form=form, n=n: p.resized_crop(BOX[:n], (9, 11), "bicubic", True, form))
+        for form, n in (("edges", 4), ("sides", 4), ("corner", 2), ("whole", 0))
+    ),
+    ("mirror", lambda p: p.flip([1.0], -1)),
+    ("flip", lambda p: p.flip([1.0], -2)),
+    ("colors", lambda p: p.colors([1.0, 0.0, 1.7, 2.0], 2, ["contrast", "posterize"])),
+    *(
+        ("colors", lambda p, name=name, amount=amount: p.colors([0.0, amount], 1, [name]))
+        for name, amount in product(native.ALL_STEPS, (-0.3, 0.0, 0.4, 1.0, 1.7, 99.5))
+    ),
+    ("gray", lambda p: p.gray([1.0])),
+    ("blur", lambda p: p.gaussian_blur([0.8, 1.3], (5, 7))),
+    *(
+        (
+            "warp",
+            lambda p, name=name: p.warp(
+                [0.9, 0.2, 3.0, -0.1, 1.1, 0.5], name, list(range(5, 5 + p.channels))
+            ),
+        )
+        for name in native.WARPS
+    ),
+    ("erase", lambda p: p.erase(BOX, list(range(p.channels)))),
+    ("split", lambda p: p.planar()),
+    *(
+        ("pad", lambda p, mode=mode: p.pad(3, 60, (110, 60), mode, [200, 100, 50, 255][: p.channels]))
+        for mode in native.BORDERS
+    ),
+]
+
+
+@pytest.mark.skipif(native.module is None, reason="there is no native module")
+def test_operators_stand_for_the_steps() -> None:
+    """What a graph computes without the program has the bits and the strides of the program."""
+    met = set()
+    for channels, interleaved in product((1, 2, 3, 4), (False, True)):
+        image = torch.randint(0, 256, (2, 40, 44, channels), dtype=torch.uint8).movedim(-1, -3)
+        image = image if interleaved else image.contiguous()
+        for kind, add in STEPS:
+            program = ImageProgram(image)
+            if not add(program) or not program.steps:
+                continue
+            met.add(kind)
+            numbers, steps = torch.from_numpy(program.rows()), [n for step in program.steps for n in step]
+            found, wanted = program.run(), pending._by_operators(image, numbers, None, steps)
+            assert found is not None and pending.run_program(image, numbers, None, steps).equal(found)
+            assert not fuzz_pipelines.compared(f"{kind} of {channels} channels", wanted, found)
+    assert met == set(native.STEP_KINDS) - {"window"}  # which only begins programs of images of several sizes
+
+
+@pytest.mark.skipif(native.module is None, reason="there is no native module")
+def test_bilinear_warps_have_opencvs_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    for turn in range(240):
+        monkeypatch.setattr(native, "SIMD_LEVEL", turn % 3)
+        most, channels = int(rng.choice([4, 40, 260])), int(rng.choice([1, 2, 3, 3, 4]))
+        height, width, high, wide = map(int, rng.integers(1, most, 4))
+        frame = rng.integers(0, 256, (height, width, channels), dtype=np.uint8)
+        interleaved = channels != 2 and bool(rng.integers(2))
+        matrix = rng.normal(np.eye(2, 3), [0.5, 0.5, 20]) * rng.choice([1, 1, 0.01, 300, 1e30])
+        matrix *= [[1, 1, 1], [1, 1, 1]] if rng.random() < 0.9 else [[1, 1, 1], [0, 0, 1]]
+        image, fill = torch.from_numpy(frame).movedim(-1, 0), rng.integers(0, 256, channels).tolist()
+        image = image if interleaved else image.contiguous()
+        out = torch.empty((high, wide, channels), dtype=torch.uint8).movedim(-1, 0)
+        out = out if interleaved else out.contiguous()
+        if not native.blend(out, image, matrix.reshape(1, 6), fill):
+            assert interleaved and 1 in (height * width, high * wide)  # a pixel has both memory formats
+            continue
+        how = {"flags": cv2.INTER_LINEAR}
+        if interleaved:
+            wanted = cv2.warpAffine(frame, matrix, (wide, high), borderValue=(*fill, 0, 0, 0)[:4], **how)
+        else:
+            each = [
+                cv2.warpAffine(p, matrix, (wide, high), borderValue=f, **how)
+                for p, f in zip(image.numpy(), fill, strict=True)
+            ]
+            wanted = np.stack(each, -1)
+        np.testing.assert_array_equal(out.movedim(0, -1).numpy(), wanted.reshape(high, wide, channels))
 
 
 def test_a_pipeline_without_the_native_module(monkeypatch: pytest.MonkeyPatch) -> None:

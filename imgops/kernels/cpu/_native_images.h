@@ -493,40 +493,55 @@ static void levels_of_step(uint8_t *table, int32_t kind, float amount) {
                                                                         : i);
 }
 
+/* The levels of a step of one channel, which is its own luma; those of brightness are the same for any channels. */
+static void levels_of_gray(uint8_t *table, int32_t kind, float amount, const uint8_t *in, Py_ssize_t values) {
+    int64_t total = 0;
+    int32_t from = 0;
+    Py_ssize_t i;
+    if (kind == CONTRAST) {
+        for (i = 0; i < values; i++) total += in[i];
+        from = (int32_t)((double)total / (double)values + 0.5);
+    }
+    for (i = 0; i < 256; i++)
+        table[i] = kind == HUE_TURN ? (uint8_t)i : mix_u8(kind == SATURATION ? (int32_t)i : from, (int32_t)i, amount);
+}
+
 /* The steps of one frame; `spare` is as large. */
 static void run_steps(uint8_t *out, const uint8_t *in, const Image *image, const int32_t *kinds, const float *amounts,
                       Py_ssize_t most, uint8_t *spare, int simd) {
-    Py_ssize_t pixels = image->height * image->width, i = 0, j, planes = image->interleaved ? 1 : 3;
+    Py_ssize_t pixels = image->height * image->width, i = 0, j, planes = image->planes, size = pixels * image->channels;
+    Py_ssize_t values = planes * size;
     const uint8_t *source = in;
     while (i < most && kinds[i] >= 0) {
-        if (kinds[i] <= HUE_TURN) {
+        if (kinds[i] <= HUE_TURN && values == 3 * pixels) {
             for (j = i; j < most && kinds[j] >= 0 && kinds[j] <= HUE_TURN;) j++;
             sequences_u8[simd](out, source, pixels, image->interleaved ? 3 : 1, image->interleaved ? 1 : pixels, kinds + i,
                                amounts + i, (int)(j - i));
             i = j;
         } else if (kinds[i] <= INVERT) {
             uint8_t table[256];
-            levels_of_step(table, kinds[i], amounts[i]);
-            look_up((char *)out, (const char *)source, table, 3 * pixels, 1, simd);
+            if (kinds[i] <= HUE_TURN)
+                levels_of_gray(table, kinds[i], amounts[i], source, values);
+            else
+                levels_of_step(table, kinds[i], amounts[i]);
+            look_up((char *)out, (const char *)source, table, values, 1, simd);
             i++;
         } else if (kinds[i] <= EQUALIZE) {
             Image to = *image, from = *image;
-            to.planes = from.planes = planes;
             to.at = (char *)out;
             from.at = (char *)source;
             stretch(&to, &from, kinds[i] == EQUALIZE, simd);
             i++;
         } else {
             if (source == out) { /* it reads neighbors of the pixel it writes */
-                memcpy(spare, out, (size_t)(3 * pixels));
+                memcpy(spare, out, (size_t)values);
                 source = spare;
             }
             for (j = 0; j < planes; j++)
-                sharpens[simd](out + j * pixels, source + j * pixels, image->height, image->width, image->interleaved ? 3 : 1,
-                               amounts[i]);
+                sharpens[simd](out + j * size, source + j * size, image->height, image->width, (int)image->channels, amounts[i]);
             i++;
         }
         source = out;
     }
-    if (source == in && out != in) memcpy(out, in, (size_t)(3 * pixels));
+    if (source == in && out != in) memcpy(out, in, (size_t)values);
 }

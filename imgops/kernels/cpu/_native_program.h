@@ -19,9 +19,12 @@ enum {
                     ONE_AMOUNT in a, one amount is that of all names */
     GRAY_STEP,   /* whether: more than 0 */
     BLUR_STEP,   /* sigma across and down; a, b: the width and the height of the kernel */
-    WARP_STEP,   /* an affine matrix; a: the color outside, the first channel lowest */
+    WARP_STEP,   /* an affine matrix; a: the color outside, the first channel lowest, b: 0 for the nearest pixels, 1 for
+                    bilinear weights */
     ERASE_STEP,  /* left, top, right, bottom; a: the color, the first channel lowest */
     SPLIT_STEP,  /* nothing: an interleaved frame becomes planar */
+    PAD_STEP,    /* nothing; a, b: the border at the left and at the top, c: the rule in the upper half, see below, and the
+                    color of CONSTANT in the lower one, the first channel lowest */
     WINDOW_STEP, /* see _native_sources.h: only the first step of images of different sizes */
     KINDS
 };
@@ -34,15 +37,18 @@ enum { EDGES, WHOLE, SIDES, CORNER };
  * and from the ninth bit on the color outside. */
 enum { BOX, TARGET_HEIGHT = 4, TARGET_WIDTH, WINDOW_LEFT, WINDOW_TOP, WINDOW_NUMBERS };
 
+/* What a border shows: a color, the nearest pixel, or the image mirrored at its outermost pixels, which appear once or twice. */
+enum { CONSTANT, EDGE, REFLECT, SYMMETRIC, RULES };
+
 /* From this many bytes on a result does not stay in the cache. */
 #define STREAMED ((Py_ssize_t)8 << 20)
 
 /* The kinds of the names of a color step have four bits each, from the lowest on; 15 ends them. */
-enum { MOST_STEPS = 256, MOST_ORDER = 64, MOST_NAMES = 15, MOST_CHANNELS = 4, LONGEST_WARP = 32767, ONE_AMOUNT = 1 << 16 };
+enum { MOST_STEPS = 256, MOST_ORDER = 64, MOST_NAMES = 15, MOST_CHANNELS = 4, LONGEST_WARP = 32766, ONE_AMOUNT = 1 << 16 };
 
 /* `height` and `width` are those of the result. */
 typedef struct {
-    int64_t kind, column, height, width, a, b;
+    int64_t kind, column, height, width, a, b, c;
 } Instruction;
 
 typedef struct {
@@ -62,6 +68,16 @@ static Py_ssize_t names_of(const Instruction *s) {
     Py_ssize_t count = 0;
     while (count < MOST_NAMES && kind_of_name(s, count) <= SHARPNESS) count++;
     return count;
+}
+
+/* Whether a color mixes channels, and so needs one or three. */
+static int mixes(const Instruction *s) {
+    Py_ssize_t i;
+    for (i = names_of(s) - 1; i >= 0; i--) {
+        int kind = kind_of_name(s, i);
+        if (kind == CONTRAST || kind == SATURATION || kind == HUE_TURN) return 1;
+    }
+    return 0;
 }
 
 static Py_ssize_t length_of(const Instruction *s) { return (Py_ssize_t)(s->a & ~(int64_t)ONE_AMOUNT); }
@@ -85,7 +101,7 @@ static int box_of(const Instruction *s, const double *n, Py_ssize_t height, Py_s
 
 /* How many numbers a step has; -1 where its arguments are wrong. */
 static Py_ssize_t numbers_of_step(const Instruction *s, Py_ssize_t channels) {
-    const int64_t widest = 2 * MOST_WEIGHTS - 1, far = (int64_t)1 << 40;
+    const int64_t widest = 2 * MOST_WEIGHTS - 1, far = (int64_t)1 << 40, colors = (int64_t)1 << 8 * channels;
     switch (s->kind) {
     case CROP_STEP: return s->a >= -far && s->a <= far && s->b >= -far && s->b <= far ? 0 : -1;
     case RESIZE_STEP:
@@ -94,17 +110,22 @@ static Py_ssize_t numbers_of_step(const Instruction *s, Py_ssize_t channels) {
     case MIRROR_STEP:
     case FLIP_STEP: return 1;
     case COLOR_STEP:
-        if (channels != 3 || s->a <= 0 || length_of(s) <= 0 || length_of(s) > MOST_ORDER || s->b < 0) return -1;
+        if ((channels != 1 && channels != 3 && mixes(s)) || s->a <= 0 || length_of(s) <= 0 || length_of(s) > MOST_ORDER || s->b < 0) return -1;
         return length_of(s) + (s->a & ONE_AMOUNT ? 1 : names_of(s));
     case GRAY_STEP: return channels == 3 ? 1 : -1;
     case BLUR_STEP: return s->a > 0 && s->a <= widest && s->a % 2 && s->b > 0 && s->b <= widest && s->b % 2 ? 2 : -1;
-    case WARP_STEP: return channels == 3 && s->a >= 0 && s->a <= 0xFFFFFF ? 6 : -1;
-    case ERASE_STEP: return s->a >= 0 && s->a < (int64_t)1 << 8 * channels ? 4 : -1;
+    case WARP_STEP: return s->a >= 0 && s->a < colors && (s->b == 1 || (s->b == 0 && channels == 3)) ? 6 : -1;
+    case ERASE_STEP: return s->a >= 0 && s->a < colors ? 4 : -1;
     case SPLIT_STEP: return 0;
     case WINDOW_STEP:
         if ((s->a & 255) >= (int64_t)(sizeof filters / sizeof *filters) || s->a < 0 || s->a >> 8 >= (int64_t)1 << 8 * channels)
             return -1;
         return WINDOW_NUMBERS;
+    case PAD_STEP:
+        return s->a >= 0 && s->a <= INT32_MAX && s->b >= 0 && s->b <= INT32_MAX && s->c >= 0 && s->c >> 32 < RULES &&
+                       (s->c & 0xFFFFFFFF) < colors
+                   ? 0
+                   : -1;
     default: return -1;
     }
 }
@@ -178,7 +199,8 @@ static int colors_of(const Instruction *s, const double *n, int32_t *kinds, floa
 /* Whether a step can do what a row asks of it, for an image of this size. */
 static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py_ssize_t width, Py_ssize_t channels,
                     int interleaved) {
-    if (s->kind == SPLIT_STEP || s->kind == RESIZE_STEP || s->kind == CROP_STEP || s->kind == WARP_STEP) {
+    if (s->kind == SPLIT_STEP || s->kind == RESIZE_STEP || s->kind == CROP_STEP || s->kind == WARP_STEP ||
+        s->kind == PAD_STEP) {
         if (s->height <= 0 || s->width <= 0 || s->height > INT32_MAX || s->width > INT32_MAX / s->height) return 0;
     } else if (s->height != height || s->width != width)
         return 0;
@@ -189,21 +211,24 @@ static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py
     }
     case COLOR_STEP: return height >= 3 && width >= 3;
     case BLUR_STEP: return n[0] > 0 && n[1] > 0; /* without a sigma it follows from the size, which random ones never do */
-    case WARP_STEP:
-        return !interleaved && height <= LONGEST_WARP && width <= LONGEST_WARP && s->height <= LONGEST_WARP &&
+    case WARP_STEP: /* OpenCV warps two interleaved channels in another way */
+        if (interleaved && (s->b == 0 || channels == 2)) return 0;
+        return height <= LONGEST_WARP && width <= LONGEST_WARP && s->height <= LONGEST_WARP &&
                s->width <= LONGEST_WARP && height * width < 1 << 24 && s->height * s->width < 1 << 24;
     case ERASE_STEP:
         return is_whole(n[0], 0, (double)width) && is_whole(n[1], 0, (double)height) &&
                is_whole(n[2], n[0], (double)width) && is_whole(n[3], n[1], (double)height);
     case SPLIT_STEP: return s->height == height && s->width == width && (!interleaved || channels == 3);
     case WINDOW_STEP: return 0; /* this is no first step */
+    case PAD_STEP: return s->height >= height + s->b && s->width >= width + s->a;
     default: return 1;
     }
 }
 
 static int changes(const Instruction *s, const double *n, const Image *image) {
     switch (s->kind) {
-    case CROP_STEP: return s->a || s->b || s->height != image->height || s->width != image->width;
+    case CROP_STEP:
+    case PAD_STEP: return s->a || s->b || s->height != image->height || s->width != image->width;
     case RESIZE_STEP:
     {
         int64_t box[4];
@@ -233,18 +258,102 @@ static void flip_rows(uint8_t *out, const uint8_t *in, Py_ssize_t planes, Py_ssi
         for (y = 0; y < height; y++) memcpy(out + y * row, in + (height - 1 - y) * row, (size_t)row);
 }
 
+static void fill_pixels(uint8_t *out, Py_ssize_t count, Py_ssize_t pixel, const uint8_t *color) {
+    Py_ssize_t done = pixel, n;
+    if (pixel == 1)
+        memset(out, color[0], (size_t)count);
+    else if (count > 0) {
+        memcpy(out, color, (size_t)pixel);
+        for (; done < count * pixel; done += n) {
+            n = count * pixel - done < done ? count * pixel - done : done;
+            memcpy(out + done, out, (size_t)n);
+        }
+    }
+}
+
+/* The color of a plane, or of the channels of a pixel, from that of a step. */
+static void color_of(int64_t color, Py_ssize_t plane, uint8_t *to) {
+    int c;
+    for (c = 0; c < MOST_CHANNELS; c++) to[c] = (uint8_t)(color >> 8 * ((plane + c) % MOST_CHANNELS));
+}
+
 static void erase_box(Image *image, const double *n, int64_t color) {
     Py_ssize_t left = (Py_ssize_t)n[0], top = (Py_ssize_t)n[1], right = (Py_ssize_t)n[2], bottom = (Py_ssize_t)n[3];
-    Py_ssize_t row = image->width * image->channels, p, x, y, c;
-    for (p = 0; p < image->planes; p++)
-        for (y = top; y < bottom; y++) {
-            uint8_t *at = (uint8_t *)image->at + (p * image->height + y) * row;
-            if (image->channels == 1)
-                memset(at + left, (int)(color >> 8 * p & 255), (size_t)(right - left));
-            else
-                for (x = left; x < right; x++)
-                    for (c = 0; c < image->channels; c++) at[x * image->channels + c] = (uint8_t)(color >> 8 * c & 255);
-        }
+    Py_ssize_t pixel = image->channels, p, y;
+    for (p = 0; p < image->planes; p++) {
+        uint8_t levels[MOST_CHANNELS];
+        color_of(color, p, levels);
+        for (y = top; y < bottom; y++)
+            fill_pixels((uint8_t *)image->at + ((p * image->height + y) * image->width + left) * pixel, right - left, pixel,
+                        levels);
+    }
+}
+
+/* The place in a row of `size` that a border shows at place `i`. */
+INLINE Py_ssize_t shown_at(Py_ssize_t i, Py_ssize_t size, int64_t rule) {
+    Py_ssize_t twice = rule == SYMMETRIC, period = 2 * size - 2 + 2 * twice, mirrored = i < 0 ? -i - twice : period - twice - i;
+    if (i >= 0 && i < size) return i;
+    if (rule == EDGE || size == 1) return i < 0 ? 0 : size - 1;
+    if (mirrored >= 0 && mirrored < size) return mirrored;
+    i %= period; /* a border may be wider than the image */
+    if (i < 0) i += period;
+    return i < size ? i : period - twice - i;
+}
+
+/* Pixels from..to - 1 of a row; all are outside of the image, whose row is `in`. */
+INLINE void show_border(uint8_t *out, const uint8_t *in, Py_ssize_t from, Py_ssize_t to, Py_ssize_t left, Py_ssize_t width,
+                        Py_ssize_t pixel, int64_t rule, const uint8_t *color) {
+    Py_ssize_t turn = width - 1 + (rule == SYMMETRIC), period = 2 * turn, x, c; /* it runs forward up to `turn`, then backward */
+    if (rule == CONSTANT || rule == EDGE || width == 1) {
+        if (from < to)
+            fill_pixels(out + from * pixel, to - from, pixel, rule == CONSTANT ? color : in + (from + left < 0 ? 0 : width - 1) * pixel);
+        return;
+    }
+    while (from < to) {
+        Py_ssize_t at = from + left, n, first, step;
+        if (at < 0) at += period;
+        if (at < 0 || at >= period) at = (at % period + period) % period;
+        step = at < turn ? 1 : -1;
+        first = at < turn ? at : period - (rule == SYMMETRIC) - at;
+        n = (at < turn ? turn : period) - at;
+        if (n > to - from) n = to - from;
+        if (pixel == 1)
+            for (x = 0; x < n; x++) out[from + x] = in[first + step * x];
+        else
+            for (x = 0; x < n; x++)
+                for (c = 0; c < pixel; c++) out[(from + x) * pixel + c] = in[(first + step * x) * pixel + c];
+        from += n;
+    }
+}
+
+/* An image as seen from (left, top) on, with a border around it. */
+static void show(Image *to, const Image *image, Py_ssize_t left, Py_ssize_t top, int64_t border) {
+    Py_ssize_t pixel = image->channels, width = image->width, wide = to->width, row = wide * pixel, p, y;
+    Py_ssize_t start = left < 0 ? (-left < wide ? -left : wide) : 0, end = width - left < wide ? width - left : wide;
+    int64_t rule = border >> 32;
+    int outside;
+    if (end < start) end = start;
+    for (p = 0; p < image->planes; p++) {
+        uint8_t *out = (uint8_t *)to->at + p * to->height * row, color[MOST_CHANNELS];
+        const uint8_t *in = (const uint8_t *)image->at + p * image->height * width * pixel;
+        color_of(border, p, color);
+        for (outside = 0; outside < 2; outside++) /* rows outside repeat others, which may have been made */
+            for (y = 0; y < to->height; y++) {
+                Py_ssize_t from = shown_at(y + top, image->height, rule), seen = from - top;
+                uint8_t *line = out + y * row;
+                if ((from != y + top) != outside) continue;
+                if (outside && rule == CONSTANT)
+                    fill_pixels(line, wide, pixel, color);
+                else if (outside && seen >= 0 && seen < to->height)
+                    memcpy(line, out + seen * row, (size_t)row);
+                else {
+                    const uint8_t *source = in + from * width * pixel;
+                    show_border(line, source, 0, start, left, width, pixel, rule, color);
+                    if (start < end) memcpy(line + start * pixel, source + (left + start) * pixel, (size_t)((end - start) * pixel));
+                    show_border(line, source, end, wide, left, width, pixel, rule, color);
+                }
+            }
+    }
 }
 
 /* One step from `now` to `to`, which may be one memory where the step reads no neighbors; 0 without memory. */
@@ -293,10 +402,16 @@ static int run_step(const Program *p, const Instruction *s, const double *n, Ima
     case WARP_STEP: {
         float m[6];
         inverse_of(n, m);
+        if (s->b) {
+            Frame f = {now->height, now->width, p->channels, now->interleaved};
+            blends[p->simd](out, in, words, &f, to->height, to->width, (uint32_t)s->a, m);
+            return 1;
+        }
         words[now->height * now->width] = (uint32_t)s->a;
         warps[p->simd](out, in, words, now->height, now->width, to->height, to->width, m);
         return 1;
     }
+    case PAD_STEP: show(to, now, -(Py_ssize_t)s->a, -(Py_ssize_t)s->b, s->c); return 1;
     case ERASE_STEP:
         if (out != in) memcpy(out, in, (size_t)(now->planes * now->height * row));
         erase_box(to, n, s->a);
@@ -348,6 +463,15 @@ static void look_up_floats(float *out, const char *in, const float *table, Py_ss
     }
 }
 
+/* Whether a step after a pad only crops, and all that it shows is in the padded image; if so, from where. */
+static int crops(const Instruction *s, const double *n, const Instruction *pad, int64_t *box) {
+    if (s->kind == RESIZE_STEP)
+        return box_of(s, n, (Py_ssize_t)pad->height, (Py_ssize_t)pad->width, box) && box[2] - box[0] == s->width &&
+               box[3] - box[1] == s->height;
+    box[0] = s->a, box[1] = s->b;
+    return s->kind == CROP_STEP && s->a >= 0 && s->b >= 0 && s->a + s->width <= pad->width && s->b + s->height <= pad->height;
+}
+
 enum { DONE = 1, UNCHANGED = 2 };
 
 /* The last step that changes an image; -1 if none does. */
@@ -370,10 +494,15 @@ static int run_image(const Program *p, const double *row, Image now, char *out, 
     Py_ssize_t i, last = last_change(p, row, now), c, which = 0;
     const char *callers = now.at == (char *)scratch[0] ? NULL : now.at;
     for (i = 0; i <= last; i++) {
-        const Instruction *s = p->steps + i;
+        const Instruction *s = p->steps + i, *pad = NULL;
+        int64_t box[4];
         Image to = now;
         int in_place = (s->kind == COLOR_STEP || s->kind == GRAY_STEP || s->kind == ERASE_STEP) && now.at != callers;
         if (!changes(s, row + s->column, &now)) continue;
+        if (s->kind == PAD_STEP && i < last && crops(s + 1, row + s[1].column, s, box)) {
+            pad = s++; /* no more of the border is made than the crop shows */
+            i++;
+        }
         to.height = (Py_ssize_t)s->height;
         to.width = (Py_ssize_t)s->width;
         set_format(&to, p->channels, now.interleaved && s->kind != SPLIT_STEP);
@@ -383,7 +512,10 @@ static int run_image(const Program *p, const double *row, Image now, char *out, 
             which = !which;
             to.at = (char *)scratch[which];
         }
-        if (!run_step(p, s, row + s->column, &to, &now, scratch[!which], words)) return 0;
+        if (pad)
+            show(&to, &now, (Py_ssize_t)(box[0] - pad->a), (Py_ssize_t)(box[1] - pad->b), pad->c);
+        else if (!run_step(p, s, row + s->column, &to, &now, scratch[!which], words))
+            return 0;
         now = to;
     }
     if (tables) {
@@ -428,7 +560,7 @@ static int program_of(Program *p, Arrays *arrays, PyObject *steps_object, PyObje
     p->count = steps->shape[0];
     p->streams = out->values * out->itemsize >= STREAMED;
     if (!require(steps->shape[1] == sizeof(Instruction) / sizeof(int64_t) && p->count > 0 && p->count <= MOST_STEPS,
-                 "steps must be 1 to 256 rows of six numbers") ||
+                 "steps must be 1 to 256 rows of seven numbers") ||
         !require(!*tables || ((*tables)->shape[1] == 256 && ((*tables)->shape[0] == 1 || (*tables)->shape[0] == p->channels)),
                  "tables must be one for all channels or for each, of 256 values") ||
         !require(out->itemsize == (*tables ? 4 : 1), "out must be of floats with tables, else of bytes"))
@@ -450,7 +582,7 @@ static int program_of(Program *p, Arrays *arrays, PyObject *steps_object, PyObje
                      out->width == p->steps[p->count - 1].width,
                  "out must have the size of the last step"))
         return -1;
-    *words_size = has_words ? (*most + 1) * (Py_ssize_t)sizeof(uint32_t) : 0;
+    *words_size = has_words ? 3 * (*most + 2) * (Py_ssize_t)sizeof(uint32_t) : 0; /* at least (height + 2) * (width + 2) words */
     /* One channel, or one pixel, has both formats. */
     return out->interleaved == interleaved || channels == 1 || pixels == 1;
 }
@@ -500,7 +632,7 @@ static PyObject *run_program(PyObject *self, PyObject *args) {
     out_size = out.values / frames * out.itemsize;
     if (!require(rows > 0 && frames % rows == 0, "numbers must be those of equal parts of the images") ||
         !require((uintptr_t)scratch->buf % sizeof(uint32_t) == 0 && scratch->len >= words_size + 2 * most * p.channels,
-                 "scratch must have room for two images, and for a word for each pixel of a warp"))
+                 "scratch must have room for two images, and for the words of a warp"))
         goto end;
     per_row = frames / rows;
     for (i = 0; i < rows; i++)

@@ -112,7 +112,7 @@ WINDOW_NUMBERS = 8
 def window_step(interpolation: str, height: int, width: int, color: int = 0) -> np.ndarray:
     """Return the first step of a program for images of different sizes; its numbers come first."""
     which = list(FILTERS).index(interpolation) | color << 8
-    return np.array([[native.STEP_KINDS.index("window"), 0, height, width, which, 0]], np.int64)
+    return np.array([[native.STEP_KINDS.index("window"), 0, height, width, which, 0, 0]], np.int64)
 
 
 def windows(

@@ -69,7 +69,11 @@ _WARPS: dict[str, tuple[Callable[..., Tensor], Warp]] = {
 
 def _warp(op: str, out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, *how: Any) -> None:
     decomposition, warp = _WARPS[op]
-    if _copy_if_identity(out, image, matrix) or _directly(op, out, image, matrix, fill, warp, *how):
+    if _copy_if_identity(out, image, matrix):
+        return
+    if op == "warp_affine" and _by_weights(out, image, matrix, fill, *how[2:]):
+        return
+    if _directly(op, out, image, matrix, fill, warp, *how):
         return
     height, width, interpolation, padding_mode = how
     reaches_far = _far_positions.reaches(matrix, image, (height, width), interpolation, padding_mode)
@@ -83,6 +87,30 @@ def _warp(op: str, out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | No
             _warp(op, out[i], image[i], each[i], own, *how)
     elif any(reaches_far) or not _by_opencv(op, out, image, matrix, fill, interpolation, padding_mode, warp):
         run_decomposition(out, decomposition, image, matrix, fill, *how)
+
+
+def _by_weights(
+    out: Tensor, image: Tensor, matrix: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
+) -> bool:
+    """Warp uint8 images by bilinear weights in the native module, with one color outside of all of them.
+
+    Return False if nothing was done. A large image alone is left to OpenCV, which divides it among threads.
+    """
+    if image.dtype != torch.uint8 or interpolation != "bilinear" or padding_mode != "constant":
+        return False
+    channels, sides = image.shape[-3], (*image.shape[-2:], *out.shape[-2:])
+    if image.ndim == 3 and not _threads.is_small(image):
+        return False
+    if max(sides) > _LONGEST or 0 in sides or (fill is not None and fill.numel() not in (1, channels)):
+        return False
+    if not blends_alike():
+        return False
+    color = [0] if fill is None else saturate(fill.detach(), torch.uint8).flatten().tolist()
+    each = matrix.detach().double()
+    if matrix.ndim > 2 and matrix.shape[:-2].numel() > 1:
+        each = each.expand(*image.shape[:-3], 2, 3)
+    levels = color * (channels // len(color))
+    return native.blend(out, image.detach(), each.reshape(-1, 6).contiguous().numpy(), levels)
 
 
 def _directly(
@@ -251,6 +279,38 @@ def native_agrees() -> bool:
             wanted = cv2.warpAffine(plane, exact, (250, 224), flags=cv2.INTER_NEAREST, borderValue=fill)
             if not np.array_equal(found, wanted):
                 return False
+    return True
+
+
+@compare.comparison("bilinear warp_affine", "OpenCV")
+def blends_alike() -> bool:
+    """Compare bilinear weights with the installed OpenCV, once; return whether both give the same pixels.
+
+    OpenCV sums the positions of the last pixels of a row in another order than the others, which can be seen
+    in a very wide image that is seen from far to the right.
+    """
+    if not native.is_built():
+        return False
+    rng = np.random.default_rng(0)
+    frames = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((213, 240, 3), (40, 30000, 3))]
+    around = np.array([[1, 0, 0], [0, 1, 0]])
+    probes: list[Any] = [
+        (frames[0], around + rng.normal(0, [0.5, 0.5, 20], (2, 3)), (224, 250)) for _ in range(20)
+    ]
+    for _ in range(6):
+        (a, b, x), y = rng.uniform([0.3, 500, 25000], [3, 740, 29000]), rng.uniform(0.3, 0.9)
+        probes.append((frames[1], cv2.invertAffineTransform(np.array([[a, -b, x], [0.1, y, 3.3]])), (40, 31)))
+    fill, how = [3, 5, 7], cv2.INTER_LINEAR
+    for frame, matrix, (height, width) in probes:
+        size = width, height
+        wanted = cv2.warpAffine(frame, matrix, size, flags=how, borderValue=[*fill, 0])
+        plane = cv2.warpAffine(frame[..., 0].copy(), matrix, size, flags=how, borderValue=fill[0])
+        ours, image = torch.empty((*size[::-1], 3), dtype=torch.uint8, device="cpu"), torch.from_numpy(frame)
+        if not native.blend(ours.movedim(-1, 0), image.movedim(-1, 0), matrix.reshape(1, 6), fill):
+            return False
+        found = ours.numpy()
+        if not np.array_equal(found, wanted) or not np.array_equal(found[..., 0], plane):
+            return False
     return True
 
 

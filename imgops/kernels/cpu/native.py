@@ -48,8 +48,12 @@ STEP_KINDS = (
     "warp",
     "erase",
     "split",
+    "pad",
     "window",
 )
+#: The interpolations of "warp", and the border rules of "pad", in the same order.
+WARPS = ("nearest", "bilinear")
+BORDERS = ("constant", "edge", "reflect", "symmetric")
 
 
 def is_built() -> bool:
@@ -391,13 +395,13 @@ def run_program(
     """Run the steps of a program on each image of a uint8 tensor; return 0 if nothing was done.
 
     A step is an index into ``STEP_KINDS``, the column where its numbers begin, the height and width of its
-    result, and two arguments; ``pixels`` are the most that an image has between steps. ``numbers`` has a row
-    for each of equal parts of the images. ``out`` gets the last step's bytes, or what float32 ``tables``,
+    result, and three arguments; ``pixels`` are the most that an image has between steps. ``numbers`` has a
+    row for each of equal parts of the images. ``out`` gets the last step's bytes, or what float32 ``tables``,
     ``(1 or C, 256)``, give for each. The result is ``UNCHANGED`` if no step has changed the images that one
     thread took, else 1.
     """
     *batch, channels, _, _ = image.shape
-    size = 2 * channels * pixels + 4 * (pixels + 1)
+    size = 2 * channels * pixels + 12 * (pixels + 2)
     counter, done = np.zeros(1, np.int64), []
 
     def work() -> None:
@@ -410,6 +414,24 @@ def run_program(
         count = prod(batch)
         _threads.share(count, count * channels * pixels * len(steps), work)
     return min(done)
+
+
+def blend(out: Tensor, image: Tensor, matrices: np.ndarray, levels: Sequence[int]) -> bool:
+    """Warp uint8 images by affine matrices ``(1 or parts, 6)``, with bilinear weights.
+
+    ``levels`` are those of the channels outside. Return False if nothing was done.
+    """
+    if not is_built() or image.numel() == 0 or not 0 < image.shape[-3] <= 4 or image.ndim != out.ndim:
+        return False
+    size = out.shape[-2:]
+    step = [STEP_KINDS.index("warp"), 0, *size, color_of(levels), 1, 0]
+    most = max(size.numel(), image.shape[-2:].numel())
+    return run_program(out, image, np.array([step], np.int64), most, matrices, None, True) > 0
+
+
+def color_of(levels: Sequence[int]) -> int:
+    """Return the level of each channel as the bytes of a number, the first lowest."""
+    return sum(level << 8 * i for i, level in enumerate(levels))
 
 
 #: The result of ``run_program`` if all images are what they were.
@@ -442,7 +464,7 @@ def run_sources(
     room = (
         0 if decoder is None else channels * min(int(areas.max(initial=0)), _MOST_SCRATCH // (2 * channels))
     )
-    size = 2 * channels * pixels + 4 * (pixels + 1) + room
+    size = 2 * channels * pixels + 12 * (pixels + 2) + room
     counter, done, codes = np.zeros(1, np.int64), np.zeros(count, np.uint8), []
     source = data.detach().numpy()
 

@@ -24,6 +24,8 @@ from imgops.kernels.cpu import _pil, _resample, _threads, blur, geometry, native
 _MOST_STEPS = 256
 #: The most pixels of a result, as of ``imgops.resize``.
 _MOST_PIXELS = (1 << 31) - 1
+#: The colors that mix channels, and so need one or three.
+_MIXING = {"contrast", "saturation", "hue"}
 #: The most names of a step of colors: four bits each say which colors they are.
 _MOST_NAMES, _MOST_ORDER = 15, 64
 
@@ -96,6 +98,14 @@ class ImageProgram:
         """Crop to a box of one place, with zeros outside of the image."""
         return self._add("crop", [], 0, a=left, b=top, size=(height, width))
 
+    def pad(self, left: int, top: int, size: Sequence[int], padding_mode: str, levels: Sequence[int]) -> bool:
+        """Pad to a size; ``levels`` are those of the channels of a constant border."""
+        if padding_mode not in native.BORDERS:
+            return False
+        border = native.BORDERS.index(padding_mode) << 32 | native.color_of(levels)
+        height, width = size
+        return self._add("pad", [], 0, a=left, b=top, c=border, size=(height, width))
+
     def resized_crop(
         self, box: Any, size: Sequence[int], interpolation: str, antialias: bool, form: str = "edges"
     ) -> bool:
@@ -124,7 +134,7 @@ class ImageProgram:
 
         One amount may stand for those of all names.
         """
-        if self.channels != 3 or not 0 < length <= _MOST_ORDER:
+        if not 0 < length <= _MOST_ORDER or (self.channels not in (1, 3) and not _MIXING.isdisjoint(names)):
             return False
         if not all(_is_exact(name) for name in names) or len(names) > _MOST_NAMES:
             return False
@@ -146,16 +156,19 @@ class ImageProgram:
             and self._add("blur", sigmas, 2, a=across, b=down)
         )
 
-    def warp_nearest(self, matrix: Any, fill: Sequence[int]) -> bool:
+    def warp(self, matrix: Any, interpolation: str, fill: Sequence[int]) -> bool:
         """Warp by an affine matrix; ``fill`` is the level of each channel outside of the image."""
-        if self.channels != 3 or self.interleaved or not _is_exact("warp_affine"):
-            return False
-        return self._add("warp", matrix, 6, a=fill[0] | fill[1] << 8 | fill[2] << 16)
+        if interpolation == "nearest":
+            has_step = self.channels == 3 and not self.interleaved and _is_exact("warp_affine")
+        else:  # OpenCV warps two interleaved channels in another way
+            has_step = interpolation == "bilinear" and not (self.interleaved and self.channels == 2)
+            has_step = has_step and _is_exact("bilinear warp_affine")
+        how = native.WARPS.index(interpolation) if has_step else 0
+        return has_step and self._add("warp", matrix, 6, a=native.color_of(fill), b=how)
 
     def erase(self, boxes: Any, levels: Sequence[int]) -> bool:
         """Set a box, left, top, right and bottom, to the level of each channel."""
-        color = sum(level << 8 * i for i, level in enumerate(levels))
-        return len(levels) == self.channels and self._add("erase", boxes, 4, a=color)
+        return len(levels) == self.channels and self._add("erase", boxes, 4, a=native.color_of(levels))
 
     def planar(self) -> bool:
         """Convert interleaved images to planar ones."""
@@ -172,6 +185,7 @@ class ImageProgram:
         *,
         a: int = 0,
         b: int = 0,
+        c: int = 0,
         size: tuple[int, int] | None = None,
     ) -> bool:
         if len(self.steps) == _MOST_STEPS or (isinstance(numbers, Tensor) and numbers.ndim > 2):
@@ -187,7 +201,7 @@ class ImageProgram:
         where = self.columns
         if isinstance(numbers, Columns):
             where, count = numbers.start, 0
-        self.steps.append((native.STEP_KINDS.index(kind), where, self.height, self.width, a, b))
+        self.steps.append((native.STEP_KINDS.index(kind), where, self.height, self.width, a, b, c))
         self.numbers.append(numbers)
         self.columns += count
         return True
@@ -291,10 +305,10 @@ class Columns:
         return Columns(self.start + start, self.start + stop)
 
 
-def _copies(kind: int, column: int, height: int, width: int, a: int, b: int) -> bool:
+def _copies(kind: int, column: int, height: int, width: int, a: int, b: int, c: int) -> bool:
     """Return whether the operator of a step gives a new image even where it changes nothing."""
     name = native.STEP_KINDS[kind]
-    return name in ("crop", "blur", "warp") or (name == "resize" and native.BOX_FORMS[b] != "whole")
+    return name in ("crop", "pad", "blur", "warp") or (name == "resize" and native.BOX_FORMS[b] != "whole")
 
 
 def _first(numbers: Any) -> Any:
@@ -312,6 +326,10 @@ def _is_exact(name: str, interpolation: str = "bilinear") -> bool:
     """Return whether the native step has the bits of the installed PIL or OpenCV."""
     if name == "resize":
         return interpolation in _resample.FILTERS and _resample.pil_order() is not None
-    if name in ("gaussian_blur", "warp_affine"):
-        return blur.native_agrees() if name == "gaussian_blur" else geometry.native_agrees()
+    if name == "gaussian_blur":
+        return blur.native_agrees()
+    if name == "warp_affine":
+        return geometry.native_agrees()
+    if name == "bilinear warp_affine":
+        return geometry.blends_alike()
     return (name == "grayscale" or name in native.ALL_STEPS) and _pil.agrees(name)

@@ -20,7 +20,7 @@ from imgops._common.torch_private import is_eager
 from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops.kernels.cpu._resample import FILTERS
-from imgops.kernels.cpu.native import ALL_STEPS, BOX_FORMS, STEP_KINDS
+from imgops.kernels.cpu.native import ALL_STEPS, BORDERS, BOX_FORMS, STEP_KINDS, WARPS
 from imgops.kernels.cpu.program import ImageProgram, NativeSteps, accepts, accepts_in_graph
 from imgops.rules import vmap
 from imgops.transforms._core import operators, pil_images, programs
@@ -189,8 +189,12 @@ def _as_operator(program: ImageProgram, tables: Tensor | None) -> Tensor:
 # -- the operator of a graph -------------------------------------------------------------------------
 
 
+#: The numbers of a step: its kind, the column of its numbers, the height and width of its result, arguments.
+_FIELDS = 7
+
+
 def _steps_of(flat: Sequence[int]) -> list[Sequence[int]]:
-    return [flat[i : i + 6] for i in range(0, len(flat), 6)]
+    return [flat[i : i + _FIELDS] for i in range(0, len(flat), _FIELDS)]
 
 
 def _by_operators(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: Sequence[int]) -> Tensor:
@@ -199,12 +203,12 @@ def _by_operators(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: 
         numbers = numbers[0] if len(numbers) == 1 else spread(numbers, image)
     listed = _steps_of(steps)
     ends = [*(step[1] for step in listed[1:]), numbers.shape[-1]]
-    for (kind, column, height, width, a, b), end in zip(listed, ends, strict=True):
-        image = _OPERATORS[STEP_KINDS[kind]](image, numbers[..., column:end], (height, width), a, b)
+    for (kind, column, height, width, *how), end in zip(listed, ends, strict=True):
+        image = _OPERATORS[STEP_KINDS[kind]](image, numbers[..., column:end], (height, width), *how)
     return image if tables is None else imgops.lut(image, tables)
 
 
-def _resize(image: Tensor, numbers: Tensor, size: Any, which: int, form: int) -> Tensor:
+def _resize(image: Tensor, numbers: Tensor, size: Any, which: int, form: int, _: int) -> Tensor:
     name, how, box = list(FILTERS)[which], BOX_FORMS[form], numbers.long()
     if how == "whole":
         return imgops.resize(image, size, name, antialias=True)
@@ -215,7 +219,7 @@ def _resize(image: Tensor, numbers: Tensor, size: Any, which: int, form: int) ->
     return imgops.resized_crop(image, box, size, name, antialias=True)
 
 
-def _colors(image: Tensor, numbers: Tensor, size: Any, length: int, kinds: int) -> Tensor:
+def _colors(image: Tensor, numbers: Tensor, size: Any, length: int, kinds: int, _: int) -> Tensor:
     names = [ALL_STEPS[k] for i in range(15) if (k := kinds >> 4 * i & 15) < len(ALL_STEPS)]
     length &= (1 << 16) - 1
     order, amounts = numbers[..., :length].long(), numbers[..., length:]
@@ -227,30 +231,38 @@ def _levels(image: Tensor, color: int) -> list[int]:
     return [color >> 8 * i & 255 for i in range(image.shape[-3])]
 
 
-def _erase(image: Tensor, box: Tensor, size: Any, color: int, _: int) -> Tensor:
+def _pad(image: Tensor, _: Tensor, size: Any, left: int, top: int, border: int) -> Tensor:
+    right, bottom = size[1] - left - image.shape[-1], size[0] - top - image.shape[-2]
+    levels = _levels(image, border & 0xFFFFFFFF)
+    return imgops.pad(image, (left, top, right, bottom), BORDERS[border >> 32], levels)
+
+
+def _erase(image: Tensor, box: Tensor, size: Any, color: int, *_: int) -> Tensor:
     value = torch.tensor(_levels(image, color), dtype=image.dtype, device=image.device)
     return imgops.erase(image, box.long(), value[:, None, None])
 
 
 #: The operator that each kind of step stands for.
-_OPERATORS: dict[str, Callable[[Tensor, Tensor, Any, int, int], Tensor]] = {
-    "crop": lambda x, n, size, a, b: imgops.crop(x, (a, b, a + size[1], b + size[0])),
+_OPERATORS: dict[str, Callable[[Tensor, Tensor, Any, int, int, int], Tensor]] = {
+    "crop": lambda x, n, size, a, b, c: imgops.crop(x, (a, b, a + size[1], b + size[0])),
     "resize": _resize,
-    "mirror": lambda x, n, size, a, b: operators.flip_chosen(x, n[..., 0] > 0, -1),
-    "flip": lambda x, n, size, a, b: operators.flip_chosen(x, n[..., 0] > 0, -2),
+    "mirror": lambda x, n, size, a, b, c: operators.flip_chosen(x, n[..., 0] > 0, -1),
+    "flip": lambda x, n, size, a, b, c: operators.flip_chosen(x, n[..., 0] > 0, -2),
     "colors": _colors,
-    "gray": lambda x, n, size, a, b: operators.gray_chosen(x, n[..., 0] > 0),
-    "blur": lambda x, n, size, a, b: imgops.gaussian_blur(x, (a, b), n),
-    "warp": lambda x, n, size, a, b: imgops.warp_affine(
-        x, n.unflatten(-1, (2, 3)), None, "nearest", "constant", _levels(x, a)
+    "gray": lambda x, n, size, a, b, c: operators.gray_chosen(x, n[..., 0] > 0),
+    "blur": lambda x, n, size, a, b, c: imgops.gaussian_blur(x, (a, b), n),
+    "warp": lambda x, n, size, a, b, c: imgops.warp_affine(
+        x, n.unflatten(-1, (2, 3)), None, WARPS[b], "constant", _levels(x, a)
     ),
     "erase": _erase,
-    "split": lambda x, n, size, a, b: operators.as_planar(x),
+    "split": lambda x, n, size, a, b, c: operators.as_planar(x),
+    "pad": _pad,
 }
 
 
 def _program_fake(image: Tensor, numbers: Tensor, tables: Tensor | None, steps: Sequence[int]) -> Tensor:
-    *_, (_, _, height, width, _, _) = listed = _steps_of(steps)
+    listed = _steps_of(steps)
+    height, width = listed[-1][2:4]
     splits = any(step[0] == STEP_KINDS.index("split") for step in listed)
     interleaved = layout.is_interleaved(image) and not splits
     dtype = torch.uint8 if tables is None else torch.float32

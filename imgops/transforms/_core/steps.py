@@ -18,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 import imgops
 from imgops import EncodedImage
 from imgops._common import layout
+from imgops._common.torch_private import sym_max
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
 from imgops.transforms._core import operators
@@ -190,11 +191,20 @@ class Pad(Step):
         return _geometry.pad(image, self.padding, self.fill, self.mode)
 
     def add_to(self, program: ImageProgram) -> bool:
-        color = _geometry.color_of(self.fill)
-        if self.mode != "constant" or type(color) not in (int, float) or color != 0:
+        sides = left, top, right, bottom = _geometry.sides_of(self.padding)
+        size = height, width = program.height + top + bottom, program.width + left + right
+        is_constant = self.mode == "constant"
+        levels = levels_of(_geometry.color_of(self.fill), program.channels) if is_constant else []
+        if levels is None:
             return False
-        left, top, right, bottom = _geometry.sides_of(self.padding)
-        return program.crop(-left, -top, program.height + top + bottom, program.width + left + right)
+        if is_constant and not any(levels):  # a crop is 0 outside of the image
+            return program.crop(-left, -top, height, width)
+        if all(guard_or_false(side >= 0) for side in sides):
+            return program.pad(left, top, size, self.mode, levels)
+        before, above, after, below = (sym_max(side, 0) for side in sides)
+        grown = program.height + above + below, program.width + before + after
+        is_added = program.pad(before, above, grown, self.mode, levels)
+        return is_added and program.crop(before - left, above - top, height, width)
 
 
 class Flip(Step):
@@ -230,11 +240,9 @@ class Warp(Step):
         return _geometry.warp(image, matrix, self.interpolation, self.fill, self.size)
 
     def add_to(self, program: ImageProgram) -> bool:
-        fill = levels_of(_geometry.color_of(self.fill), 3)
+        fill = levels_of(_geometry.color_of(self.fill), program.channels)
         is_affine = self.numbers.shape[-1] == 6 and self.size is None
-        if not is_affine or self.interpolation != "nearest" or fill is None:
-            return False
-        return program.warp_nearest(self.numbers, fill)
+        return is_affine and fill is not None and program.warp(self.numbers, self.interpolation, fill)
 
 
 class Turn(Step):

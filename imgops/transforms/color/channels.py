@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from imgops._common import check
+from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -97,6 +98,9 @@ class RandomGrayscale(RandomTransform, v2.RandomGrayscale):
 
     def _count_channels(self, inpt: Any) -> int | None:
         return None if isinstance(inpt, _dispatch.Video) else super()._count_channels(inpt)
+
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
+        return program.channels == 1 or super()._add_to(program, params, kind)  # one channel is gray
 
     def _image(self, image: Any, params: Params, kind: type) -> Any:
         if issubclass(kind, _dispatch.Video):

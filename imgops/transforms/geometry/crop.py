@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
@@ -105,10 +106,10 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         (high, wide), height, width = self.size, program.height, program.width
         if not (is_eager() or (has_static_value(height) and has_static_value(width))):
             return False
-        if high > height or wide > width or (high, wide) == (height, width):
-            return False
         left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)
-        return program.crop(left, top, high, wide)
+        only_pads = high >= height and wide >= width and program.image.ndim == 3
+        makes_planar = only_pads and kind is not PIL.Image.Image
+        return program.crop(left, top, high, wide) and (not makes_planar or program.planar())
 
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
         """Return a planar result if the crop extends beyond the image on all sides, and so only pads."""
