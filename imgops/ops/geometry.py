@@ -15,6 +15,7 @@ from imgops.autograd import geometry as autograd
 from imgops.decomposition import geometry as decomposition
 from imgops.fake import geometry as fake
 from imgops.kernels import cuda
+from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu import geometry as cpu
 from imgops.ops import _matrices
 from imgops.ops.movement import fill_tensor
@@ -549,6 +550,8 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
     if isinstance(image, Tensor):
         check.image("flip", "image", image)
     check.choice("flip", "direction", direction, _DIRECTIONS)
+    if isinstance(image, Tensor):
+        return _threads.run_without_waiting(torch.flip, image, _DIRECTIONS[direction])  # type: ignore[no-any-return]
     return image.flip(_DIRECTIONS[direction])
 
 
@@ -593,7 +596,11 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
     check.tensor("rotate90", "image", image)
     check.image("rotate90", "image", image)
     turns = check.integer("rotate90", "turns must be an integer", turns)
-    return torch.rot90(image, turns % 4, (-2, -1)).clone(memory_format=torch.contiguous_format)
+    return _threads.run_without_waiting(_rotated, image, turns % 4)  # type: ignore[no-any-return]
+
+
+def _rotated(image: Tensor, turns: int) -> Tensor:
+    return torch.rot90(image, turns, (-2, -1)).clone(memory_format=torch.contiguous_format)
 
 
 def _size(op: str, image: Tensor, size: Sequence[int] | None) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common import check
 from imgops._common.torch_private import is_eager
+from imgops.kernels.cpu import _threads
 from imgops.transforms._core import draws, operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
-from imgops.transforms._core.base import NOTHING, RandomTransform, run_without_waiting
+from imgops.transforms._core.base import NOTHING, RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape, spread
 from imgops.transforms._core.probabilistic import (
     ProbabilisticTransform,
@@ -69,7 +70,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             and is_eager()
             and self._draws_like_torchvision(inputs[0])
         ):
-            return run_without_waiting(self._with_torchvisions_noise, inputs[0])
+            return _threads.run_without_waiting(self._with_torchvisions_noise, inputs[0])
         return super().forward(*inputs)
 
     def _with_torchvisions_noise(self, image: Tensor) -> Tensor:
@@ -96,7 +97,9 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         image = _dispatch.plain(inpt)
         if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
             return self._by_torchvision(image, {})  # torchvision raises its own error
-        return _dispatch.wrap_like(run_without_waiting(self._with_noise, image, params, sampler), inpt)
+        return _dispatch.wrap_like(
+            _threads.run_without_waiting(self._with_noise, image, params, sampler), inpt
+        )
 
     def _with_noise(self, image: Tensor, params: Params, sampler: ParameterSampler) -> Tensor:
         noise = params.noise.pop(0) if params.noise else sampler.noise(self, image)

@@ -17,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from imgops._common.torch_private import is_eager
+
 #: Below this many values a second thread costs more than it saves.
 VALUES_PER_THREAD = 1 << 18
 #: The same for kernels that only move values or look them up: they wait for memory.
@@ -163,6 +165,15 @@ def prefers_one_aten_thread(image: Tensor) -> bool:
     ATen uses one anyway for less than 2^15 values. The operators divide a batch by its images themselves.
     """
     return image.numel() >= ATEN_DIVIDES and (image.ndim > 3 or image.numel() < 2 * VALUES_PER_THREAD)
+
+
+def run_without_waiting(work: Callable[..., Any], image: Tensor, *rest: Any) -> Any:
+    """Return ``work(image, *rest)``; ATen uses one thread in it for a small image or a batch on the CPU."""
+    # ``is_eager`` comes first: a graph must not ask for a size.
+    if is_eager() and image.is_cpu and prefers_one_aten_thread(image):
+        with OneATenThread():
+            return work(image, *rest)
+    return work(image, *rest)
 
 
 def run(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args: Sequence[Any]) -> None:

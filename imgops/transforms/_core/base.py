@@ -102,15 +102,6 @@ _CHANGEABLE = (list, Tensor, np.ndarray)
 _METHODS = ("transform", "make_params", "check_inputs", "_call_kernel")
 
 
-def run_without_waiting(work: Callable[..., Any], image: Tensor, *rest: Any) -> Any:
-    """Return ``work(image, *rest)``; ATen uses one thread in it for a small image or a batch on the CPU."""
-    # ``is_eager`` comes first: a graph must not ask for a size.
-    if is_eager() and image.is_cpu and _threads.prefers_one_aten_thread(image):
-        with _threads.OneATenThread():
-            return work(image, *rest)
-    return work(image, *rest)
-
-
 class OperatorTransform(torchvision_private.Hooks):
     """A mixin for one of torchvision's classes, whose kernels for images, videos and masks become imgops'."""
 
@@ -384,7 +375,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _transform_image(self, image: Tensor, params: Params, kind: type) -> Any:
         """Transform an image, in the memory format that torchvision's result has for one image."""
-        out = run_without_waiting(self._image, image, params, kind)
+        out = _threads.run_without_waiting(self._image, image, params, kind)
         return self._in_torchvisions_format(out, image) if self._makes_planar else out
 
     def _in_torchvisions_format(self, out: Any, image: Tensor) -> Any:
