@@ -1,4 +1,4 @@
-"""What the README's table says of torchvision, kornia and albumentations holds for the installed versions."""
+"""What the table of docs/comparison.md says of torchvision, kornia and albumentations holds for the installed versions."""
 
 from __future__ import annotations
 

@@ -45,10 +45,13 @@ def test_it_is_short() -> None:
 
 
 @pytest.mark.parametrize("i", range(len(CODE)))
-def test_examples_run(i: int, tmp_path: Path) -> None:
-    """The last is a tour in fifteen lines, which prints what they show."""
+def test_examples_run(i: int, tmp_path: Path, photograph: Tensor) -> None:
+    """The first writes a picture; the last is a tour in fifteen lines, which prints what they show."""
+    (tmp_path / "photo.jpg").write_bytes(imgops.encode_image(photograph).numpy().tobytes())
     out = run(CODE[i], tmp_path)
     assert ("stick" in CODE[i]) == (i == len(CODE) - 1)
+    if "views.jpg" in CODE[i]:
+        assert imgops.EncodedImage(tmp_path / "views.jpg").shape == (3, 224, 1344)
     if "stick" in CODE[i]:
         assert len(CODE[i].strip().splitlines()) <= 15
         assert out == "torch.Size([3, 64, 64]) tensor(True)\n"
@@ -89,7 +92,8 @@ def test_the_transforms_are_all_named() -> None:
 
 
 def test_every_cell_of_the_comparison_has_its_proof() -> None:
-    rows = [line.strip("| ").split(" | ") for line in README.splitlines() if line.startswith("| ")]
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
     head, *peers = [row for row in rows if len(row) == 8 or row[0] == "same pixels"]
     assert len(head) == 7 and [re.sub(r"\W", "", row[0])[:8] for row in peers] == [
         *("imgops", "torchvis", "kornia", "albument", "CVCUDA", "DALI")
@@ -114,7 +118,7 @@ def test_what_is_not_exact_on_uint8_is_named() -> None:
         and re.search("PIL|Image|cv2", spec.reference_name)
     }
     for text, start, end in (
-        (README, "[bit-exact on uint8]", "|"),
+        (README, "[bit-exact on uint8]", "window"),
         ((ROOT / "docs" / "index.rst").read_text(), "bit-exact on uint8", "measured"),
     ):
         assert set(re.findall(r"`(\w+)`", text.partition(start)[2].partition(end)[0])) == apart
@@ -259,6 +263,33 @@ def test_ratios_are_those_of_the_newest_results(
     assert f"benchmarks/results/{newest.name}" in README
 
 
+def _rows(name: str, table: int) -> list[dict[str, str]]:
+    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
+    head, _, *rows = re.findall(r"((?:^\|.*\n?)+)", newest.read_text(), re.M)[table].strip().splitlines()
+    names = [cell.strip() for cell in head.split("|")]
+    return [
+        dict(zip(names, [c.strip("* ").partition(" ")[0] for c in row.split("|")], strict=True))
+        for row in rows
+    ]
+
+
+def test_the_speeds_are_those_of_the_newest_results() -> None:
+    said = re.findall(r"^\| (\w+), (one image|JPEG files) \| ([\d,]+) \| ([\d.]+) \| ([\d.–]+)", README, re.M)
+    assert len(said) == 5
+    of_images = {row["pipeline"]: row for row in _rows("pipelines", 0)}
+    of_files = {row["pipeline"]: row for row in _rows("loading", 0) if row["threads"] == "1"}
+    for name, kind, rate, times, other in said:
+        row = of_images[name] if kind == "one image" else of_files[name]
+        peers = (
+            ["torchvision, planar", "albumentations"]
+            if kind == "one image"
+            else ["torchvision.io", "albumentations"]
+        )
+        if kind == "one image" and row["albumentations"] == "–":
+            peers[1] = "albumentations, no antialiasing"
+        assert [rate.replace(",", ""), times, other] == [row["images/s"], *(row[peer] for peer in peers)]
+
+
 def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> None:
     columns = ("1 thread, seed", "1 thread", "2 threads, seed", "2 threads")
     found = [x for column in columns for x in _column("albumentations-calls", 0, column)]
@@ -319,9 +350,10 @@ def test_commands_exist() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"):
+    for page in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/comparison.md"):
+        folder = (ROOT / page).parent
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
-            assert target.startswith("http") or (ROOT / target).exists(), f"{page}: {target}"
+            assert target.startswith("http") or (folder / target).exists(), f"{page}: {target}"
 
 
 FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction(getattr(imgops, n))}

@@ -1,16 +1,19 @@
 """The pictures of the pages, which show what each operator and transform does to one photograph.
 
-``python docs/_ext/pictures.py`` draws the strip of the README again.
+``python docs/_ext/pictures.py`` makes the picture of the README again, by its first example.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]
@@ -18,11 +21,12 @@ sys.path[:0] = [str(ROOT)]
 import show
 from skimage import data
 
+import imgops
 from imgops import transforms
 
 FOLDER = ROOT / "docs" / "_build" / "pictures"
-STRIP = ROOT / "docs" / "strip.jpg"
-#: The examples on the front page and in the README.
+VIEWS = ROOT / "docs" / "views.jpg"
+#: The examples on the front page.
 CHOSEN = (
     *("paste", "warp_perspective", "RandomGridDistortion", "clahe"),
     *("RandomRain", "canny", "Mosaic", "connected_components"),
@@ -62,18 +66,15 @@ def _save(image: Image.Image, name: str) -> None:
     image.save(FOLDER / f"{name}.webp", quality=82)
 
 
-def strip() -> None:
-    """Draw the strip: eight pictures with their names."""
-    width, height, line, gap = 300, 200, 40, 12
-    page = Image.new("RGB", (4 * (width + gap) - gap, 2 * (height + line)), "white")
-    text, font = ImageDraw.Draw(page), ImageFont.load_default(22)
-    before = scene()
-    for i, name in enumerate(CHOSEN):
-        left, top = i % 4 * (width + gap), i // 4 * (height + line)
-        page.paste(show.draw(name, before).resize((width, height), Image.Resampling.LANCZOS), (left, top))
-        text.text((left + width / 2, top + height + 6), name, fill="black", font=font, anchor="ma")
-    page.save(STRIP, quality=85)
+def views() -> None:
+    """Run the first example of the README on the photograph, and keep its picture."""
+    (code, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    photo = imgops.encode_image(torch.from_numpy(data.chelsea()).permute(2, 0, 1), quality=95)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("photo.jpg").write_bytes(photo.numpy().tobytes())
+        exec(code, {})
+        VIEWS.write_bytes(Path("views.jpg").read_bytes())
 
 
 if __name__ == "__main__":
-    strip()
+    views()
