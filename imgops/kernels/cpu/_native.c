@@ -469,7 +469,7 @@ static PyObject *warp(PyObject *self, PyObject *args) {
             }
             words[pixels] = (uint32_t)color;
             warps[simd](to, from, words, image->shape[2], image->shape[3], out->shape[2], out->shape[3],
-                        (const float *)matrix->buf + i * 6);
+                        (const float *)matrix->buf + i * 6, 0);
         }
         done = words != NULL;
         free(words);

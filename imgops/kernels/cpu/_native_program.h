@@ -212,7 +212,7 @@ static int is_valid(const Instruction *s, const double *n, Py_ssize_t height, Py
     case COLOR_STEP: return height >= 3 && width >= 3;
     case BLUR_STEP: return n[0] > 0 && n[1] > 0; /* without a sigma it follows from the size, which random ones never do */
     case WARP_STEP: /* OpenCV warps two interleaved channels in another way */
-        if (interleaved && (s->b == 0 || channels == 2)) return 0;
+        if (interleaved && channels == 2) return 0;
         return height <= LONGEST_WARP && width <= LONGEST_WARP && s->height <= LONGEST_WARP &&
                s->width <= LONGEST_WARP && height * width < 1 << 24 && s->height * s->width < 1 << 24;
     case ERASE_STEP:
@@ -408,7 +408,7 @@ static int run_step(const Program *p, const Instruction *s, const double *n, Ima
             return 1;
         }
         words[now->height * now->width] = (uint32_t)s->a;
-        warps[p->simd](out, in, words, now->height, now->width, to->height, to->width, m);
+        warps[p->simd](out, in, words, now->height, now->width, to->height, to->width, m, now->interleaved);
         return 1;
     }
     case PAD_STEP: show(to, now, -(Py_ssize_t)s->a, -(Py_ssize_t)s->b, s->c); return 1;

@@ -1,18 +1,22 @@
-/* Affine warps of bytes, OpenCV's: of three planes to the nearest pixel, and below of up to four channels by bilinear weights.
+/* Affine warps of bytes, OpenCV's: of three channels to the nearest pixel, and below of up to four channels by bilinear weights.
  * Positions are in single precision, one product fused with its sum, rounded half to even. The bytes of a pixel are read as one
  * word, so that a position is looked up once. Included by _native.c alone.
  */
 #define WARPED 512
 
-INLINE void words_of(uint32_t *words, const uint8_t *in, Py_ssize_t pixels) {
+INLINE void words_of(uint32_t *words, const uint8_t *in, Py_ssize_t pixels, int interleaved) {
     const uint8_t *g = in + pixels, *b = g + pixels;
     Py_ssize_t i;
-    for (i = 0; i < pixels; i++) words[i] = (uint32_t)in[i] | (uint32_t)g[i] << 8 | (uint32_t)b[i] << 16;
+    if (interleaved)
+        for (i = 0; i < pixels; i++)
+            words[i] = (uint32_t)in[3 * i] | (uint32_t)in[3 * i + 1] << 8 | (uint32_t)in[3 * i + 2] << 16;
+    else
+        for (i = 0; i < pixels; i++) words[i] = (uint32_t)in[i] | (uint32_t)g[i] << 8 | (uint32_t)b[i] << 16;
 }
 
 /* `m`: the inverse matrix; words[pixels] is what lies outside. */
 INLINE void warp_rows(uint8_t *out, const uint32_t *words, Py_ssize_t height, Py_ssize_t width, Py_ssize_t out_height,
-                      Py_ssize_t out_width, const float *m) {
+                      Py_ssize_t out_width, const float *m, int interleaved) {
     float x_most = (float)(width - 1), y_most = (float)(height - 1);
     int32_t step = (int32_t)width, outside = (int32_t)(height * width);
     Py_ssize_t plane = out_height * out_width, y, at, i, n;
@@ -21,7 +25,8 @@ INLINE void warp_rows(uint8_t *out, const uint32_t *words, Py_ssize_t height, Py
         for (at = 0; at < out_width; at += WARPED) {
             int32_t place[WARPED];
             uint32_t found[WARPED];
-            uint8_t *r = out + y * out_width + at, *g = r + plane, *b = g + plane;
+            Py_ssize_t first = y * out_width + at;
+            uint8_t *r = out + first, *g = r + plane, *b = g + plane, *pixel = out + 3 * first;
             n = out_width - at < WARPED ? out_width - at : WARPED;
             for (i = 0; i < n; i++) {
                 float x = (float)(int32_t)(at + i), u = rintf(fmaf(m[0], x, left)), v = rintf(fmaf(m[3], x, top));
@@ -30,6 +35,14 @@ INLINE void warp_rows(uint8_t *out, const uint32_t *words, Py_ssize_t height, Py
                 place[i] = inside ? (int32_t)safe_v * step + (int32_t)safe_u : outside;
             }
             for (i = 0; i < n; i++) found[i] = words[place[i]];
+            if (interleaved) {
+                for (i = 0; i < n; i++) {
+                    pixel[3 * i] = (uint8_t)found[i];
+                    pixel[3 * i + 1] = (uint8_t)(found[i] >> 8);
+                    pixel[3 * i + 2] = (uint8_t)(found[i] >> 16);
+                }
+                continue;
+            }
             for (i = 0; i < n; i++) r[i] = (uint8_t)found[i];
             for (i = 0; i < n; i++) g[i] = (uint8_t)(found[i] >> 8);
             for (i = 0; i < n; i++) b[i] = (uint8_t)(found[i] >> 16);
@@ -144,19 +157,19 @@ static void(*const blends[]) BLEND_ARGS = {portable_blend, avx2_blend, avx512_bl
 static void(*const blends[]) BLEND_ARGS = {portable_blend};
 #endif
 
+#define WARP_ARGS                                                                                                        \
+    (uint8_t *out, const uint8_t *in, uint32_t *words, Py_ssize_t height, Py_ssize_t width, Py_ssize_t out_height,      \
+     Py_ssize_t out_width, const float *m, int interleaved)
 #define WARP(prefix, target)                                                                                             \
-    static target void prefix##_warp(uint8_t *out, const uint8_t *in, uint32_t *words, Py_ssize_t height,               \
-                                     Py_ssize_t width, Py_ssize_t out_height, Py_ssize_t out_width, const float *m) {    \
-        words_of(words, in, height *width);                                                                              \
-        warp_rows(out, words, height, width, out_height, out_width, m);                                                  \
+    static target void prefix##_warp WARP_ARGS {                                                                         \
+        words_of(words, in, height *width, interleaved);                                                                 \
+        warp_rows(out, words, height, width, out_height, out_width, m, interleaved);                                     \
     }
 WARP(portable, )
 #if X86
 WARP(avx2, AVX2)
 WARP(avx512, AVX512_FMA_WIDE)
-static void (*const warps[])(uint8_t *, const uint8_t *, uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                             const float *) = {portable_warp, avx2_warp, avx512_warp};
+static void(*const warps[]) WARP_ARGS = {portable_warp, avx2_warp, avx512_warp};
 #else
-static void (*const warps[])(uint8_t *, const uint8_t *, uint32_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                             const float *) = {portable_warp};
+static void(*const warps[]) WARP_ARGS = {portable_warp};
 #endif

@@ -159,7 +159,7 @@ class ImageProgram:
     def warp(self, matrix: Any, interpolation: str, fill: Sequence[int]) -> bool:
         """Warp by an affine matrix; ``fill`` is the level of each channel outside of the image."""
         if interpolation == "nearest":
-            has_step = self.channels == 3 and not self.interleaved and _is_exact("warp_affine")
+            has_step = self.channels == 3 and _is_exact("warp_affine")
         else:  # OpenCV warps two interleaved channels in another way
             has_step = interpolation == "bilinear" and not (self.interleaved and self.channels == 2)
             has_step = has_step and _is_exact("bilinear warp_affine")
