@@ -9,6 +9,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
 from imgops.kernels import cuda
+from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu import levels as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -225,7 +226,7 @@ def invert(image: Tensor) -> Tensor:
     if not isinstance(image, Tensor):
         return image.like(decomposition.invert(image.data))
     check.image("invert", "image", image)
-    return decomposition.invert(image)
+    return _threads.run_without_waiting(decomposition.invert, image)  # type: ignore[no-any-return]
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
