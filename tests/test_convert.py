@@ -1440,7 +1440,8 @@ def test_inputs_of_every_kind(library: str, kind: str) -> None:
             wanted, after = attempt(given, inpt), state()
             found, moved = attempt(converted, inpt), state()
             if isinstance(wanted, Exception):
-                assert isinstance(found, Exception) or kind == "tensors", what
+                # The policies of imgops take any number of channels.
+                assert isinstance(found, Exception) or kind == "tensors" or "AugMix" in shown, what
                 continue
             if is_of_16_bits(inpt) and (isinstance(found, Exception) or kinds_of(found)[3] == torch.uint16):
                 continue  # torchvision has negative numbers here, or the lower half of the bits

@@ -293,18 +293,6 @@ def test_images_of_several_sizes_in_one_call(monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(found, wanted)
 
 
-@pytest.fixture
-def registered() -> Any:
-    """Register the backend, and take it back."""
-    loaders = {loader: loader.__dict__["from_pretrained"] for loader in _registration._LOADERS}
-    register()
-    yield
-    for loader, original in loaders.items():
-        loader.from_pretrained = original
-    _registration._State.takes_backend = _registration._State.is_default = False
-
-
-@pytest.mark.usefixtures("registered")
 def test_files_and_packed_images() -> None:
     """A batch of files, or of images of different sizes, gives what a list of its images gives."""
     exact_one = exact(CLIPImageProcessor())
@@ -318,6 +306,18 @@ def test_files_and_packed_images() -> None:
         assert torch.equal(exact_one(images=batch, return_tensors="pt")["pixel_values"], wanted)
 
 
+@pytest.fixture
+def registered() -> Any:
+    """Register the backend, and take it back."""
+    loaders = {loader: loader.__dict__["from_pretrained"] for loader in _registration._LOADERS}
+    register()
+    yield
+    for loader, original in loaders.items():
+        loader.from_pretrained = original
+    _registration._State.takes_backend = _registration._State.is_default = False
+
+
+@pytest.mark.usefixtures("registered")
 def test_loaders(tmp_path: Path) -> None:
     CLIPImageProcessor(size={"shortest_edge": 100}).save_pretrained(tmp_path)
     image = KINDS["array"]()

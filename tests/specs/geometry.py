@@ -597,6 +597,8 @@ def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **fac
     return OpSpec(
         name,
         samples=samples,
+        # The last bit of a matrix decides which of two pixels is the nearest.
+        comparable=lambda args, changed: "nearest" not in args,
         errors=(
             ErrorInput(TypeError, f"{name}: image must be a Tensor, got int", lambda x: call(1, 30.0)),
             ErrorInput(

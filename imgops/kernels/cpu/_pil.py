@@ -41,10 +41,13 @@ def agrees(step: str) -> bool:
     return step == "invert" or compare.agrees(step if step in by_pil else f"adjust_{step}")
 
 
-def compared(function: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> Callable[[Kernel], Kernel]:
+def compared(
+    function: Callable[..., Image.Image], *probes: tuple[Any, ...], joins_channels: bool = False
+) -> Callable[[Kernel], Kernel]:
     """Decorate a kernel ``(out, image, *parameters)``: if it differs from PIL on uint8, PIL does the work.
 
-    ``probes`` are the parameters that the comparison tries.
+    ``probes`` are the parameters that the comparison tries. With ``joins_channels`` PIL gets the channels of
+    an image that is neither gray nor RGB as one gray image.
     """
 
     def decorate(kernel: Kernel) -> Kernel:
@@ -56,7 +59,13 @@ def compared(function: Callable[..., Image.Image], *probes: tuple[Any, ...]) -> 
         @wraps(kernel)
         def with_pils_pixels(out: Tensor, image: Tensor, *parameters: Any) -> None:
             if image.dtype == torch.uint8 and image.numel() and not has_pils_pixels():
-                run(by_pil[name], out, image, *parameters)
+                if joins_channels and image.shape[-3] != 3:
+                    joined = image.flatten(-3, -2).unsqueeze(-3)
+                    made = torch.empty_like(joined)
+                    run(by_pil[name], made, joined, *parameters)
+                    out.copy_(made.reshape(image.shape))
+                else:
+                    run(by_pil[name], out, image, *parameters)
             else:
                 kernel(out, image, *parameters)
 

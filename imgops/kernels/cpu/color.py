@@ -37,7 +37,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         run_decomposition(out, formula.adjust_brightness, image, factor)
 
 
-@_pil.compared(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor))
+@_pil.compared(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor), joins_channels=True)
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     colors = image.shape[-3] == _RGB
     if not native.has_passes(image) or image.numel() == 0 or (colors and image.dtype == torch.uint8):

@@ -317,9 +317,10 @@ class OperatorTransform(torchvision_private.Hooks):
         """Return the number of channels of an image; None for other inputs."""
         if type(inpt) in BATCHES:
             return inpt.num_channels
-        if not isinstance(inpt, Tensor) or not _dispatch.is_image(inpt) or inpt.ndim < 3:
+        if not isinstance(inpt, Tensor) or not _dispatch.is_image(inpt):
             return None
-        return None if _dispatch.has_users_kernel(type(inpt)) else subclass.plain(inpt).shape[-3]
+        image = subclass.plain(inpt)  # dynamo cannot read the shape of a tv_tensor
+        return None if image.ndim < 3 or _dispatch.has_users_kernel(type(inpt)) else image.shape[-3]
 
     def _kernel(self, functional: Any, inpt: Any, *args: Any, **keywords: Any) -> Any:
         if isinstance(inpt, ANNOTATIONS):
