@@ -139,7 +139,9 @@ def check(fuzzed: Fuzzed) -> str:
             return "too large"
         if isinstance(found, Exception):
             again = outcome(fuzzed, dispatched=True)
-            if type(again) is not type(found) or str(again) != str(found):
+            # A function that consists of operators reads the values of tensors only where they can be read.
+            same_error = type(again) is type(found) and str(again) == str(found)
+            if fuzzed.spec.is_operator and not same_error:
                 raise Wrong(f"through the dispatcher another error: {again!r}, not {found!r}")
             return type(found).__name__
         tensors = [

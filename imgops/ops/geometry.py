@@ -492,10 +492,12 @@ def _numbers(
     named = [(name, check.plain(value)) for name, value in singles.items()]
     for name, pair in (pairs if center is None else {**pairs, "center": center}).items():
         named += [(name, part) for part in _pair(op, name, pair)]
+    numbers = []
     for name, value in named:
         rule = values.finite_positive if name == "scale" else values.finite
-        check.per_sample_parameter(op, name, values.parameter(op, name, value, rule), image)
-    numbers = [value for _, value in named]
+        parameter = values.parameter(op, name, value, rule)
+        check.per_sample_parameter(op, name, parameter, image)
+        numbers.append(value if isinstance(value, (*_NUMBERS, Tensor)) else parameter)
     devices = [v.device for v in numbers if isinstance(v, Tensor) and not v.is_cpu]
     if devices:
         numbers = [v.to(devices[0]) if isinstance(v, Tensor) else v for v in numbers]
