@@ -14,7 +14,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
-from imgops.kernels.cpu.program import ImageProgram
+from imgops.kernels.cpu.program import Columns, ImageProgram
 from imgops.transforms._core import draws, steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
@@ -120,6 +120,11 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         fill = torchvision_private.fill_of(self, kind)
         return self._list_steps(params.numbers, range(self._count_steps()), fill)
+
+    def _add_to(self, program: ImageProgram, params: Params, kind: type) -> bool:
+        # One interleaved image becomes planar only if a step is drawn, which a plan does not know.
+        is_unknown = isinstance(params.numbers, Columns) and program.image.ndim == 3
+        return not (is_unknown and program.interleaved) and super()._add_to(program, params, kind)
 
     def _list_steps(self, numbers: Any, which: range, fill: Any) -> list[steps.Step]:
         """Return some of the steps; in eager mode, only the parts of a known step that have an effect."""
