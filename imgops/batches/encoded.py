@@ -197,19 +197,24 @@ class EncodedImages:
         self.max_pixels = max_pixels
         codec.require_settings("EncodedImages", mode, max_pixels)
 
-        def read(i: int) -> EncodedImage:
-            return EncodedImage(
+        def read(i: int) -> tuple[Tensor, int, int]:
+            data = codec.file_of(files[i])
+            size = cpu.size_of_ordinary_jpeg(data, max_pixels)
+            if size is not None:
+                return data, *size
+            image = EncodedImage(
                 files[i], mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
             )
+            return image.data, image.height, image.width
 
         new: list[tuple[int, Exception]] | None = None if skipped is None else []
-        images: list[EncodedImage | None] = cpu.on_threads(len(files), read, new)
+        images: list[tuple[Tensor, int, int] | None] = cpu.on_threads(len(files), read, new)
         self._report(new or [])
-        known = next(((x.height, x.width) for x in images if x is not None), (1, 1))
-        sizes = [known if x is None else (x.height, x.width) for x in images]
+        known = next(((height, width) for _, height, width in filter(None, images)), (1, 1))
+        sizes = [known if x is None else x[1:] for x in images]
         self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
         nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
-        parts = [nothing if x is None else x.data for x in images]
+        parts = [nothing if x is None else x[0] for x in images]
         self.data = torch.cat(parts)
         lengths = torch.tensor([0, *map(len, parts)], dtype=torch.int64, device="cpu")
         self.offsets = lengths.cumsum(0)

@@ -157,16 +157,21 @@ def _by_libjpeg(
     return _write(stored, mode, turn, channels_last)
 
 
+def size_of_ordinary_jpeg(data: Tensor, max_pixels: int) -> tuple[int, int] | None:
+    """Return the height and width of a JPEG without EXIF data; None for other files and for larger images."""
+    if data.dtype != torch.uint8 or data.ndim != 1 or not data.is_cpu or not data.is_contiguous():
+        return None
+    header = _libjpeg.header(data.detach().numpy())
+    return header[1::-1] if header and header[0] * header[1] <= max_pixels else None
+
+
 def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) -> tuple[int, int]:
     """Return the height and width of the image that decode_image would return, or raise its error."""
-    array = data.detach().numpy()
-    header = _libjpeg.header(array)
-    if header and header[0] * header[1] <= max_pixels:
-        return header[1], header[0]
-    raw = array.tobytes()
+    size = size_of_ordinary_jpeg(data, max_pixels)
+    if size is not None:
+        return size
+    raw = data.detach().numpy().tobytes()
     with _one_error(raw):
-        if header:
-            _check_pixels(header[:2], max_pixels)
         image = _open(raw)
         _check_pixels(image.size, max_pixels)
         if not apply_exif_orientation:
