@@ -37,7 +37,15 @@ from imgops._common.torch_private import (
 )
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import Columns, ImageProgram, accepts, accepts_in_graph
-from imgops.transforms._core import annotation_kinds, draws, pil_images, plans, programs, seeding
+from imgops.transforms._core import (
+    annotation_kinds,
+    draws,
+    pil_images,
+    plans,
+    programs,
+    seeding,
+    way_back,
+)
 from imgops.transforms._core.base import (
     SITES,
     THEIR_RANDOM_CLASSES,
@@ -114,6 +122,18 @@ class _Container(RandomTransform):
 
     def extra_repr(self) -> str:
         return super(RandomTransform, self).extra_repr()  # type: ignore[misc]
+
+    def _back_through(self, results: way_back.Results, path: Key) -> way_back.Results:
+        """Return results before the transforms in order, the last first."""
+        for at in reversed(range(len(self.transforms))):
+            results = self._back_one(at, results, path)
+        return results
+
+    def _back_one(self, index: int, results: way_back.Results, path: Key) -> way_back.Results:
+        transform = self.transforms[index]
+        if not _is_own(transform):
+            way_back.refuse(transform)
+        return transform._back(results, (*path, index))
 
     def _count_samples(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> int | None:
         """Set the number of samples if this container draws for each of them; return the former number."""
@@ -296,6 +316,8 @@ def _apply(transform: Any, inputs: tuple[Any, ...], sampler: ParameterSampler) -
     if knows_samplers and (sampler.gate is None or not getattr(transform, "_joins_samples", False)):
         return transform._run(inputs, sampler)
     if not knows_samplers:
+        if usual:
+            transform._record_size(tree_flatten(inputs if len(inputs) > 1 else inputs[0])[0], sampler)
         if sampler.count is not None and _draws_once(transform):
             cls = type(transform)
             must = (
@@ -528,6 +550,9 @@ class Compose(_Container, v2.Compose):
         sampler.count = before
         return out
 
+    def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
+        return self._back_through(results, path)
+
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         inside = program.inside
         program.inside = inside or self.per_sample
@@ -548,6 +573,9 @@ class Branches(_Container):
     def transforms(self) -> list[Any]:  # type: ignore[override]
         """Return the steps in the order of their draws."""
         return [getattr(self, name) for name, _ in self._branches]
+
+    def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
+        return way_back.refuse(self)  # there are several results
 
     def _results_of(
         self, inputs: tuple[Any, ...], sampler: ParameterSampler, changes: dict[str, Callable[[Any], Any]]
@@ -626,6 +654,25 @@ class _Choosing(_Container):
             if found[-1] is None or (i and not _are_equal(found[-1], found[0])):
                 return None
         return found[0]
+
+    def _back_from_one_of(
+        self, results: way_back.Results, chosen: float | Tensor, path: Key
+    ) -> way_back.Results:
+        """Return results before the transform that was chosen, for each sample if they have own choices."""
+        if not isinstance(chosen, Tensor):
+            return self._back_one(int(chosen), results, path) if chosen >= 0 else results
+        out = results
+        for i in range(len(self.transforms)):
+            back = self._back_one(i, results, path)
+            # All transforms give one size. If it differs from that before them, one of them was chosen.
+            is_first = not i and not back.has_sizes_of(results)
+            out = back if is_first else back.selected(chosen == i, out, self._select_back)
+        return out
+
+    def _select_back(self, gate: Tensor, opened: Any, closed: Any) -> Any:
+        if not isinstance(opened, Tensor):
+            return _select_object(gate, opened, closed, f"{type(self).__name__}: {_SAME_RESULTS}")
+        return _select_value(gate, opened, closed, f"{type(self).__name__}: {_SAME_RESULTS}")
 
     def _one_of(self, inputs: tuple[Any, ...], chosen: Tensor, sampler: ParameterSampler) -> Any:
         """Apply all transforms in order, each only to the samples for which it was chosen."""
@@ -746,6 +793,15 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         program.gate = before
         return after if after is not None and _are_equal(after, shape) else None
 
+    def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
+        chosen = results.at(path)
+        if isinstance(chosen, list):
+            return self._back_through(results, path) if chosen[0] else results
+        if self.p <= 0:
+            return results
+        back = self._back_through(results, path)
+        return back if self.p >= 1 else back.selected(chosen[..., 0] > 0, results, self._select_back)
+
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         if chosen[0]:
             return self._through(inputs, sampler)
@@ -785,6 +841,11 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
     def _plan_steps(self, shape: Shape, program: SamplingProgram, step: int) -> Shape | None:
         return self._plan_one_of(shape, program, step, 0)
 
+    def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
+        chosen = results.at(path)
+        one = chosen[0] if isinstance(chosen, list) else chosen[..., 0]
+        return self._back_from_one_of(results, one, path)
+
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         return self._one(int(chosen[0]), inputs, sampler)
 
@@ -821,6 +882,13 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
             after = None if after is None else self._plan_one_of(after, program, step, turn)
         program.path = path
         return after
+
+    def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
+        chosen = results.at(path)
+        turns = chosen if isinstance(chosen, list) else chosen.unbind(-1)
+        for turn in reversed(range(min(len(turns), self._turns))):
+            results = self._back_from_one_of(results, turns[turn], (*path, turn))
+        return results
 
     def _known(self, inputs: tuple[Any, ...], chosen: list[float], sampler: ParameterSampler) -> Any:
         several, path = len(inputs) > 1, sampler.path

@@ -371,6 +371,8 @@ class Lambda(OperatorTransform, v2.Lambda):
         The classes of inputs to which it is applied; by default all.
     """
 
+    _goes_back = False
+
     def _plan(self, shape: Any, program: Any) -> None:
         return None
 
@@ -387,6 +389,8 @@ class LinearTransformation(OperatorTransform, v2.LinearTransformation):
     mean_vector : Tensor
         The vector ``(D,)`` that is subtracted before the product.
     """
+
+    _goes_back = False
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if not _dispatch.is_image(inpt):

@@ -127,6 +127,10 @@ class _Dropout(ProbabilisticTransform):
     """A transform that replaces the pixels of a mask ``(H, W)``, which ``_hole_mask`` returns."""
 
     _moves = True
+    _goes_back = True
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return []  # pixels stay where they are
 
     def _hole_mask(self, height: int, width: int, **params: Any) -> np.ndarray:
         raise NotImplementedError

@@ -40,6 +40,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     A step is a warp, perhaps the identity, and a change of color, perhaps none.
     """
 
+    _goes_back = False
     _makes_planar = True
     _dtypes = _dispatch.COMPUTED
     _needs_pixels = True

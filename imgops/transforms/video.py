@@ -35,6 +35,8 @@ class UniformTemporalSubsample(OperatorTransform, v2.UniformTemporalSubsample):
         If ``num_samples`` is not an integer from 0 on, or a video has no frame.
     """
 
+    _goes_back = False
+
     def __init__(self, num_samples: int) -> None:
         super().__init__(one_number(self, "num_samples", num_samples, 0, whole=True))  # type: ignore[call-arg]
         self._describe()

@@ -11,6 +11,8 @@ torchvision's class, it has these attributes:
 ``_steps``               what happens to an image and to a mask: operators with their arguments
 ``_image``, ``_mask``    the same as a method, where it cannot be listed as steps
 ``_out_size``            the output height and width; None if they depend on the parameters
+``_goes_back``,          whether results go back (``invert``), and the steps that move pixels then
+``_moving_steps``
 ``_has_pils_pixels``,    flags: whether the pixels are PIL's, whether it takes images of different
 ``_takes_batches``,      sizes, and whether it decodes only a part of a file
 ``_decodes_regions``
@@ -63,6 +65,7 @@ from imgops.transforms._core import (
     programs,
     seeding,
     torchvision_private,
+    way_back,
 )
 from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.inputs import (
@@ -84,7 +87,7 @@ from imgops.transforms._core.inputs import (
     samples_of,
     stand_in,
 )
-from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Numbers, Parameter, Params, Shape
+from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Key, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
 from imgops.transforms._core.steps import Step
@@ -434,6 +437,127 @@ class OperatorTransform(torchvision_private.Hooks):
             params = Params(own, params.numbers)
         return _dispatch.wrap_like(out, inpt, self._canvas(params))
 
+    # -- the parameters of a call -----------------------------------------------------------------
+
+    def sample(self, inputs: Any) -> dict[Any, Any]:
+        """Sample parameters without applying them.
+
+        Parameters
+        ----------
+        inputs
+            What the transform takes: a tensor, or any structure of tensors and tv_tensors. Several
+            arguments are passed as one tuple.
+
+        Returns
+        -------
+        dict
+            Parameters for :meth:`apply` and :meth:`invert`. With equal seeds, they are those that a call of
+            the transform uses. A transform that draws nothing has the size of the image there.
+        """
+        record: dict[Any, Any] = {}
+        self._record(arguments_of(inputs), ParameterSampler(record))
+        return record
+
+    def apply(self, inputs: Any, params: Any = None) -> Any:
+        """Apply parameters from :meth:`sample`, any number of times, to inputs of the same structure.
+
+        With one argument this is :meth:`torch.nn.Module.apply`.
+        """
+        if params is None:
+            return super().apply(inputs)  # type: ignore[misc]
+        return self._run(arguments_of(inputs), ParameterSampler(None, params))
+
+    def invert(self, inputs: Any, params: dict[Any, Any], *, with_known: bool = False) -> Any:
+        """Take results of :meth:`apply` back to the positions that the inputs had.
+
+        The results of a network for a transformed image, such as its maps or boxes, come back onto the image.
+        Values do not go back: changes of color, filters and noise leave the results as they are.
+
+        Parameters
+        ----------
+        inputs
+            Tensors, tv_tensors or PIL images of the size of the transform's results, in any structure.
+            Several arguments are passed as one tuple. Images ``(..., C, H, W)`` have any number of channels;
+            use ``tv_tensors.Mask`` for labels, which take the nearest pixel.
+        params : dict
+            The parameters from :meth:`sample`.
+        with_known : bool
+            Whether to also return which pixels are known, because the results show them.
+
+        Returns
+        -------
+        any, or (any, Tensor)
+            The inputs, of the size before the transform; 0 where nothing is known. With ``with_known`` also a
+            bool tensor ``(H, W)``, or ``(N, H, W)`` if the samples have parameters of their own.
+
+        Raises
+        ------
+        NotImplementedError
+            If a transform has no way back, or images differed in size.
+        ValueError
+            If inputs have another size than the transform's results.
+
+        Notes
+        -----
+        Flips, turns by right angles, crops and pads go back exactly, other images by the interpolation of the
+        transform. Boxes without an angle become the boxes around their corners. The gradient is that of the
+        operators.
+        """
+        return way_back.invert(self, arguments_of(inputs), params, with_known)
+
+    def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
+        """Record the parameters of a call: here the size of the image."""
+        flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
+        self._record_size([stand_in(x) if isinstance(x, EncodedImage) else x for x in flat], sampler)
+
+    def _record_size(self, flat: list[Any], sampler: ParameterSampler) -> None:
+        if self._moves and sampler.record is not None:
+            moving = [x for x, needed in zip(flat, self._needs(flat), strict=True) if needed]
+            _, _, height, width = self._shape_of(moving)
+            sampler.record[sampler.path] = Params((height, width), [])
+
+    #: Whether results go back, by default if nothing moves.
+    _goes_back: bool | None = None
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
+        """Return the steps that move pixels, for the way back."""
+        return self._steps(params, size, kind)
+
+    def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
+        """Return results before the transform; ``path`` is the key of its parameters."""
+        if not (not self._moves if self._goes_back is None else self._goes_back):
+            way_back.refuse(self)
+        params = results.at(path) if self._moves else None
+        return results if params is None else results.through(self, params)
+
+    def _shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
+        """Return the number of samples that share a draw, and the inputs' channels, height and width."""
+        for inpt in inputs:
+            if type(inpt) in BATCHES:
+                return len(inpt), inpt.num_channels, *programs.OWN_SIZES
+        if inputs and type(inputs[0]) is Tensor:
+            size = inputs[0].shape
+            if len(size) > 2:
+                return size[0] if len(size) > 3 else 1, *size[-3:]
+            if len(size) < 2:
+                must = "the first tensor must be an image (..., H, W); other tensors come after it"
+                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {check.written(size)}")
+            return 1, 1, *size[-2:]
+        for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
+            if _dispatch.is_image(inpt):
+                plain = subclass.plain(inpt)
+                channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
+                return plain.shape[0] if has_samples(inpt, plain) else 1, channels, height, width
+        for inpt in inputs:
+            if isinstance(inpt, tv_tensors.Mask):
+                height, width = subclass.plain(inpt).shape[-2:]
+                return 1, 1, height, width
+            if isinstance(inpt, ANNOTATIONS):
+                return 1, 1, *inpt.canvas_size
+            if isinstance(inpt, PIL.Image.Image):
+                return 1, len(inpt.getbands()), inpt.height, inpt.width
+        return 1, 0, 0, 0
+
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None if the transform is not applied."""
         return {}
@@ -582,33 +706,6 @@ class RandomTransform(OperatorTransform):
         if all(is_own(type(self), step) for step in _METHODS if step != "check_inputs"):
             self._describe()
 
-    def sample(self, inputs: Any) -> dict[Any, Any]:
-        """Sample parameters without applying them.
-
-        Parameters
-        ----------
-        inputs
-            What the transform takes: a tensor, or any structure of tensors and tv_tensors. Several
-            arguments are passed as one tuple.
-
-        Returns
-        -------
-        dict
-            Parameters for :meth:`apply`. With equal seeds, they are those that a call of the transform uses.
-        """
-        record: dict[Any, Any] = {}
-        self._record(arguments_of(inputs), ParameterSampler(record))
-        return record
-
-    def apply(self, inputs: Any, params: Any = None) -> Any:
-        """Apply parameters from :meth:`sample`, any number of times, to inputs of the same structure.
-
-        With one argument this is :meth:`torch.nn.Module.apply`.
-        """
-        if params is None:
-            return super().apply(inputs)  # type: ignore[misc]
-        return self._run(arguments_of(inputs), ParameterSampler(None, params))
-
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _ = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         flat = [stand_in(x) if isinstance(x, EncodedImage) else x for x in flat]
@@ -623,6 +720,10 @@ class RandomTransform(OperatorTransform):
         return self._transform_input(inpt, Params((height, width), numbers), ParameterSampler())
 
     # -- parameters ------------------------------------------------------------------------------
+
+    def _inverse(self, numbers: Numbers) -> Numbers:
+        """Return the numbers with which the transform takes its results back, if it is its own way back."""
+        return numbers
 
     def _draw_row(self, shape: Shape) -> Numbers | None:
         """Sample the ``_count_numbers`` numbers for an image of a shape; None means that nothing happens."""
@@ -682,34 +783,6 @@ class RandomTransform(OperatorTransform):
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         return self._out_shape(shape) if program.add(self, shape) else None
-
-    def _shape_of(self, inputs: Any) -> tuple[int, int, int, int]:
-        """Return the number of samples that share a draw, and the inputs' channels, height and width."""
-        for inpt in inputs:
-            if type(inpt) in BATCHES:
-                return len(inpt), inpt.num_channels, *programs.OWN_SIZES
-        if inputs and type(inputs[0]) is Tensor:
-            size = inputs[0].shape
-            if len(size) > 2:
-                return size[0] if len(size) > 3 else 1, *size[-3:]
-            if len(size) < 2:
-                must = "the first tensor must be an image (..., H, W); other tensors come after it"
-                raise_error(ValueError, f"{type(self).__name__}: {must}, got shape {check.written(size)}")
-            return 1, 1, *size[-2:]
-        for inpt in inputs:  # dynamo cannot read the shape of a tv_tensor
-            if _dispatch.is_image(inpt):
-                plain = subclass.plain(inpt)
-                channels, height, width = plain.shape[-3:] if plain.ndim > 2 else (1, *plain.shape)
-                return plain.shape[0] if has_samples(inpt, plain) else 1, channels, height, width
-        for inpt in inputs:
-            if isinstance(inpt, tv_tensors.Mask):
-                height, width = subclass.plain(inpt).shape[-2:]
-                return 1, 1, height, width
-            if isinstance(inpt, ANNOTATIONS):
-                return 1, 1, *inpt.canvas_size
-            if isinstance(inpt, PIL.Image.Image):
-                return 1, len(inpt.getbands()), inpt.height, inpt.width
-        return 1, 0, 0, 0
 
     # -- applying --------------------------------------------------------------------------------
 

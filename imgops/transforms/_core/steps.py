@@ -18,14 +18,17 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false
 import imgops
 from imgops import EncodedImage
 from imgops._common import layout
-from imgops._common.torch_private import sym_max
+from imgops._common.torch_private import default_dispatch_state, sym_max
+from imgops._operator.declare import operator
+from imgops.decomposition.geometry import inverse_affine, inverse_perspective
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
+from imgops.rules import vmap
 from imgops.transforms._core import operators
 from imgops.transforms._core.batches import PendingBatch
-from imgops.transforms._core.parameters import Numbers, as_integers
+from imgops.transforms._core.parameters import Numbers, as_integers, each_number
 from imgops.transforms.functional import _color as functional_color
-from imgops.transforms.functional import _dispatch, _geometry
+from imgops.transforms.functional import _dispatch, _geometry, _matrices
 
 
 class Step:
@@ -63,6 +66,42 @@ class Step:
         return False
 
 
+class Move(Step):
+    """A step that moves pixels, and so masks, boxes and keypoints, and that has a way back."""
+
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Return the height and width that the step makes of an image of a height and width."""
+        return size
+
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        """Return where positions go, whose unit is a pixel and of which 0 is the edge of the image.
+
+        It is ``(3, 3)``, or ``(N, 3, 3)`` for samples with numbers of their own, float64 on the CPU.
+        """
+        raise NotImplementedError
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        """Return the step back to an image of the height and width that it had before; new pixels are 0."""
+        raise NotImplementedError
+
+
+def positions(*rows: Sequence[Any]) -> Tensor:
+    """Return the matrix ``(..., 3, 3)`` of two rows of numbers, some of which may be those of all samples."""
+    flat = [number for row in (*rows, (0, 0, 1)) for number in row]
+    tensors = [
+        n.to("cpu", torch.float64)
+        if isinstance(n, Tensor)
+        else torch.tensor(n, dtype=torch.float64, device="cpu")
+        for n in flat
+    ]
+    return torch.stack(torch.broadcast_tensors(*tensors), -1).unflatten(-1, (3, 3))
+
+
+def moved(x: Any, y: Any) -> Tensor:
+    """Return the matrix of a shift."""
+    return positions((1, 0, x), (0, 1, y))
+
+
 class Compute(Step):
     """Work that is no list of operators: ``work(image, numbers)``, a method of the transform."""
 
@@ -92,7 +131,7 @@ def join(*numbers: Any) -> Numbers:
 # -- geometry --------------------------------------------------------------------------------------
 
 
-class ResizedCrop(Step):
+class ResizedCrop(Move):
     """Crop to a box and resize; ``numbers`` are left, top, right and bottom."""
 
     def __init__(
@@ -128,8 +167,90 @@ class ResizedCrop(Step):
         done = program.resized_crop(self.numbers, self.size, self.interpolation, self.antialias)
         return done and (program.image.ndim > 3 or program.planar())
 
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        return self.size[0], self.size[1]
 
-class Crop(Step):
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        left, top, right, bottom = each_number(self.numbers)
+        x, y = self.size[1] / (right - left), self.size[0] / (bottom - top)
+        return positions((x, 0, -left * x), (0, y, -top * y))
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        return _IntoBox(self.numbers, size, self.interpolation, self.antialias)
+
+
+class _IntoBox(Step):
+    """Resize to the size of a box, in an image of a height and width that is 0 outside of it."""
+
+    def __init__(self, numbers: Numbers, size: Sequence[Any], interpolation: str, antialias: bool) -> None:
+        self.numbers = numbers
+        self.size, self.interpolation, self.antialias = size, interpolation, antialias
+
+    def image(self, image: Tensor) -> Tensor:
+        return self._placed(image, self.interpolation, self.antialias)
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return self._placed(mask, "labels", False)
+
+    def _placed(self, image: Tensor, interpolation: str, antialias: bool) -> Tensor:
+        how = (*self.size, interpolation, antialias)
+        if self.is_one_draw:
+            return into_box(image, as_integers(self.numbers), *how)
+        return resize_into_boxes(image, as_integers(self.numbers), *how)
+
+
+def into_box(
+    image: Tensor, box: Sequence[int], height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    """Resize an image, or "labels", to a box in an image of a height and width."""
+    left, top, right, bottom = box
+    size = bottom - top, right - left
+    if interpolation == "labels":
+        small = _geometry.resize_labels_to(image, size, "nearest")
+    else:
+        small = _geometry.resize_to(image, size, interpolation, antialias)
+    return imgops.crop(small, (-left, -top, width - left, height - top))
+
+
+def _into_boxes(image: Tensor, boxes: Tensor, *how: Any) -> Tensor:
+    if boxes.ndim == 1:
+        return into_box(image, boxes.tolist(), *how)
+    rows = boxes.expand(*image.shape[:-3], 4).reshape(-1, 4).tolist()
+    each = image.reshape(-1, *image.shape[-3:])
+    if not rows:
+        return image.new_zeros((*image.shape[:-2], *how[:2]))
+    return torch.stack([into_box(x, row, *how) for x, row in zip(each, rows, strict=True)]).reshape(
+        *image.shape[:-2], *how[:2]
+    )
+
+
+#: The host decides the sizes, so that the derived gradient leaves the boxes on the CPU.
+_into_boxes.reads_parameters = True  # type: ignore[attr-defined]
+
+
+def _into_boxes_kernel(out: Tensor, image: Tensor, boxes: Tensor, *how: Any) -> None:
+    with default_dispatch_state(), torch.no_grad():
+        out.copy_(_into_boxes(image.detach(), boxes.detach(), *how))
+
+
+@operator(
+    "imgops_transforms::resize_into_boxes",
+    kernel=_into_boxes_kernel,
+    cuda=_into_boxes_kernel,
+    fake=lambda image, boxes, height, width, *_: layout.empty(image, height, width),
+    vmap=vmap.leading(3, 1),
+    decomposition=_into_boxes,
+)
+def resize_into_boxes(
+    image: Tensor, boxes: Tensor, height: int, width: int, interpolation: str, antialias: bool
+) -> Tensor:
+    """Resize images, or "labels", to boxes ``(4,)`` or ``(..., 4)`` in images of a height and width.
+
+    It is the way back of a resized crop: pixels outside of a box are 0.
+    """
+
+
+class Crop(Move):
     """Crop to a box of a known size; ``numbers`` are left, top, right and bottom."""
 
     def __init__(self, numbers: Numbers, size: Sequence[int]) -> None:
@@ -152,8 +273,31 @@ class Crop(Step):
             return program.crop(int(self.numbers[0]), int(self.numbers[1]), *self.size)
         return program.resized_crop(self.numbers, self.size, "bilinear", True)  # which only copies
 
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        return self.size[0], self.size[1]
 
-class CropAt(Step):
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        left, top, *_ = each_number(self.numbers)
+        return moved(-left, -top)
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        left, top, *_ = each_number(self.numbers)
+        return _Window(join(-left, -top, size[1] - left, size[0] - top), size)
+
+
+class _Window(Step):
+    """Crop to a box that may lie outside of the image, where pixels are 0."""
+
+    def __init__(self, numbers: Numbers, size: Sequence[Any]) -> None:
+        self.numbers, self.size = numbers, size
+
+    def image(self, image: Tensor) -> Tensor:
+        if self.is_one_draw:
+            return imgops.crop(image, tuple(as_integers(self.numbers)))
+        return imgops.crop(image, as_integers(self.numbers), size=tuple(self.size))
+
+
+class CropAt(Move):
     """Crop to a box whose corners a graph knows only by their symbols."""
 
     def __init__(self, box: Sequence[Any]) -> None:
@@ -162,8 +306,19 @@ class CropAt(Step):
     def image(self, image: Tensor) -> Tensor:
         return imgops.crop(image, self.box)
 
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        left, top, right, bottom = self.box
+        return bottom - top, right - left
 
-class Resize(Step):
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        return moved(-self.box[0], -self.box[1])
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        left, top, _, _ = self.box
+        return CropAt((-left, -top, size[1] - left, size[0] - top))
+
+
+class Resize(Move):
     """Resize to a height and width."""
 
     def __init__(self, size: Sequence[Any], interpolation: str, antialias: bool) -> None:
@@ -180,8 +335,24 @@ class Resize(Step):
     def add_to(self, program: ImageProgram) -> bool:
         return program.resize(self.size, self.interpolation, self.antialias)
 
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        return self.size[0], self.size[1]
 
-class Pad(Step):
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        return positions((self.size[1] / size[1], 0, 0), (0, self.size[0] / size[0], 0))
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        return _Resize(size, self.interpolation, self.antialias)
+
+
+class _Resize(Resize):
+    """A resize back, by which labels get the pixel whose center is the nearest."""
+
+    def mask(self, mask: Tensor) -> Tensor:
+        return _geometry.resize_labels_to(mask, self.size, "nearest")
+
+
+class Pad(Move):
     """Pad by left, top, right and bottom."""
 
     def __init__(self, padding: Sequence[Any] | int, fill: Any, mode: str = "constant") -> None:
@@ -206,6 +377,18 @@ class Pad(Step):
         is_added = program.pad(before, above, grown, self.mode, levels)
         return is_added and program.crop(before - left, above - top, height, width)
 
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        left, top, right, bottom = _geometry.sides_of(self.padding)
+        return size[0] + top + bottom, size[1] + left + right
+
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        left, top, _, _ = _geometry.sides_of(self.padding)
+        return moved(left, top)
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        left, top, _, _ = _geometry.sides_of(self.padding)
+        return CropAt((left, top, left + size[1], top + size[0]))
+
 
 class Flip(Step):
     """Mirror along a dimension; ``numbers`` say whether."""
@@ -223,7 +406,7 @@ class Flip(Step):
         return program.flip(self.numbers, self.dim)
 
 
-class Warp(Step):
+class Warp(Move):
     """Warp by a matrix; ``numbers`` are its rows, two of an affine map or three of a perspective one.
 
     The numbers are a tensor even for one draw in eager mode.
@@ -244,8 +427,24 @@ class Warp(Step):
         is_affine = self.numbers.shape[-1] == 6 and self.size is None
         return is_affine and fill is not None and program.warp(self.numbers, self.interpolation, fill)
 
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        return size if self.size is None else (self.size[0], self.size[1])
 
-class Turn(Step):
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        rows = self.numbers.unflatten(-1, (-1, 3))
+        if rows.shape[-2] == 2:  # an affine map
+            last = torch.tensor([[0.0, 0, 1]], dtype=torch.float64, device="cpu")
+            rows = torch.cat([rows.double(), last.expand(*rows.shape[:-2], 1, 3)], -2)
+        # The operators' positions are those of the centers of pixels.
+        return moved(0.5, 0.5) @ rows.double() @ moved(-0.5, -0.5)
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        rows = self.numbers.unflatten(-1, (-1, 3)).double()
+        back = inverse_affine(rows) if rows.shape[-2] == 2 else inverse_perspective(rows)
+        return Warp(back.flatten(-2), self.interpolation, 0, None if self.size is None else size)
+
+
+class Turn(Move):
     """Rotate by right angles, which move whole pixels; ``numbers`` are the angle in degrees."""
 
     def __init__(self, numbers: Numbers, interpolation: Any, expand: bool, fill: Any) -> None:
@@ -257,6 +456,18 @@ class Turn(Step):
 
     def mask(self, mask: Tensor) -> Tensor:
         return _geometry.rotate(mask, self.numbers[0], "nearest", self.expand, None, self.fill)
+
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        swaps = self.expand and self.numbers[0] % 180 != 0
+        return (size[1], size[0]) if swaps else size
+
+    def matrix(self, size: tuple[Any, Any]) -> Tensor:
+        angle = torch.tensor(self.numbers[0], dtype=torch.float64, device="cpu")
+        matrix = _matrices.rotation(angle, None, size, self.size_after(size))
+        return Warp(matrix.flatten(-2), "nearest", 0).matrix(size)
+
+    def reverse(self, size: tuple[Any, Any]) -> Step:
+        return Turn([-self.numbers[0]], self.interpolation, self.expand, 0)
 
 
 class Displace(Step):

@@ -47,6 +47,7 @@ class _ObjectCrop(RandomTransform):
     #: Whether boxes that the crop has made empty stay so.
     _drops_boxes = False
     _is_simple = True
+    _goes_back = True
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         out = super()._run(inputs, sampler)
@@ -117,6 +118,13 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         only_pads = all(guard_or_false(a >= b) for a, b in sides)
         return super()._in_torchvisions_format(out, image) if only_pads else out
 
+    _goes_back = True
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        (height, width), (high, wide) = size, self.size
+        left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)
+        return [steps.CropAt((left, top, left + wide, top + high))]
+
     def _corners(self, sizes: Tensor) -> Tensor:
         """Return the left and top of the crop of each image, which may lie outside of it."""
         margins = sizes - torch.tensor(self.size, dtype=torch.int64, device="cpu")
@@ -146,6 +154,8 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
         The height and width of the crop in pixels; one number is both.
     """
 
+    _goes_back = False
+
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
 
@@ -163,6 +173,8 @@ class TenCrop(OperatorTransform, v2.TenCrop):
     vertical_flip : bool
         Whether the mirror image is upside down; by default left and right are swapped.
     """
+
+    _goes_back = False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)

@@ -14,7 +14,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, pil_images, torchvision_private
+from imgops.transforms._core import annotation_kinds, pil_images, steps, torchvision_private
 from imgops.transforms._core.arguments import (
     fill_values,
     interpolation_of,
@@ -84,6 +84,7 @@ class _FitTransform(OperatorTransform, v2.Transform):
     """A transform whose output size follows from the size of the image."""
 
     _moves = True
+    _goes_back = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -139,6 +140,9 @@ class _FitTransform(OperatorTransform, v2.Transform):
 
 class _FitResize(_FitTransform):
     """A transform that resizes the image, and keeps its aspect ratio."""
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Resize(self._scaled_size(*size), *self._how())]
 
     def __init__(self, interpolation: Any, antialias: bool, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -319,13 +323,19 @@ class LetterBox(_FitResize):
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         small = super()._fit(inpt, height, width)
+        fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else self._fill_of(inpt)
+        return self._pad(small, self._padding(height, width), fill)
+
+    def _padding(self, height: Any, width: Any) -> list[Any]:
+        """Return the padding around the resized image as left, top, right and bottom."""
         high, wide = self._scaled_size(height, width)
         whole = self._out_size(height, width)
         rows, columns = whole[0] - high, whole[1] - wide
         top, left = rows // 2, columns // 2
-        padding = [left, top, columns - left, rows - top]
-        fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else self._fill_of(inpt)
-        return self._pad(small, padding, fill)
+        return [left, top, columns - left, rows - top]
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [*super()._moving_steps(params, size, kind), steps.Pad(self._padding(*size), 0)]
 
     def _fill_of(self, inpt: Any) -> Any:
         """Return the value of the border of an input."""
@@ -386,12 +396,19 @@ class PadIfNeeded(_FitTransform):
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         self._check_pixels(height, width)
+        boxes = isinstance(inpt, ANNOTATIONS)
+        fill = None if boxes else torchvision_private.fill_of(self, type(inpt))
+        padding = self._padding(height, width)
+        return self._pad(inpt, padding, fill, "constant" if boxes else self.padding_mode)
+
+    def _padding(self, height: Any, width: Any) -> list[Any]:
+        """Return the padding as left, top, right and bottom."""
         high, wide = self._out_size(height, width)
         above, before = CORNERS.get(self.anchor, (None, None))
         rows, columns = high - height, wide - width
         top = rows // 2 if above is None else rows * above
         left = columns // 2 if before is None else columns * before
-        padding = [left, top, columns - left, rows - top]
-        boxes = isinstance(inpt, ANNOTATIONS)
-        fill = None if boxes else torchvision_private.fill_of(self, type(inpt))
-        return self._pad(inpt, padding, fill, "constant" if boxes else self.padding_mode)
+        return [left, top, columns - left, rows - top]
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Pad(self._padding(*size), 0)]

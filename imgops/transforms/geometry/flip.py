@@ -14,9 +14,10 @@ from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import draws, operators, rotated_boxes, steps
 from imgops.transforms._core.left_right import SWAPS, Mirror
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
+from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 from imgops.transforms._core.sampling import ParameterSampler
+from imgops.transforms._core.way_back import back_by_itself
 from imgops.transforms.functional import _dispatch
 
 __all__ = ["RandomHorizontalFlip", "RandomRotate90", "RandomTranspose", "RandomVerticalFlip"]
@@ -51,6 +52,8 @@ class _Flip(Mirror):
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return [steps.Flip(params.numbers, self._dim)]
+
+    _back = back_by_itself
 
     def _mask(self, mask: Tensor, params: Params) -> Tensor:
         (flip,) = self._placed_steps(mask, params, tv_tensors.Mask)
@@ -89,6 +92,8 @@ class _Turn(ProbabilisticTransform):
             must = f"{type(self).__name__}: image must be square in a graph and with per_sample=True"
             raise_error(NotImplementedError, f"{must}, got {params.canvas[0]} x {params.canvas[1]}")
         return params
+
+    _back = back_by_itself
 
     def _canvas(self, params: Params) -> tuple[int, int]:
         height, width = params.canvas
@@ -172,6 +177,10 @@ class RandomRotate90(_Turn):
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:
         return [draws.applied(self.p, draws.integer(1, 0, 4))]
+
+    def _inverse(self, numbers: Numbers) -> Numbers:
+        applied, turns = numbers if isinstance(numbers, (list, tuple)) else numbers.unbind(-1)
+        return steps.join(applied, -turns % 4)
 
     def _swaps(self, turns: float) -> bool:
         return int(turns) % 2 == 1

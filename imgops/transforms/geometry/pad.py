@@ -32,6 +32,7 @@ class Pad(OperatorTransform, v2.Pad):
     _makes_planar = True
     _config = ("padding", "padding_mode")
     _moves = True
+    _goes_back = True
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return [steps.Pad(self.padding, torchvision_private.fill_of(self, kind), self.padding_mode)]
@@ -59,6 +60,7 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
 
     _makes_planar = True
     _config = ("side_range", "p")
+    _goes_back = True
     _least = (0, 0, 0, 0)
     _random_parameters = (Parameter("padding", 4, kind=int),)
 

@@ -38,6 +38,7 @@ class Resize(FixedTransform, v2.Resize):
 
     _config = ("size", "max_size")
     _needs_pixels = True
+    _goes_back = True
 
     _outweighs_pil = True
 
@@ -54,8 +55,13 @@ class Resize(FixedTransform, v2.Resize):
         size = self._out_size(program.height, program.width)
         if _geometry.is_size((program.height, program.width), size):
             return True  # the image stays as it is
+        return self._add_steps(
+            program, self._moving_steps(params, (program.height, program.width), kind), kind
+        )
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
-        return self._add_steps(program, [steps.Resize(size, *how)], kind)
+        return [steps.Resize(self._out_size(*size), *how)]
 
     def _batch(self, images: PendingBatch, params: Params) -> Any:
         name, smooth = _geometry.resize_interpolation(self.interpolation, self.antialias, Tensor)
@@ -93,6 +99,7 @@ class Resize(FixedTransform, v2.Resize):
 
 class _RandomResize(RandomSizeTransform):
     _needs_pixels = True
+    _goes_back = True
     _random_parameters = (Parameter("size", 2, neutral=lambda shape: [shape[2], shape[3]], kind=int),)
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:

@@ -28,6 +28,7 @@ class _Warp(RandomTransform):
     _makes_planar = True
     _needs_pixels = True
     _moves = True
+    _goes_back = True
 
     #: The functional that an error about the interpolation names.
     _functional = "affine"
@@ -164,6 +165,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
     _makes_planar = True
     _config = ("degrees", "expand", "center")
     _needs_pixels = True
+    _goes_back = True
     _random_parameters = (Parameter("angle"),)
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:

@@ -29,6 +29,7 @@ __all__ = ["CutMix", "MixUp"]
 class _Mix(RandomTransform):
     """The base class of MixUp and CutMix, which sample once per batch or, with ``per_sample``, per image."""
 
+    _goes_back = False
     _config = ("alpha",)
     #: Whether samples are joined, so that outputs depend on several samples and labels change their form.
     _joins_samples = True

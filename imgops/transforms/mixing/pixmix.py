@@ -51,6 +51,7 @@ class PixMix(_ReferenceTransform):
     gradient is that of the formula.
     """
 
+    _goes_back = False
     _random_parameters = (IS_APPLIED, Parameter("index"), Parameter("seed"))
     _known = ("index", "seed")
 
