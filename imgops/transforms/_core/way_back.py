@@ -1,9 +1,9 @@
 """The way back: from the results of a transform to the positions that its inputs had.
 
-A transform goes back by the steps that move pixels (:class:`~imgops.transforms._core.steps.Move`), each of
-which names the step back and the matrix of positions; a flip or a turn by its own class with other parameters.
-A transform that moves nothing leaves its results as they are. A container goes back through the transforms
-that it has applied, the last first.
+A transform goes back by the steps that move pixels (``Move`` in ``_core/steps``), each of which
+names the step back and the matrix of positions; a flip or a turn by itself with other parameters. A
+transform that moves nothing leaves its results as they are. A container goes back through the transforms that
+it has applied, the last first.
 """
 
 from __future__ import annotations
