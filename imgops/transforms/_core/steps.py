@@ -21,9 +21,9 @@ from imgops._common import layout
 from imgops._common.torch_private import sym_max
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
-from imgops.transforms._core import operators
+from imgops.transforms._core import operators, projections
 from imgops.transforms._core.batches import PendingBatch
-from imgops.transforms._core.parameters import Numbers, as_integers
+from imgops.transforms._core.parameters import Numbers, as_integers, each_number
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -53,6 +53,14 @@ class Step:
     def mask(self, mask: Tensor) -> Tensor:
         """Change a mask, as an image by default."""
         return self.image(mask)  # type: ignore[no-any-return]
+
+    def flow(self, flow: Tensor) -> Tensor:
+        """Move the vectors of a flow, as an image by default, without changing them."""
+        return self.image(flow)  # type: ignore[no-any-return]
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        """Return the map of the positions of an image of a height and width: see ``projections``."""
+        raise NotImplementedError
 
     def of_encoded(self, image: EncodedImage) -> Tensor:
         """Decode an image and change it; a crop decodes only the part that it keeps."""
@@ -118,6 +126,11 @@ class ResizedCrop(Step):
     def mask(self, mask: Tensor) -> Tensor:
         return operators.nearest(mask, self.integers(), self.size, self.nearest)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        left, top, right, bottom = each_number(self.numbers)
+        scale = projections.scaling((bottom - top, right - left), self.size)
+        return projections.then(projections.shift(-left, -top), scale)
+
     def of_encoded(self, image: EncodedImage) -> Tensor:
         box = self.integers()
         whole = box - box[[0, 1, 0, 1]]
@@ -147,6 +160,10 @@ class Crop(Step):
     def of_encoded(self, image: EncodedImage) -> Tensor:
         return image.decode(as_integers(self.numbers))
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        left, top, *_ = each_number(self.numbers)
+        return projections.shift(-left, -top)
+
     def add_to(self, program: ImageProgram) -> bool:
         if self.is_one_draw:
             return program.crop(int(self.numbers[0]), int(self.numbers[1]), *self.size)
@@ -161,6 +178,9 @@ class CropAt(Step):
 
     def image(self, image: Tensor) -> Tensor:
         return imgops.crop(image, self.box)
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        return projections.shift(-self.box[0], -self.box[1])
 
 
 class Resize(Step):
@@ -177,6 +197,9 @@ class Resize(Step):
     def mask(self, mask: Tensor) -> Tensor:
         return _geometry.resize_labels_to(mask, self.size, self.interpolation)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        return projections.scaling(size, self.size)
+
     def add_to(self, program: ImageProgram) -> bool:
         return program.resize(self.size, self.interpolation, self.antialias)
 
@@ -189,6 +212,13 @@ class Pad(Step):
 
     def image(self, image: Tensor) -> Tensor:
         return _geometry.pad(image, self.padding, self.fill, self.mode)
+
+    def flow(self, flow: Tensor) -> Tensor:
+        return _geometry.pad(flow, self.padding, self.fill, "constant")
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        left, top, *_ = _geometry.sides_of(self.padding)
+        return projections.shift(left, top)
 
     def add_to(self, program: ImageProgram) -> bool:
         sides = left, top, right, bottom = _geometry.sides_of(self.padding)
@@ -219,6 +249,16 @@ class Flip(Step):
             return operators.flip(image, self.dim)
         return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        if self.is_one_draw:
+            sign, side = -1.0, size[self.dim]
+        else:
+            is_mirrored = self.numbers[..., 0] > 0
+            sign, side = torch.where(is_mirrored, -1.0, 1.0), torch.where(is_mirrored, size[self.dim], 0)
+        if self.dim == -1:
+            return projections.affine(sign, 0.0, side, 0.0, 1.0, 0.0)
+        return projections.affine(1.0, 0.0, 0.0, 0.0, sign, side)
+
     def add_to(self, program: ImageProgram) -> bool:
         return program.flip(self.numbers, self.dim)
 
@@ -239,6 +279,9 @@ class Warp(Step):
             return _geometry.warp_corners(image, matrix, self.interpolation, self.fill)
         return _geometry.warp(image, matrix, self.interpolation, self.fill, self.size)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        return projections.from_centers(self.numbers.unflatten(-1, (-1, 3)))
+
     def add_to(self, program: ImageProgram) -> bool:
         fill = levels_of(_geometry.color_of(self.fill), program.channels)
         is_affine = self.numbers.shape[-1] == 6 and self.size is None
@@ -257,6 +300,16 @@ class Turn(Step):
 
     def mask(self, mask: Tensor) -> Tensor:
         return _geometry.rotate(mask, self.numbers[0], "nearest", self.expand, None, self.fill)
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        """Return the turn of the center of the image to the center of the result."""
+        turns, (height, width) = int(self.numbers[0] % 360) // 90, size
+        cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[turns]
+        swaps = self.expand and turns % 2 == 1
+        x, y = (height / 2, width / 2) if swaps else (width / 2, height / 2)
+        x -= (cos * width + sin * height) / 2
+        y -= (cos * height - sin * width) / 2
+        return projections.affine(cos, sin, x, -sin, cos, y)
 
 
 class Displace(Step):

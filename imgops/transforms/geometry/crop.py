@@ -99,6 +99,11 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _geometry.center_crop(image, self.size)
 
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        (height, width), (high, wide) = size, self.size
+        left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)
+        return [steps.CropAt((left, top, left + wide, top + high))]
+
     def _batch(self, images: PendingBatch, params: Params) -> Windows:
         return images.crop(self._corners(images.sizes), self.size)
 
@@ -146,6 +151,8 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
         The height and width of the crop in pixels; one number is both.
     """
 
+    _is_projective = False
+
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
 
@@ -163,6 +170,8 @@ class TenCrop(OperatorTransform, v2.TenCrop):
     vertical_flip : bool
         Whether the mirror image is upside down; by default left and right are swapped.
     """
+
+    _is_projective = False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)

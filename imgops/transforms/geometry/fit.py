@@ -14,7 +14,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, pil_images, torchvision_private
+from imgops.transforms._core import annotation_kinds, pil_images, projections, steps, torchvision_private
 from imgops.transforms._core.arguments import (
     fill_values,
     interpolation_of,
@@ -28,6 +28,7 @@ from imgops.transforms._core.batches import PendingBatch, Windows
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import Params
 from imgops.transforms._core.probabilistic import ADDED
+from imgops.transforms._core.projections import PROJECTED
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -124,6 +125,8 @@ class _FitTransform(OperatorTransform, v2.Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if annotation_kinds.need_operator(inpt):
             return self._annotations(inpt)
+        if isinstance(inpt, PROJECTED):
+            return self._follow(inpt, Params(projections.canvas_of(inpt), []))
         if isinstance(inpt, ANNOTATIONS):
             return self._fit(inpt, *inpt.canvas_size)
         require_planes(self, inpt)
@@ -174,6 +177,9 @@ class _FitResize(_FitTransform):
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self._scaled_size(height, width)
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Resize(self._scaled_size(*size), *self._how())]
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         size = list(self._scaled_size(height, width))
@@ -319,13 +325,20 @@ class LetterBox(_FitResize):
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         small = super()._fit(inpt, height, width)
+        fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else self._fill_of(inpt)
+        return self._pad(small, self._padding(height, width), fill)
+
+    def _padding(self, height: int, width: int) -> list[Any]:
+        """Return the padding of the resized image as left, top, right and bottom."""
         high, wide = self._scaled_size(height, width)
         whole = self._out_size(height, width)
         rows, columns = whole[0] - high, whole[1] - wide
         top, left = rows // 2, columns // 2
-        padding = [left, top, columns - left, rows - top]
-        fill = None if isinstance(inpt, tv_tensors.BoundingBoxes) else self._fill_of(inpt)
-        return self._pad(small, padding, fill)
+        return [left, top, columns - left, rows - top]
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        padding, fill = self._padding(*size), torchvision_private.fill_of(self, kind)
+        return [*super()._moving_steps(params, size, kind), steps.Pad(padding, fill)]
 
     def _fill_of(self, inpt: Any) -> Any:
         """Return the value of the border of an input."""
@@ -386,12 +399,19 @@ class PadIfNeeded(_FitTransform):
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
         self._check_pixels(height, width)
+        padding = self._padding(height, width)
+        boxes = isinstance(inpt, ANNOTATIONS)
+        fill = None if boxes else torchvision_private.fill_of(self, type(inpt))
+        return self._pad(inpt, padding, fill, "constant" if boxes else self.padding_mode)
+
+    def _padding(self, height: int, width: int) -> list[Any]:
+        """Return the padding as left, top, right and bottom."""
         high, wide = self._out_size(height, width)
         above, before = CORNERS.get(self.anchor, (None, None))
         rows, columns = high - height, wide - width
         top = rows // 2 if above is None else rows * above
         left = columns // 2 if before is None else columns * before
-        padding = [left, top, columns - left, rows - top]
-        boxes = isinstance(inpt, ANNOTATIONS)
-        fill = None if boxes else torchvision_private.fill_of(self, type(inpt))
-        return self._pad(inpt, padding, fill, "constant" if boxes else self.padding_mode)
+        return [left, top, columns - left, rows - top]
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        return [steps.Pad(self._padding(*size), torchvision_private.fill_of(self, kind))]

@@ -57,6 +57,10 @@ class Resize(FixedTransform, v2.Resize):
         how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
         return self._add_steps(program, [steps.Resize(size, *how)], kind)
 
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        how = _geometry.resize_interpolation(self.interpolation, self.antialias, kind)
+        return [steps.Resize(self._out_size(*size), *how)]
+
     def _batch(self, images: PendingBatch, params: Params) -> Any:
         name, smooth = _geometry.resize_interpolation(self.interpolation, self.antialias, Tensor)
         _geometry.require_antialias(name, self.antialias)
