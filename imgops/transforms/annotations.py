@@ -1,4 +1,4 @@
-"""Transforms that change only boxes and keypoints, and the classes of annotations that torchvision does not have."""
+"""Transforms that change only boxes and keypoints, and classes of annotations that torchvision lacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from imgops.transforms._core.projections import Flow as Flow
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch
 
-#: The transforms. ``imgops.transforms`` has no classes of annotations, as torchvision's ``v2`` has no tv_tensors.
+#: The transforms: ``imgops.transforms`` has no Camera and no Flow, as torchvision's ``v2`` has no tv_tensors.
 __all__ = [
     "BoxesFromMasks",
     "ClampBoundingBoxes",

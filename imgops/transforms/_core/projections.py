@@ -1,8 +1,8 @@
-"""The camera, the optical flow and the surface normals of an image, and the maps of positions that move them.
+"""The camera and the optical flow of an image, and the maps of positions by which they follow it.
 
-Positions are continuous, as those of boxes: the first pixel spans 0 to 1. A map is a float64 matrix on the CPU,
-``(..., 2, 3)`` if it is affine, else ``(..., 3, 3)``; it takes positions (x, y, 1) in the input to those in the
-output.
+Positions are continuous, as those of boxes: the first pixel spans 0 to 1. A map is a float64 matrix on the
+CPU, ``(..., 2, 3)`` if it is affine, else ``(..., 3, 3)``; it takes positions (x, y, 1) in the input to those
+in the output.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def _floats(name: str, data: Any, dtype: Any, device: Any, requires_grad: bool |
 class Camera(torchvision_private.CanvasTensor):
     """The intrinsic matrices of cameras, ``(..., 3, 3)``, which follow their images.
 
-    A camera projects a point ``X`` of the scene, (X, Y, Z), to the pixel (u / w, v / w), where
-    ``(u, v, w) = K @ X``. A transform that maps pixels by a matrix ``A`` makes ``K`` to ``A @ K``: a crop moves
-    the principal point, a resize also scales the focal lengths, a rotation and a perspective multiply by
-    theirs. ``A`` is scaled so that its last number is 1.
+    A camera projects a point ``X`` of the scene, (X, Y, Z), to the position (u / w, v / w) in the image,
+    where ``(u, v, w) = K @ X``. A transform that maps positions by a matrix ``A`` replaces ``K`` by
+    ``A @ K``: a crop shifts the principal point, a resize also scales the focal lengths, and a rotation and a
+    perspective multiply by their matrices. ``A`` is scaled so that its last number is 1.
 
     Parameters
     ----------
@@ -56,14 +56,15 @@ class Camera(torchvision_private.CanvasTensor):
     ValueError
         If the shape of ``data`` does not end in (3, 3).
     NotImplementedError
-        By a transform that is not one projective map of the image, such as a distortion, a policy or a mosaic.
+        In a transform that is not one projective map of the image, such as a distortion, a policy or a
+        mosaic.
 
     Notes
     -----
-    Pixels are continuous, as in boxes and in COLMAP: the first pixel spans 0 to 1, its center is at 0.5, and the
-    center of an image is at half its width and height. OpenCV and the data sets that are calibrated with it
-    (KITTI, nuScenes) put the center of the first pixel at 0: add 0.5 to their principal point,
-    ``K[..., :2, 2] += 0.5``, and subtract it again where OpenCV takes the result.
+    Positions are continuous, as those of boxes and as in COLMAP: the first pixel spans 0 to 1, its center is
+    at 0.5, and the center of an image is at half its width and height. OpenCV puts the center of the first
+    pixel at 0. Add 0.5 to the principal point of its calibrations, ``K[..., :2, 2] += 0.5``, and subtract it
+    where OpenCV takes the result.
 
     The scene does not change. A mirror image is therefore that of a camera with a negative focal length,
     whose ``K`` has a negative determinant, and a rotation gives ``K`` a number below its diagonal.
@@ -104,7 +105,7 @@ class Camera(torchvision_private.CanvasTensor):
         return camera  # type: ignore[no-any-return]
 
     def __repr__(self, **keywords: Any) -> str:
-        return f"{super().__repr__(**keywords)[:-1]}, canvas_size={self.canvas_size})"
+        return f"{super().__repr__(**keywords)[:-1]}, canvas_size={check.written(self.canvas_size)})"
 
 
 class _Field(tv_tensors.TVTensor):
@@ -130,10 +131,10 @@ class _Field(tv_tensors.TVTensor):
 class Flow(_Field):
     """The optical flow of an image, ``(..., 2, H, W)``, which follows it.
 
-    The pixel at ``p`` of the image shows what the second image has at ``p + flow(p)``. Channel 0 is the
-    displacement along x, channel 1 that along y, in pixels. If a transform with the same parameters maps both
-    images, from positions ``p`` to ``A(p)``, the new flow is ``A(p + flow(p)) - A(p)`` at the position ``A(p)``:
-    a crop keeps the vectors, a resize scales them, a flip negates x or y, a rotation turns them.
+    The image shows at ``p`` what a second image shows at ``p + flow(p)``. Channel 0 is the displacement along
+    x, channel 1 that along y, in pixels. If a transform with the same parameters maps both images, from
+    positions ``p`` to ``A(p)``, the new flow at the position ``A(p)`` is ``A(p + flow(p)) - A(p)``: a crop
+    keeps the vectors, a resize scales them, a flip negates x or y, and a rotation turns them.
 
     Parameters
     ----------
@@ -153,14 +154,15 @@ class Flow(_Field):
     ValueError
         If the shape of ``data`` does not end in (2, H, W).
     NotImplementedError
-        By a transform that is not one projective map of the image, such as a distortion, a policy or a mosaic.
+        In a transform that is not one projective map of the image, such as a distortion, a policy or a
+        mosaic.
 
     Notes
     -----
     The vectors move as the pixels of an image do, with the interpolation of the transform. Where the output
     shows no part of the input, the flow is 0, whatever the fill and the padding mode of the image are; a
-    ``fill`` with a value for the class ``Flow`` replaces the 0. Transform a mask of ones with the flow to know
-    these pixels. Transforms of color, noise and dropout leave a flow unchanged.
+    ``fill`` with a value for the class ``Flow`` replaces the 0. Transform a mask of ones together with the
+    flow to know these pixels. Transforms of color, noise and dropout do not change a flow.
 
     In a batch with ``per_sample=True``, flows are ``(N, 2, H, W)``, ``(N, ..., 2, H, W)`` or a list of N.
 

@@ -250,11 +250,11 @@ class Flip(Step):
         return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
 
     def map_of(self, size: tuple[int, int]) -> Tensor:
-        if self.is_one_draw:
-            sign, side = -1.0, size[self.dim]
-        else:
+        sign: Any = -1.0
+        side: Any = size[self.dim]
+        if not self.is_one_draw:
             is_mirrored = self.numbers[..., 0] > 0
-            sign, side = torch.where(is_mirrored, -1.0, 1.0), torch.where(is_mirrored, size[self.dim], 0)
+            sign, side = torch.where(is_mirrored, sign, 1.0), torch.where(is_mirrored, side, 0)
         if self.dim == -1:
             return projections.affine(sign, 0.0, side, 0.0, 1.0, 0.0)
         return projections.affine(1.0, 0.0, 0.0, 0.0, sign, side)

@@ -87,7 +87,8 @@ class _Turn(ProbabilisticTransform):
         choices = [projections.of_points(points) for points in self._choices(projections.corners(), size)]
         if params.is_one_draw:
             return choices[self._choice(params.numbers)]
-        return torch.stack(choices)[self._choice(params.numbers)]
+        which = self._choice(params.numbers)
+        return torch.stack(choices).index_select(0, which.reshape(-1)).reshape(*which.shape, 2, 3)
 
     def _choices(self, points: Tensor, size: tuple[int, int]) -> list[Tensor]:
         """Return where points go in each way in which the transform can turn, the first of which is none."""
