@@ -124,3 +124,46 @@ for step in (60, 120, 180):
 ax.set(xlabel="step; at each line the views are blurred less", ylabel="loss")
 ax.spines[["top", "right"]].set_visible(False)
 print(f"mean error of the corners: {error(states[-1]):.3f} pixels")
+
+# %%
+# The flow follows
+# ----------------
+# The homography gives the optical flow from the first view to the second: how far, and in which direction, each pixel moves.
+# Networks for optical flow are trained with augmented pairs, so the flow must move as the two images do. As
+# ``annotations.Flow`` it follows: its pixels move, and a rotation turns its vectors, a resize scales them, and a flip
+# negates a component. In the same way ``annotations.Camera`` follows, the matrix of a camera.
+
+from torchvision import tv_tensors
+
+from imgops import transforms as v2
+from imgops.transforms.annotations import Flow
+
+rows, columns = torch.meshgrid(torch.arange(256.0), torch.arange(256.0), indexing="ij")
+pixels = torch.stack([columns, rows, torch.ones_like(rows)])
+moved = torch.einsum("ij,jhw->ihw", truth, pixels)
+flow = Flow(moved[:2] / moved[2:] - pixels[:2])
+
+bilinear = v2.InterpolationMode.BILINEAR
+augment = v2.Compose(
+    [
+        v2.RandomAffine((50, 50), scale=(1.5, 1.5), interpolation=bilinear),
+        v2.RandomHorizontalFlip(p=1.0),
+        v2.CenterCrop(170),
+    ]
+)
+pair = tv_tensors.Image(first), tv_tensors.Image(second), flow
+figure, axes = plt.subplots(2, 2, figsize=(8, 8), layout="constrained")
+for line, (one, other, vectors) in zip(axes, (pair, augment(pair)), strict=True):
+    side = one.shape[-1]
+    start = torch.arange(15, side, side // 7)
+    x, y = torch.meshgrid(start, start, indexing="xy")
+    u, v = vectors[:, y, x]
+    line[0].imshow(one.permute(1, 2, 0))
+    line[0].quiver(x, y, u, v, angles="xy", scale_units="xy", scale=1, color="yellow")
+    line[1].imshow(other.clamp(0, 1).permute(1, 2, 0))
+    line[1].plot((x + u).flatten(), (y + v).flatten(), "o", color="yellow", ms=3)
+    for ax in line:
+        ax.set(xlim=(0, side), ylim=(side, 0))
+        ax.axis("off")
+axes[0, 0].set_title("the first view and its flow")
+axes[0, 1].set_title("the second view, with the ends of the arrows")

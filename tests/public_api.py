@@ -106,6 +106,10 @@ def public() -> dict[str, Any]:
     functional = transforms.functional
     found["imgops.transforms.functional"] = {n: described(getattr(functional, n)) for n in functional.OURS}
     found["imgops.transforms"] = {n: described(getattr(transforms, n)) for n in transforms.ADDED}
+    annotations = transforms.annotations
+    found["imgops.transforms.annotations"] = {
+        n: described(getattr(annotations, n)) for n in ("Camera", "Flow")
+    }
     own = ("convert", "corruptions", "from_albumentations", "seeded")
     found["imgops.transforms"] |= {n: described(getattr(transforms, n)) for n in own}
     for name in ("autocast", "config", "packed", "sharding", "vmap"):

@@ -1,4 +1,4 @@
-"""Transforms that change only boxes and keypoints."""
+"""Transforms that change only boxes and keypoints, and classes of annotations that torchvision lacks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ from imgops.transforms._core import (
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.inputs import decode_all, refuse_nested, values_of
 from imgops.transforms._core.probabilistic import ADDED
+from imgops.transforms._core.projections import Camera as Camera
+from imgops.transforms._core.projections import Flow as Flow
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch
 
+#: The transforms: ``imgops.transforms`` has no Camera and no Flow, as torchvision's ``v2`` has no tv_tensors.
 __all__ = [
     "BoxesFromMasks",
     "ClampBoundingBoxes",

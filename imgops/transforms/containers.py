@@ -542,7 +542,7 @@ class Compose(_Container, v2.Compose):
     @property
     def _decodes_regions(self) -> bool:  # type: ignore[override]
         """Whether the first transform decodes regions; later transforms never get an encoded image."""
-        return bool(self.transforms) and getattr(self.transforms[0], "_decodes_regions", False)
+        return len(self.transforms) > 0 and getattr(self.transforms[0], "_decodes_regions", False)
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         before = self._count_samples(inputs, sampler)

@@ -143,6 +143,9 @@ class _Dropout(ProbabilisticTransform):
         fill = torch.full((), self.mask_fill, dtype=mask.dtype, device=mask.device)
         return torch.where(is_hole.to(mask.device, non_blocking=True), fill, mask)
 
+    def _follow(self, inpt: Any, params: Params) -> Any:
+        return inpt  # a hole hides the scene, but does not move it
+
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
         if isinstance(inpt, ANNOTATIONS) and not self.min_visible:  # nothing moves, in any format
             return inpt

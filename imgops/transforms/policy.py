@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common.torch_private import tree_unflatten
 from imgops.kernels.cpu.program import Columns, ImageProgram
-from imgops.transforms._core import draws, steps, torchvision_private
+from imgops.transforms._core import draws, projections, steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
@@ -44,6 +44,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _makes_planar = True
     _dtypes = _dispatch.COMPUTED
     _needs_pixels = True
+    _is_projective = False
     _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
@@ -102,6 +103,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = decode_all(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
+        projections.refuse(self, flat)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)
         flat[place] = self._transform_input(flat[place], params, sampler)
@@ -110,6 +112,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _, place = torchvision_private.one_image(self, inputs)
+        projections.refuse(self, flat)
         self._sample_params([flat[place]], sampler)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:

@@ -29,10 +29,10 @@ from imgops.integrations.albumentations.rules import (
     of,
     only,
 )
-from imgops.transforms._core import operators, torchvision_private
+from imgops.transforms._core import operators, steps, torchvision_private
 from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.inputs import ANNOTATIONS
-from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Shape
+from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms.functional import _dispatch
 from imgops.transforms.geometry import crop, fit, flip
 
@@ -199,6 +199,10 @@ class _PadCounterpart(fit._FitTransform):
             how = {"padding_mode": self.padding_mode, "fill": torchvision_private.fill_of(self, type(inpt))}
         return self._kernel(v2.functional.pad, inpt, padding=self.padding, **how)
 
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        left, right, top, bottom = torchvision_private.pad_sides(self.padding)
+        return [steps.Pad((left, top, right, bottom), torchvision_private.fill_of(self, kind))]
+
 
 class _FixedCrop(fit._FitTransform):
     """A crop of a size at a top and left edge, or at the center.
@@ -213,14 +217,22 @@ class _FixedCrop(fit._FitTransform):
         return self.size
 
     def _fit(self, inpt: Any, height: int, width: int) -> Any:
+        return self._kernel(v2.functional.crop, inpt, *self._corner(height, width), *self.size)
+
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        (top, left), (high, wide) = self._corner(*size), self.size
+        return [steps.CropAt((left, top, left + wide, top + high))]
+
+    def _corner(self, height: int, width: int) -> tuple[int, int]:
+        """Return the top and the left of the crop."""
         high, wide = self.size
         top, left = self.corner or (0, 0)
         if height < top + high or width < left + wide:
             name, least = "Crop" if self.corner else "CenterCrop", f"{top + high} x {left + wide}"
             raise ValueError(f"{name}: image must be at least {least}, got {height} x {width}")
         if self.corner is None:
-            top, left = (height - high) // 2, (width - wide) // 2
-        return self._kernel(v2.functional.crop, inpt, top, left, high, wide)
+            return (height - high) // 2, (width - wide) // 2
+        return top, left
 
 
 # -- counterparts ------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ from imgops.transforms._core import (
     draws,
     operators,
     programs,
+    projections,
     seeding,
     torchvision_private,
     way_back,
@@ -88,6 +89,7 @@ from imgops.transforms._core.inputs import (
     stand_in,
 )
 from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Key, Numbers, Parameter, Params, Shape
+from imgops.transforms._core.projections import PROJECTED
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
 from imgops.transforms._core.steps import Step
@@ -118,6 +120,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _listed: Sequence[tuple[Any, Any]] = ()
     #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
+    #: Whether it maps the positions of one image by one matrix, or leaves them unchanged.
+    _is_projective = True
     #: The image dtypes that the operators support; torchvision computes the others.
     _dtypes: frozenset[torch.dtype] | None = None
     #: The numbers of channels that an image may have, by default any.
@@ -261,13 +265,15 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; with images of different sizes, no tensors."""
+        if not self._is_projective:
+            projections.refuse(self, flat)
         batches = [type(x) in BATCHES for x in flat]
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
         self._require_packed()
         for i, inpt in enumerate(flat):
             shows = isinstance(inpt, SHOWN) or (batches[i] and any(batches[:i]))
-            if shows or (self._moves and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask))):
+            if shows or (self._moves and isinstance(inpt, FOLLOWERS)):
                 must = "inputs given with images of different sizes must not be images, masks, boxes or"
                 got = f"got {type(inpt).__name__}"
                 raise_error(TypeError, f"{type(self).__name__}: {must} keypoints, {got}")
@@ -331,6 +337,8 @@ class OperatorTransform(torchvision_private.Hooks):
                 refuse_nested(self, inpt)
             if annotation_kinds.need_operator(inpt):
                 return self._annotations(inpt) if self._moves else inpt
+        if isinstance(inpt, PROJECTED):
+            return self._follow(inpt, Params(projections.canvas_of(inpt), []))
         kernel = _dispatch.own_kernel(functional, type(inpt))
         if kernel is not None:
             out = kernel(inpt, *args, **keywords)
@@ -520,7 +528,7 @@ class OperatorTransform(torchvision_private.Hooks):
     _goes_back: bool | None = None
 
     def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
-        """Return the steps that move pixels, for the way back."""
+        """Return the steps that move the pixels of an image or of a flow."""
         return self._steps(params, size, kind)
 
     def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
@@ -554,9 +562,42 @@ class OperatorTransform(torchvision_private.Hooks):
                 return 1, 1, height, width
             if isinstance(inpt, ANNOTATIONS):
                 return 1, 1, *inpt.canvas_size
+            if isinstance(inpt, PROJECTED):
+                return 1, 1, *projections.canvas_of(inpt)
             if isinstance(inpt, PIL.Image.Image):
                 return 1, len(inpt.getbands()), inpt.height, inpt.width
         return 1, 0, 0, 0
+
+    def _matrix_of(self, params: Params, size: tuple[int, int]) -> Tensor:
+        """Return the map of the positions of an image of a height and width: see ``projections``."""
+        found = projections.shift(0.0, 0.0)
+        for step in self._moving_steps(params, size, projections.Flow):
+            found = projections.then(found, step.map_of(size))
+        return found
+
+    def _follow(self, inpt: Any, params: Params) -> Any:
+        """Change a camera or a flow as its image moves."""
+        if not self._is_projective:
+            projections.refuse(self, [inpt])
+        if not self._moves:
+            return inpt
+        size = projections.canvas_of(inpt)
+        if any(guard_or_false(a != b) for a, b in zip(size, params.canvas, strict=True)):
+            params = Params(size, params.numbers)
+        try:
+            matrix = self._matrix_of(params, size)
+        except NotImplementedError:
+            projections.refuse(self, [inpt])
+            raise
+        values = subclass.plain(inpt)
+        if isinstance(inpt, projections.Camera):
+            return _dispatch.wrap_like(projections.move_camera(values, matrix), inpt, self._canvas(params))
+        listed = self._moving_steps(params, size, projections.Flow)
+        if isinstance(params.numbers, Tensor):
+            params.place(listed, values)
+        for step in listed:
+            values = step.flow(values)
+        return _dispatch.wrap_like(projections.move_vectors(values, matrix), inpt)
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None if the transform is not applied."""
@@ -861,7 +902,7 @@ class RandomTransform(OperatorTransform):
                 out.append(self._transform_input(inpt, params, sampler))
             else:
                 own = Params(params.canvas, params.numbers[owner])
-                if isinstance(inpt, tv_tensors.Mask):
+                if isinstance(inpt, (tv_tensors.Mask, *PROJECTED)):
                     out.append(self._transform_input(inpt, own, sampler))
                 else:
                     out.append(self._annotations_of_open(inpt, own, sampler.gate_of_result(owner)))
@@ -872,7 +913,7 @@ class RandomTransform(OperatorTransform):
         shared = [x for x, owner in zip(flat, owners, strict=True) if owner is None]
         require_batches(
             type(self).__name__,
-            [x for x in shared if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints))],
+            [x for x in shared if isinstance(x, (tv_tensors.Mask, tv_tensors.KeyPoints, *PROJECTED))],
             count,
         )
         if any(isinstance(x, tv_tensors.BoundingBoxes) and not x.is_nested for x in shared):
@@ -935,6 +976,8 @@ class RandomTransform(OperatorTransform):
                 flat = mask.ndim == 2 or (params.is_per_sample and mask.ndim == 3)
                 out = self._mask(mask.unsqueeze(-3) if flat else mask, params)
                 return _dispatch.wrap_like(out.squeeze(-3) if flat else out, inpt)
+            elif isinstance(inpt, PROJECTED):
+                return self._follow(inpt, params)
         if isinstance(inpt, ANNOTATIONS) and not params.is_one_draw:
             return self._annotations_of_open(inpt, params, sampler.gate_of_result()) if self._moves else inpt
         if not params.is_one_draw and not isinstance(inpt, PIL.Image.Image):

@@ -17,11 +17,12 @@ from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatt
 from imgops._operator import subclass
 from imgops.batches.packed import PackedImages
 from imgops.transforms._core.parameters import BATCHES
+from imgops.transforms._core.projections import PROJECTED, Camera
 from imgops.transforms.functional import _dispatch
 
 ANNOTATIONS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 #: The classes of what follows an image.
-FOLLOWERS = (*ANNOTATIONS, tv_tensors.Mask)
+FOLLOWERS = (*ANNOTATIONS, *PROJECTED, tv_tensors.Mask)
 #: The classes that say that an input is an image; without one of them, the first plain tensor is the image.
 SHOWN = (tv_tensors.Image, tv_tensors.Video, PIL.Image.Image, EncodedImage)
 
@@ -34,7 +35,7 @@ def refuse_nested(transform: Any, inpt: Any) -> None:
 
 
 #: The least numbers of dimensions of a batch; that of other images is 4.
-_LEAST = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, tv_tensors.Video: 5}
+_LEAST = {tv_tensors.KeyPoints: 2, tv_tensors.Mask: 3, Camera: 3, tv_tensors.Video: 5}
 
 
 def require_batches(owner: str, inputs: list[Any], count: int) -> None:

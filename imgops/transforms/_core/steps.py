@@ -24,11 +24,11 @@ from imgops.decomposition.geometry import inverse_affine, inverse_perspective
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
 from imgops.rules import vmap
-from imgops.transforms._core import operators
+from imgops.transforms._core import operators, projections
 from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.parameters import Numbers, as_integers, each_number
 from imgops.transforms.functional import _color as functional_color
-from imgops.transforms.functional import _dispatch, _geometry, _matrices
+from imgops.transforms.functional import _dispatch, _geometry
 
 
 class Step:
@@ -57,6 +57,14 @@ class Step:
         """Change a mask, as an image by default."""
         return self.image(mask)  # type: ignore[no-any-return]
 
+    def flow(self, flow: Tensor) -> Tensor:
+        """Move the vectors of a flow, as an image by default, without changing them."""
+        return self.image(flow)  # type: ignore[no-any-return]
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        """Return the map of the positions of an image of a height and width: see ``projections``."""
+        raise NotImplementedError
+
     def of_encoded(self, image: EncodedImage) -> Tensor:
         """Decode an image and change it; a crop decodes only the part that it keeps."""
         return self.image(image.decode())  # type: ignore[no-any-return]
@@ -73,33 +81,9 @@ class Move(Step):
         """Return the height and width that the step makes of an image of a height and width."""
         return size
 
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        """Return where positions go, whose unit is a pixel and of which 0 is the edge of the image.
-
-        It is ``(3, 3)``, or ``(N, 3, 3)`` for samples with numbers of their own, float64 on the CPU.
-        """
-        raise NotImplementedError
-
     def reverse(self, size: tuple[Any, Any]) -> Step:
         """Return the step back to an image of the height and width that it had before; new pixels are 0."""
         raise NotImplementedError
-
-
-def positions(*rows: Sequence[Any]) -> Tensor:
-    """Return the matrix ``(..., 3, 3)`` of two rows of numbers, some of which may be those of all samples."""
-    flat = [number for row in (*rows, (0, 0, 1)) for number in row]
-    tensors = [
-        n.to("cpu", torch.float64)
-        if isinstance(n, Tensor)
-        else torch.tensor(n, dtype=torch.float64, device="cpu")
-        for n in flat
-    ]
-    return torch.stack(torch.broadcast_tensors(*tensors), -1).unflatten(-1, (3, 3))
-
-
-def moved(x: Any, y: Any) -> Tensor:
-    """Return the matrix of a shift."""
-    return positions((1, 0, x), (0, 1, y))
 
 
 class Compute(Step):
@@ -157,6 +141,11 @@ class ResizedCrop(Move):
     def mask(self, mask: Tensor) -> Tensor:
         return operators.nearest(mask, self.integers(), self.size, self.nearest)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        left, top, right, bottom = each_number(self.numbers)
+        scale = projections.scaling((bottom - top, right - left), self.size)
+        return projections.then(projections.shift(-left, -top), scale)
+
     def of_encoded(self, image: EncodedImage) -> Tensor:
         box = self.integers()
         whole = box - box[[0, 1, 0, 1]]
@@ -169,11 +158,6 @@ class ResizedCrop(Move):
 
     def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
         return self.size[0], self.size[1]
-
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        left, top, right, bottom = each_number(self.numbers)
-        x, y = self.size[1] / (right - left), self.size[0] / (bottom - top)
-        return positions((x, 0, -left * x), (0, y, -top * y))
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
         return _IntoBox(self.numbers, size, self.interpolation, self.antialias)
@@ -268,6 +252,10 @@ class Crop(Move):
     def of_encoded(self, image: EncodedImage) -> Tensor:
         return image.decode(as_integers(self.numbers))
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        left, top, *_ = each_number(self.numbers)
+        return projections.shift(-left, -top)
+
     def add_to(self, program: ImageProgram) -> bool:
         if self.is_one_draw:
             return program.crop(int(self.numbers[0]), int(self.numbers[1]), *self.size)
@@ -275,10 +263,6 @@ class Crop(Move):
 
     def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
         return self.size[0], self.size[1]
-
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        left, top, *_ = each_number(self.numbers)
-        return moved(-left, -top)
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
         left, top, *_ = each_number(self.numbers)
@@ -310,8 +294,8 @@ class CropAt(Move):
         left, top, right, bottom = self.box
         return bottom - top, right - left
 
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        return moved(-self.box[0], -self.box[1])
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        return projections.shift(-self.box[0], -self.box[1])
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
         left, top, _, _ = self.box
@@ -332,14 +316,14 @@ class Resize(Move):
     def mask(self, mask: Tensor) -> Tensor:
         return _geometry.resize_labels_to(mask, self.size, self.interpolation)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        return projections.scaling(size, self.size)
+
     def add_to(self, program: ImageProgram) -> bool:
         return program.resize(self.size, self.interpolation, self.antialias)
 
     def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
         return self.size[0], self.size[1]
-
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        return positions((self.size[1] / size[1], 0, 0), (0, self.size[0] / size[0], 0))
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
         return _Resize(size, self.interpolation, self.antialias)
@@ -361,6 +345,13 @@ class Pad(Move):
     def image(self, image: Tensor) -> Tensor:
         return _geometry.pad(image, self.padding, self.fill, self.mode)
 
+    def flow(self, flow: Tensor) -> Tensor:
+        return _geometry.pad(flow, self.padding, self.fill, "constant")
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        left, top, *_ = _geometry.sides_of(self.padding)
+        return projections.shift(left, top)
+
     def add_to(self, program: ImageProgram) -> bool:
         sides = left, top, right, bottom = _geometry.sides_of(self.padding)
         size = height, width = program.height + top + bottom, program.width + left + right
@@ -381,10 +372,6 @@ class Pad(Move):
         left, top, right, bottom = _geometry.sides_of(self.padding)
         return size[0] + top + bottom, size[1] + left + right
 
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        left, top, _, _ = _geometry.sides_of(self.padding)
-        return moved(left, top)
-
     def reverse(self, size: tuple[Any, Any]) -> Step:
         left, top, _, _ = _geometry.sides_of(self.padding)
         return CropAt((left, top, left + size[1], top + size[0]))
@@ -401,6 +388,16 @@ class Flip(Step):
         if self.is_one_draw:
             return operators.flip(image, self.dim)
         return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        sign: Any = -1.0
+        side: Any = size[self.dim]
+        if not self.is_one_draw:
+            is_mirrored = self.numbers[..., 0] > 0
+            sign, side = torch.where(is_mirrored, sign, 1.0), torch.where(is_mirrored, side, 0)
+        if self.dim == -1:
+            return projections.affine(sign, 0.0, side, 0.0, 1.0, 0.0)
+        return projections.affine(1.0, 0.0, 0.0, 0.0, sign, side)
 
     def add_to(self, program: ImageProgram) -> bool:
         return program.flip(self.numbers, self.dim)
@@ -422,6 +419,9 @@ class Warp(Move):
             return _geometry.warp_corners(image, matrix, self.interpolation, self.fill)
         return _geometry.warp(image, matrix, self.interpolation, self.fill, self.size)
 
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        return projections.from_centers(self.numbers.unflatten(-1, (-1, 3)))
+
     def add_to(self, program: ImageProgram) -> bool:
         fill = levels_of(_geometry.color_of(self.fill), program.channels)
         is_affine = self.numbers.shape[-1] == 6 and self.size is None
@@ -429,14 +429,6 @@ class Warp(Move):
 
     def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
         return size if self.size is None else (self.size[0], self.size[1])
-
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        rows = self.numbers.unflatten(-1, (-1, 3))
-        if rows.shape[-2] == 2:  # an affine map
-            last = torch.tensor([[0.0, 0, 1]], dtype=torch.float64, device="cpu")
-            rows = torch.cat([rows.double(), last.expand(*rows.shape[:-2], 1, 3)], -2)
-        # The operators' positions are those of the centers of pixels.
-        return moved(0.5, 0.5) @ rows.double() @ moved(-0.5, -0.5)
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
         rows = self.numbers.unflatten(-1, (-1, 3)).double()
@@ -461,13 +453,18 @@ class Turn(Move):
         swaps = self.expand and self.numbers[0] % 180 != 0
         return (size[1], size[0]) if swaps else size
 
-    def matrix(self, size: tuple[Any, Any]) -> Tensor:
-        angle = torch.tensor(self.numbers[0], dtype=torch.float64, device="cpu")
-        matrix = _matrices.rotation(angle, None, size, self.size_after(size))
-        return Warp(matrix.flatten(-2), "nearest", 0).matrix(size)
-
     def reverse(self, size: tuple[Any, Any]) -> Step:
         return Turn([-self.numbers[0]], self.interpolation, self.expand, 0)
+
+    def map_of(self, size: tuple[int, int]) -> Tensor:
+        """Return the turn of the center of the image to the center of the result."""
+        turns, (height, width) = int(self.numbers[0] % 360) // 90, size
+        cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[turns]
+        swaps = self.expand and turns % 2 == 1
+        x, y = (height / 2, width / 2) if swaps else (width / 2, height / 2)
+        x -= (cos * width + sin * height) / 2
+        y -= (cos * height - sin * width) / 2
+        return projections.affine(cos, sin, x, -sin, cos, y)
 
 
 class Displace(Step):

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.compiler import is_compiling
+from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, _functional_pil, _functional_tensor
 from torchvision.transforms import functional as first_functional
 from torchvision.transforms.v2 import _transform as transform_base
@@ -22,7 +23,7 @@ from torchvision.transforms.v2.functional import _geometry as v2_geometry
 from torchvision.transforms.v2.functional import _misc as v2_misc
 from torchvision.transforms.v2.functional import _utils as dispatch
 
-from imgops._common.torch_private import sym_max, sym_min
+from imgops._common.torch_private import sym_max, sym_min, tree_flatten
 
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
@@ -126,7 +127,13 @@ def set_fill(transform: Any, fill: Any) -> None:
     transform._fill = v2_utils._setup_fill_arg(fill)
 
 
+#: The classes of inputs of which a fill for all classes says nothing.
+FILLED_WITH_0: set[type] = set()
+
+
 def fill_of(transform: Any, kind: type) -> Any:
+    if kind in FILLED_WITH_0 and kind not in transform._fill:
+        return 0
     return v2_utils._get_fill(transform._fill, kind)
 
 
@@ -212,6 +219,29 @@ def _script_torchvisions(theirs: Callable[..., Any]) -> Any:
 def _warn_of_scripting(name: str) -> None:
     why = "TorchScript cannot call imgops' operators"
     warnings.warn(f"{name}: {why}; torch.jit.script compiles torchvision's code instead", stacklevel=5)
+
+
+class CanvasTensor(tv_tensors.TVTensor):
+    """A tv_tensor that knows the height and width of its image."""
+
+    canvas_size: tuple[int, int]
+
+    @classmethod
+    def _wrap_output(cls, output: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Wrap what ``clone``, ``to`` and the like return."""
+        out = super()._wrap_output(output, args, kwargs)
+        (like,) = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, CanvasTensor)][:1]
+        for each in out if isinstance(out, (tuple, list)) else [out]:
+            if isinstance(each, CanvasTensor):
+                each.canvas_size = like.canvas_size
+        return out
+
+    @classmethod
+    def wrap(cls, tensor: torch.Tensor, like: Any, **kwargs: Any) -> Any:
+        """Return a tensor as one of this class; torchvision's ``wrap`` calls it from 0.29 on."""
+        out: Any = tensor.as_subclass(cls)
+        out.canvas_size = kwargs.get("canvas_size", like.canvas_size)
+        return out
 
 
 class Hooks:

@@ -22,7 +22,7 @@ from imgops._common import check
 from imgops._common.torch_private import is_eager, raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.decomposition.geometry import inverse_perspective
-from imgops.transforms._core import pil_images, programs, rotated_boxes, torchvision_private
+from imgops.transforms._core import pil_images, programs, projections, rotated_boxes, torchvision_private
 from imgops.transforms._core.dtypes import restore_dtype
 from imgops.transforms._core.inputs import ANNOTATIONS, has_batches, has_encoded, samples_of
 from imgops.transforms._core.parameters import Key, Params
@@ -101,7 +101,7 @@ def _reversed(transform: Any, kind: type, params: Params) -> tuple[list[Step], t
         if not isinstance(step, Move):
             refuse(transform)
         back.append(step.reverse(size))
-        matrix = step.matrix(size) @ matrix
+        matrix = projections.square(step.map_of(size)) @ matrix
         size = step.size_after(size)
     return back[::-1], size, matrix
 

@@ -20,6 +20,7 @@ from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, torchvision_private
 from imgops.transforms._core.arguments import integer, integers
 from imgops.transforms._core.parameters import BATCHES
+from imgops.transforms._core.projections import Camera
 from imgops.transforms.functional import _color, _geometry
 
 plain = subclass.plain
@@ -70,6 +71,8 @@ _ONE_OR_THREE = (
 _MAPS = ("affine", "rotate", "perspective")
 #: Functionals of torchvision that take a tensor in addition to the image.
 _TAKE_TENSORS = ("elastic", "erase")
+#: The classes of inputs that know the size of their image.
+_WITH_CANVAS = (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, Camera)
 _ARITHMETIC = ("to_dtype", "normalize", "uniform_temporal_subsample")
 _IMAGES = (tv_tensors.Image, tv_tensors.Video)
 _BUILTIN = frozenset(
@@ -292,12 +295,12 @@ def _named(cls: type) -> type:
 def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> Any:
     """Return ``out`` as an instance of the class of ``like``, which may be a user's subclass."""
     if not is_compiling():  # dynamo does not trace torchvision's wrap
-        annotation = isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints))
-        return subclass.rewrap(out, like, **({"canvas_size": canvas} if canvas and annotation else {}))
+        has_canvas = isinstance(like, _WITH_CANVAS)
+        return subclass.rewrap(out, like, **({"canvas_size": canvas} if canvas and has_canvas else {}))
     if not isinstance(like, tv_tensors.TVTensor):
         return out
     wrapped: Any = out.as_subclass(_named(type(like)))
-    if isinstance(like, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+    if isinstance(like, _WITH_CANVAS):
         wrapped.canvas_size = like.canvas_size if canvas is None else canvas
     if isinstance(like, tv_tensors.BoundingBoxes):
         wrapped.format, wrapped.clamping_mode = like.format, getattr(like, "clamping_mode", "soft")

@@ -100,6 +100,11 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _geometry.center_crop(image, self.size)
 
+    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
+        (height, width), (high, wide) = size, self.size
+        left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)
+        return [steps.CropAt((left, top, left + wide, top + high))]
+
     def _batch(self, images: PendingBatch, params: Params) -> Windows:
         return images.crop(self._corners(images.sizes), self.size)
 
@@ -119,11 +124,6 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
         return super()._in_torchvisions_format(out, image) if only_pads else out
 
     _goes_back = True
-
-    def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
-        (height, width), (high, wide) = size, self.size
-        left, top = _geometry.center_offset(width, wide), _geometry.center_offset(height, high)
-        return [steps.CropAt((left, top, left + wide, top + high))]
 
     def _corners(self, sizes: Tensor) -> Tensor:
         """Return the left and top of the crop of each image, which may lie outside of it."""
@@ -155,6 +155,7 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
     """
 
     _goes_back = False
+    _is_projective = False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
@@ -175,6 +176,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
     """
 
     _goes_back = False
+    _is_projective = False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)

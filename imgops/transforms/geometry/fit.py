@@ -14,7 +14,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import sym_max, sym_min
 from imgops._operator import subclass
-from imgops.transforms._core import annotation_kinds, pil_images, steps, torchvision_private
+from imgops.transforms._core import annotation_kinds, pil_images, projections, steps, torchvision_private
 from imgops.transforms._core.arguments import (
     fill_values,
     interpolation_of,
@@ -28,6 +28,7 @@ from imgops.transforms._core.batches import PendingBatch, Windows
 from imgops.transforms._core.inputs import ANNOTATIONS
 from imgops.transforms._core.parameters import Params
 from imgops.transforms._core.probabilistic import ADDED
+from imgops.transforms._core.projections import PROJECTED
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch, _geometry
 
@@ -125,6 +126,8 @@ class _FitTransform(OperatorTransform, v2.Transform):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if annotation_kinds.need_operator(inpt):
             return self._annotations(inpt)
+        if isinstance(inpt, PROJECTED):
+            return self._follow(inpt, Params(projections.canvas_of(inpt), []))
         if isinstance(inpt, ANNOTATIONS):
             return self._fit(inpt, *inpt.canvas_size)
         require_planes(self, inpt)
@@ -335,7 +338,8 @@ class LetterBox(_FitResize):
         return [left, top, columns - left, rows - top]
 
     def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
-        return [*super()._moving_steps(params, size, kind), steps.Pad(self._padding(*size), 0)]
+        padding, fill = self._padding(*size), torchvision_private.fill_of(self, kind)
+        return [*super()._moving_steps(params, size, kind), steps.Pad(padding, fill)]
 
     def _fill_of(self, inpt: Any) -> Any:
         """Return the value of the border of an input."""
@@ -411,4 +415,4 @@ class PadIfNeeded(_FitTransform):
         return [left, top, columns - left, rows - top]
 
     def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
-        return [steps.Pad(self._padding(*size), 0)]
+        return [steps.Pad(self._padding(*size), torchvision_private.fill_of(self, kind))]

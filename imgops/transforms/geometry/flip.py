@@ -12,7 +12,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
-from imgops.transforms._core import draws, operators, rotated_boxes, steps
+from imgops.transforms._core import draws, operators, projections, rotated_boxes, steps
 from imgops.transforms._core.left_right import SWAPS, Mirror
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
@@ -85,6 +85,21 @@ class _Turn(ProbabilisticTransform):
 
     _moves = True
     _known: tuple[str, ...] = ()
+
+    def _matrix_of(self, params: Params, size: tuple[int, int]) -> Tensor:
+        choices = [projections.of_points(points) for points in self._choices(projections.corners(), size)]
+        if params.is_one_draw:
+            return choices[self._choice(params.numbers)]
+        which = self._choice(params.numbers)
+        return torch.stack(choices).index_select(0, which.reshape(-1)).reshape(*which.shape, 2, 3)
+
+    def _choices(self, points: Tensor, size: tuple[int, int]) -> list[Tensor]:
+        """Return where points go in each way in which the transform can turn, the first of which is none."""
+        return [points, self._points(points, size)]
+
+    def _choice(self, numbers: Any) -> Any:
+        """Return the number of the way that was drawn."""
+        return 1 if isinstance(numbers, list) else (numbers[..., 0] > 0).long()
 
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         params = super()._sample_params(inputs, sampler)
@@ -181,6 +196,14 @@ class RandomRotate90(_Turn):
     def _inverse(self, numbers: Numbers) -> Numbers:
         applied, turns = numbers if isinstance(numbers, (list, tuple)) else numbers.unbind(-1)
         return steps.join(applied, -turns % 4)
+
+    def _choices(self, points: Tensor, size: tuple[int, int]) -> list[Tensor]:
+        return [self._points(points, size, turns=turns) for turns in range(4)]
+
+    def _choice(self, numbers: Any) -> Any:
+        if isinstance(numbers, list):
+            return int(numbers[1])
+        return torch.where(numbers[..., 0] > 0, numbers[..., 1], 0).long()
 
     def _swaps(self, turns: float) -> bool:
         return int(turns) % 2 == 1

@@ -16,7 +16,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error, raise_in_graph, tree_flatten, tree_unflatten
 from imgops._operator import subclass
-from imgops.transforms._core import torchvision_private
+from imgops.transforms._core import projections, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import batch_of
 from imgops.transforms._core.parameters import Numbers, Parameter, as_integers
@@ -33,10 +33,12 @@ class _Mix(RandomTransform):
     _config = ("alpha",)
     #: Whether samples are joined, so that outputs depend on several samples and labels change their form.
     _joins_samples = True
+    _is_projective = False
 
     def forward(self, *inputs: Any) -> Any:
         whole = inputs if len(inputs) > 1 else inputs[0]
         flat, structure = tree_flatten(whole)
+        projections.refuse(self, flat)
         if any(isinstance(x, tv_tensors.Mask) for x in flat):
             return tree_unflatten(self._with_masks(whole, flat), structure)
         return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]

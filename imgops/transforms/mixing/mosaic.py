@@ -24,7 +24,7 @@ from imgops._common.torch_private import (
     tree_unflatten,
 )
 from imgops._operator import subclass
-from imgops.transforms._core import instance_masks, left_right, operators, rotated_boxes
+from imgops.transforms._core import instance_masks, left_right, operators, projections, rotated_boxes
 from imgops.transforms._core.arguments import (
     check_held,
     fill_values,
@@ -51,6 +51,7 @@ class _Join(ProbabilisticTransform):
 
     _moves = True
     _joins_samples = True
+    _is_projective = False
     #: The number of samples.
     _samples = 2
 
@@ -73,6 +74,7 @@ class _Join(ProbabilisticTransform):
         trees = [tree_flatten(_in_order(sample, samples[0])) for sample in samples]
         flat = [row for row, _ in trees]
         for row, tree in trees:
+            projections.refuse(self, row)
             if tree != trees[0][1] or [type(x) for x in row] != [type(x) for x in flat[0]]:
                 kinds = [tree_unflatten([type(x).__name__ for x in leaves], tree) for leaves, tree in trees]
                 raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")

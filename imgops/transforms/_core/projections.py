@@ -1,0 +1,305 @@
+"""The camera and the optical flow of an image, and the maps of positions by which they follow it.
+
+Positions are continuous, as those of boxes: the first pixel spans 0 to 1. A map is a float64 matrix on the
+CPU, ``(..., 2, 3)`` if it is affine, else ``(..., 3, 3)``; it takes positions (x, y, 1) in the input to those
+in the output.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision import tv_tensors
+
+from imgops._common import check
+from imgops._common.torch_private import raise_error
+from imgops._operator import subclass
+from imgops.transforms._core import torchvision_private
+
+_PUBLIC = "imgops.transforms.annotations"
+
+
+def _floats(name: str, data: Any, dtype: Any, device: Any, requires_grad: bool | None) -> Tensor:
+    tensor = torch.as_tensor(subclass.plain(data), dtype=dtype, device=device)
+    if not tensor.dtype.is_floating_point:
+        raise TypeError(f"{name}: data must be floating point, got {tensor.dtype}")
+    return tensor if requires_grad is None else tensor.requires_grad_(requires_grad)
+
+
+class Camera(torchvision_private.CanvasTensor):
+    """The intrinsic matrices of cameras, ``(..., 3, 3)``, which follow their images.
+
+    A camera projects a point ``X`` of the scene, (X, Y, Z), to the position (u / w, v / w) in the image,
+    where ``(u, v, w) = K @ X``. A transform that maps positions by a matrix ``A`` replaces ``K`` by
+    ``A @ K``: a crop shifts the principal point, a resize also scales the focal lengths, and a rotation and a
+    perspective multiply by their matrices. ``A`` is scaled so that its last number is 1.
+
+    Parameters
+    ----------
+    data : array_like
+        The matrices, floating point.
+    canvas_size : (int, int)
+        The height and width of the image.
+    dtype : torch.dtype, optional
+        The dtype; by default that of ``data``.
+    device : torch.device, optional
+        The device; by default that of ``data``.
+    requires_grad : bool, optional
+        Whether autograd records operations on the tensor; by default as for ``data``.
+
+    Raises
+    ------
+    TypeError
+        If ``data`` is not floating point.
+    ValueError
+        If the shape of ``data`` does not end in (3, 3).
+    NotImplementedError
+        In a transform that is not one projective map of the image, such as a distortion, a policy or a
+        mosaic.
+
+    Notes
+    -----
+    Positions are continuous, as those of boxes and as in COLMAP: the first pixel spans 0 to 1, its center is
+    at 0.5, and the center of an image is at half its width and height. OpenCV puts the center of the first
+    pixel at 0. Add 0.5 to the principal point of its calibrations, ``K[..., :2, 2] += 0.5``, and subtract it
+    where OpenCV takes the result.
+
+    The scene does not change. A mirror image is therefore that of a camera with a negative focal length,
+    whose ``K`` has a negative determinant, and a rotation gives ``K`` a number below its diagonal.
+
+    The product is computed in float64 and rounded once. It has gradients with respect to ``K`` and to
+    parameters with a gradient. In a batch with ``per_sample=True``, cameras are ``(N, 3, 3)``,
+    ``(N, ..., 3, 3)`` or a list of N.
+
+    Examples
+    --------
+    >>> from imgops import transforms as v2
+    >>> from imgops.transforms.annotations import Camera
+    >>> camera = Camera([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]], canvas_size=(480, 640))
+    >>> v2.Resize((240, 320))(camera).tolist()
+    [[250.0, 0.0, 160.0], [0.0, 250.0, 120.0], [0.0, 0.0, 1.0]]
+    >>> v2.CenterCrop(200)(camera).tolist()
+    [[500.0, 0.0, 100.0], [0.0, 500.0, 100.0], [0.0, 0.0, 1.0]]
+    """
+
+    __module__ = _PUBLIC
+
+    def __new__(
+        cls,
+        data: Any,
+        *,
+        canvas_size: tuple[int, int],
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | int | None = None,
+        requires_grad: bool | None = None,
+    ) -> Camera:
+        tensor = _floats(cls.__name__, data, dtype, device, requires_grad)
+        if tensor.shape[-2:] != (3, 3):
+            must = f"{cls.__name__}: data must have the shape (..., 3, 3)"
+            raise ValueError(f"{must}, got {check.written(tensor.shape)}")
+        camera: Any = tensor.as_subclass(cls)
+        height, width = canvas_size
+        camera.canvas_size = (height, width)
+        return camera  # type: ignore[no-any-return]
+
+    def __repr__(self, **keywords: Any) -> str:
+        return f"{super().__repr__(**keywords)[:-1]}, canvas_size={check.written(self.canvas_size)})"
+
+
+class _Field(tv_tensors.TVTensor):
+    """Values of each pixel of an image, with a number of channels."""
+
+    _count = 0
+
+    def __new__(
+        cls,
+        data: Any,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | int | None = None,
+        requires_grad: bool | None = None,
+    ) -> Any:
+        tensor = _floats(cls.__name__, data, dtype, device, requires_grad)
+        if tensor.ndim < 3 or tensor.shape[-3] != cls._count:
+            must = f"{cls.__name__}: data must have the shape (..., {cls._count}, H, W)"
+            raise ValueError(f"{must}, got {check.written(tensor.shape)}")
+        return tensor.as_subclass(cls)
+
+
+class Flow(_Field):
+    """The optical flow of an image, ``(..., 2, H, W)``, which follows it.
+
+    The image shows at ``p`` what a second image shows at ``p + flow(p)``. Channel 0 is the displacement along
+    x, channel 1 that along y, in pixels. If a transform with the same parameters maps both images, from
+    positions ``p`` to ``A(p)``, the new flow at the position ``A(p)`` is ``A(p + flow(p)) - A(p)``: a crop
+    keeps the vectors, a resize scales them, a flip negates x or y, and a rotation turns them.
+
+    Parameters
+    ----------
+    data : array_like
+        The displacements, floating point.
+    dtype : torch.dtype, optional
+        The dtype; by default that of ``data``.
+    device : torch.device, optional
+        The device; by default that of ``data``.
+    requires_grad : bool, optional
+        Whether autograd records operations on the tensor; by default as for ``data``.
+
+    Raises
+    ------
+    TypeError
+        If ``data`` is not floating point.
+    ValueError
+        If the shape of ``data`` does not end in (2, H, W).
+    NotImplementedError
+        In a transform that is not one projective map of the image, such as a distortion, a policy or a
+        mosaic.
+
+    Notes
+    -----
+    The vectors move as the pixels of an image do, with the interpolation of the transform. Where the output
+    shows no part of the input, the flow is 0, whatever the fill and the padding mode of the image are; a
+    ``fill`` with a value for the class ``Flow`` replaces the 0. Transform a mask of ones together with the
+    flow to know these pixels. Transforms of color, noise and dropout do not change a flow.
+
+    In a batch with ``per_sample=True``, flows are ``(N, 2, H, W)``, ``(N, ..., 2, H, W)`` or a list of N.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from imgops import transforms as v2
+    >>> from imgops.transforms.annotations import Flow
+    >>> flow = Flow(torch.ones(2, 4, 8) * torch.tensor([3.0, 1.0])[:, None, None])
+    >>> v2.Resize((4, 4))(flow)[:, 0, 0].tolist()
+    [1.5, 1.0]
+    """
+
+    __module__ = _PUBLIC
+    _count = 2
+
+
+#: The classes of what a map of positions changes.
+PROJECTED = (Camera, Flow)
+torchvision_private.FILLED_WITH_0.add(Flow)
+
+
+def canvas_of(inpt: Any) -> tuple[int, int]:
+    """Return the height and width of the image of a camera or a flow."""
+    if isinstance(inpt, Camera):
+        return inpt.canvas_size
+    height, width = subclass.plain(inpt).shape[-2:]
+    return height, width
+
+
+def refuse(transform: Any, inputs: list[Any]) -> None:
+    """Raise for a camera or a flow, which cannot follow what the transform does to an image."""
+    for inpt in inputs:
+        if isinstance(inpt, PROJECTED):
+            must = f"{type(transform).__name__}: inputs must not be a Camera or a Flow, because the transform"
+            got = f"got {type(inpt).__name__}"
+            raise_error(NotImplementedError, f"{must} is not one projective map of the image, {got}")
+
+
+# -- maps ------------------------------------------------------------------------------------------
+
+
+def affine(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Tensor:
+    """Return the map of two rows, whose entries are numbers or tensors of one shape."""
+    values = (a, b, c, d, e, f)
+    if not any(isinstance(v, Tensor) for v in values):
+        return check.numbers_tensor(values).unflatten(-1, (2, 3))
+    doubles = [v.double() if isinstance(v, Tensor) else check.numbers_tensor(v) for v in values]
+    return torch.stack(torch.broadcast_tensors(*doubles), -1).unflatten(-1, (2, 3))
+
+
+def shift(x: Any, y: Any) -> Tensor:
+    return affine(1.0, 0.0, x, 0.0, 1.0, y)
+
+
+def scaling(before: Any, after: Any) -> Tensor:
+    """Return the map of a resize between two sizes, each a height and width."""
+    ratios = [_quotient(n, m) for n, m in zip(after, before, strict=True)]
+    return affine(ratios[1], 0.0, 0.0, 0.0, ratios[0], 0.0)
+
+
+def _quotient(n: Any, m: Any) -> Any:
+    return n / (m or 1) if type(m) is int else n / m  # an image may have no pixels
+
+
+def of_points(points: Tensor) -> Tensor:
+    """Return the affine map that takes (0, 0), (1, 0) and (0, 1) to points ``(3, 2)``."""
+    return torch.stack([points[1] - points[0], points[2] - points[0], points[0]], -1)
+
+
+#: The points whose positions tell an affine map.
+def corners() -> Tensor:
+    return torch.tensor([[0.0, 0], [1, 0], [0, 1]], dtype=torch.float64, device="cpu")
+
+
+def from_centers(matrix: Tensor) -> Tensor:
+    """Return the map of a matrix that takes the centers of pixels to be whole numbers, as OpenCV does."""
+    half = torch.tensor([[1.0, 0, 0.5], [0, 1, 0.5], [0, 0, 1]], dtype=torch.float64, device="cpu")
+    back = torch.tensor([[1.0, 0, -0.5], [0, 1, -0.5], [0, 0, 1]], dtype=torch.float64, device="cpu")
+    rows = matrix.shape[-2]
+    return (half @ square(matrix.to("cpu", torch.float64)) @ back)[..., :rows, :]
+
+
+def square(matrix: Tensor) -> Tensor:
+    """Return a map as ``(..., 3, 3)``."""
+    if matrix.shape[-2] == 3:
+        return matrix
+    last = torch.tensor([[0.0, 0, 1]], dtype=matrix.dtype, device=matrix.device)
+    return torch.cat([matrix, last.expand(*matrix.shape[:-2], 1, 3)], -2)
+
+
+def then(first: Tensor, second: Tensor) -> Tensor:
+    """Return the map that applies one after the other."""
+    rows = max(first.shape[-2], second.shape[-2])
+    return (square(second) @ square(first))[..., :rows, :]
+
+
+# -- what they do ----------------------------------------------------------------------------------
+
+
+def _spread(matrix: Tensor, values: Tensor, own: int) -> Tensor:
+    """Give maps of samples the dimensions that values have between their samples and their last ``own``."""
+    between = values.ndim - own - (matrix.ndim - 2)
+    return matrix.reshape(*matrix.shape[:-2], *(1,) * between, *matrix.shape[-2:]) if between > 0 else matrix
+
+
+def move_camera(camera: Tensor, matrix: Tensor) -> Tensor:
+    wide = camera.double()
+    spread = _spread(matrix, camera, 2) if matrix.ndim > 2 else matrix
+    whole = square(spread)
+    if matrix.shape[-2] == 3:
+        whole = whole / whole[..., 2:, 2:]
+    return (whole.to(camera.device, non_blocking=True) @ wide).to(camera.dtype)
+
+
+def move_vectors(flow: Tensor, matrix: Tensor) -> Tensor:
+    """Map the vectors of a flow whose pixels have moved."""
+    real = torch.float64 if flow.dtype == torch.float64 else torch.float32
+    spread = _spread(matrix, flow, 3) if matrix.ndim > 2 else matrix
+    x, y = flow.to(real).unbind(-3)
+    if matrix.shape[-2] == 2:
+        (a, b, _), (c, d, _) = _entries(spread, flow, real)
+        return torch.stack([a * x + b * y, c * x + d * y], -3).to(flow.dtype)
+    # With A = (L t; g 1), A(p + f) - A(p) = (L f - A(p) (g f)) / (g p + 1 + g f). The inverse of A gives the
+    # denominator at A(p).
+    (a, b, _), (c, d, _), (g, h, _) = _entries(spread, flow, real)
+    *_, (i, j, k) = _entries(torch.linalg.inv(spread), flow, real)
+    columns = torch.arange(flow.shape[-1], dtype=real, device=flow.device) + 0.5
+    rows = torch.arange(flow.shape[-2], dtype=real, device=flow.device)[:, None] + 0.5
+    slope = g * x + h * y
+    depth = 1 / (i * columns + j * rows + k) + slope
+    new_x = (a * x + b * y - columns * slope) / depth
+    new_y = (c * x + d * y - rows * slope) / depth
+    return torch.stack([new_x, new_y], -3).to(flow.dtype)
+
+
+def _entries(matrix: Tensor, flow: Tensor, real: torch.dtype) -> list[list[Tensor]]:
+    """Return the entries of a map, which broadcast with the pixels of a flow."""
+    placed = matrix.to(flow.device, real, non_blocking=True)[..., None, None]
+    return [list(row.unbind(-3)) for row in placed.unbind(-4)]
