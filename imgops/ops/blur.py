@@ -210,7 +210,7 @@ def motion_blur(
         got = check.number(size)
         check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
     check.side("motion_blur", "kernel_size", size, most=2047)
-    check.computed_image("motion_blur", image)
+    check.computed_image("motion_blur", image, takes_uint16=True)
     padding_mode = check.padding_mode(padding_mode)
     check.border("motion_blur", padding_mode)
     turn = values.parameter("motion_blur", "angle", angle)

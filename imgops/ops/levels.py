@@ -222,7 +222,7 @@ def invert(image: Tensor) -> Tensor:
     tensor([[[255, 155,   0]]], dtype=torch.uint8)
     """
     check.tensor_or_batch("invert", image)
-    check.levels_or_floats("invert", image)
+    check.levels_or_floats("invert", image, takes_uint16=True)
     if not isinstance(image, Tensor):
         return image.like(decomposition.invert(image.data))
     check.image("invert", "image", image)

@@ -204,7 +204,8 @@ def morphology(
     check.tensor("morphology", "image", image)
     check.choice("morphology", "operation", operation, OPERATIONS)
     element, padding_mode = _element("morphology", kernel), check.padding_mode(padding_mode)
-    check.computed_image("morphology", image)  # errors of the operators below would have their names
+    # Errors of the operators below would have their names.
+    check.computed_image("morphology", image, takes_uint16=True)
     check.border("morphology", padding_mode)
     if isinstance(kernel, Tensor):
         check.window("morphology", element, image)
@@ -225,10 +226,13 @@ def morphology(
 
 
 def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
-    """Return ``a - b`` with the strides of ``like``, which is ``a`` or ``b``; clamp uint8 at 0.
+    """Return ``a - b`` with the strides of ``like``, which is ``a`` or ``b``; clamp integers at 0.
 
     OpenCV clamps too. The difference can be negative if an element has an even side or leaves out its anchor.
     """
     if a.dtype.is_floating_point:
         return a - b if like is a else b.neg() + a
-    return torch.maximum(like, b if like is a else a) - b
+    other = b if like is a else a
+    if a.dtype == torch.uint16:  # ATen does not compare it
+        return (torch.maximum(like.int(), other.int()) - b.int()).to(torch.uint16)
+    return torch.maximum(like, other) - b

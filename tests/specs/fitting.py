@@ -156,7 +156,7 @@ def _spec(
             ),
             ErrorInput(
                 TypeError,
-                f"{name}: image must be uint8 or floating point for interpolation 'bilinear', got torch.int16",
+                f"{name}: image must be uint8, uint16 or floating point for interpolation 'bilinear', got torch.int16",
                 lambda x: call(x.short(), (2, 2)),
             ),
             *errors,
