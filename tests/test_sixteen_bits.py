@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,9 +16,13 @@ import torch
 from checks import check_raises
 from PIL import Image, ImageOps
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.io import ImageReadMode
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms import v2 as tv
 
 import imgops
+from imgops import transforms as v2
 from tests import fuzz_decode
 
 #: PNG's color types by the number of channels.
@@ -70,10 +77,15 @@ def test_sixteen_bits_of_a_png(channels: int) -> None:
         assert last.stride() == (1, 9 * channels, channels) and torch.equal(last, wanted)
         for box in ((2, 1, 8, 5), torch.tensor([2, 1, 8, 5])):
             assert torch.equal(imgops.decode_image(raw, "unchanged", box=box), wanted[:, 1:5, 2:8])
-        (one, *_), skipped = imgops.decode_images([raw, raw[:-20], raw], "unchanged", skipped=(bad := [])), bad
+        (one, *_), skipped = (
+            imgops.decode_images([raw, raw[:-20], raw], "unchanged", skipped=(bad := [])),
+            bad,
+        )
         assert torch.equal(one, wanted) and [i for i, _ in skipped] == [1]
         # Other modes keep the high byte, as before.
-        assert torch.equal(imgops.decode_image(raw, "L" if channels == 1 else "RGBA")[0], (wanted[0].int() >> 8).byte())
+        assert torch.equal(
+            imgops.decode_image(raw, "L" if channels == 1 else "RGBA")[0], (wanted[0].int() >> 8).byte()
+        )
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -90,7 +102,9 @@ def test_orientation_of_sixteen_bits(orientation: int) -> None:
         wanted = np.asarray(gray)[None].repeat(channels, 0)
         assert np.array_equal(out.numpy(), wanted)
         left, top, right, bottom = 1, 2, 4, 5
-        part = imgops.decode_image(raw, "unchanged", apply_exif_orientation=True, box=(left, top, right, bottom))
+        part = imgops.decode_image(
+            raw, "unchanged", apply_exif_orientation=True, box=(left, top, right, bottom)
+        )
         assert np.array_equal(part.numpy(), wanted[:, top:bottom, left:right])
 
 
@@ -104,7 +118,8 @@ def test_eight_bits_keep_their_channels(seed: int) -> None:
         own = {"1": "L", "CMYK": "RGB", "P": "RGBA" if "transparency" in stored.info else "RGB"}
         wanted = np.asarray(stored.convert(own.get(stored.mode, stored.mode)))
     wanted = wanted[None] if wanted.ndim == 2 else wanted.transpose(2, 0, 1)
-    with fuzz_decode._without_libjpeg():
+    with warnings.catch_warnings(), fuzz_decode._without_libjpeg():
+        warnings.simplefilter("ignore")
         by_pillow = imgops.decode_image(raw, "unchanged")
     for out in (imgops.decode_image(raw, "unchanged"), by_pillow):
         assert out.numpy().dtype == wanted.dtype and np.array_equal(out.numpy(), wanted)
@@ -128,7 +143,9 @@ def test_damaged_files_of_sixteen_bits() -> None:
         assert imgops.decode_image(png(black), "unchanged").sum(dtype=torch.int64) == 0
         wanted = torch.from_numpy(pixels.transpose(2, 0, 1).copy())
         if channels < 4:
-            clear = png(pixels, (b"gAMA", struct.pack(">I", 45455)), (b"tRNS", pixels[0, 0].astype(">u2").tobytes()))
+            clear = png(
+                pixels, (b"gAMA", struct.pack(">I", 45455)), (b"tRNS", pixels[0, 0].astype(">u2").tobytes())
+            )
             assert torch.equal(imgops.decode_image(clear, "unchanged"), wanted)
         must = "decode_image: data must be an image of at most 29 pixels (max_pixels), got 6 x 5"
         check_raises(lambda raw=raw: imgops.decode_image(raw, "unchanged", max_pixels=29), ValueError, must)
@@ -143,7 +160,9 @@ def test_round_trip_of_sixteen_bits(channels: int) -> None:
     for image in (planar, interleaved, planar.flip(-1), planar.expand(channels, 6, 11)[..., ::2]):
         raw = imgops.encode_image(image, "png")
         theirs = cv2.imdecode(raw.numpy(), cv2.IMREAD_UNCHANGED).reshape(6, image.shape[2], -1)
-        assert np.array_equal(theirs[..., [2, 1, 0, 3][:channels] if channels > 1 else [0]], image.permute(1, 2, 0).numpy())
+        assert np.array_equal(
+            theirs[..., [2, 1, 0, 3][:channels] if channels > 1 else [0]], image.permute(1, 2, 0).numpy()
+        )
         assert torch.equal(imgops.decode_image(raw, "unchanged"), image)
 
 
@@ -160,3 +179,92 @@ def test_a_graph_knows_channels_and_dtype() -> None:
         NotImplementedError,
         "decode_image: data must have data, which decide the size of the result, got a meta tensor",
     )
+
+
+DEEP = torch.from_numpy(levels(2, 3, 23, 31, seed=1))
+INTERLEAVED = DEEP.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+
+
+def each_plane(image: Tensor, call: Callable[[np.ndarray], np.ndarray]) -> Tensor:
+    """Return what a library makes of each plane."""
+    planes = [call(plane.numpy()) for plane in image.flatten(0, -3)]
+    made = torch.from_numpy(np.stack(planes))
+    return made.reshape(*image.shape[:-2], *made.shape[-2:])
+
+
+def by_pil(call: Callable[[Image.Image], Image.Image]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda plane: np.asarray(call(Image.fromarray(plane)))
+
+
+#: Each transform, and what Pillow (in mode I;16) or OpenCV makes of a plane.
+PIPELINES: dict[str, tuple[Any, Callable[[np.ndarray], np.ndarray]]] = {
+    "Resize": (v2.Resize((11, 17)), by_pil(lambda p: p.resize((17, 11), Image.Resampling.BILINEAR))),
+    "bicubic": (
+        v2.Resize((40, 33), interpolation=InterpolationMode.BICUBIC),
+        by_pil(lambda p: p.resize((33, 40), Image.Resampling.BICUBIC)),
+    ),
+    "no antialias": (v2.Resize((11, 17), antialias=False), lambda a: cv2.resize(a, (17, 11))),
+    "CenterCrop": (
+        v2.Compose([v2.Resize((16, 20)), v2.CenterCrop(12)]),
+        by_pil(lambda p: p.resize((20, 16), Image.Resampling.BILINEAR).crop((4, 2, 16, 14))),
+    ),
+    "flips": (
+        v2.Compose([v2.RandomHorizontalFlip(1, per_sample=True), v2.RandomVerticalFlip(1, per_sample=True)]),
+        lambda a: cv2.flip(a, -1),
+    ),
+    "half turn": (v2.RandomRotation((180, 180), per_sample=True), lambda a: cv2.rotate(a, cv2.ROTATE_180)),
+    "GaussianBlur": (
+        v2.GaussianBlur(5, (1.5, 1.5), per_sample=True),
+        lambda a: cv2.GaussianBlur(a, (5, 5), 1.5, borderType=4),
+    ),
+    "RandomGamma": (
+        v2.RandomGamma((2.0, 2.0), p=1.0, per_sample=True),
+        lambda a: np.clip(65535.999 * (a / 65535) ** 2, 0, 65535).astype(np.uint16),
+    ),
+    "RandomInvert": (v2.RandomInvert(1, per_sample=True), cv2.bitwise_not),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_transforms_have_the_pixels_of_the_libraries(name: str) -> None:
+    """One image, a batch, and images of different sizes; planar and interleaved; in a graph."""
+    transform, call = PIPELINES[name]
+    wanted = each_plane(DEEP, call)
+    for batch in (DEEP, INTERLEAVED):
+        assert torch.equal(transform(batch), wanted)
+        assert torch.equal(transform(tv_tensors.Image(batch[0])), wanted[0])
+    if name in ("Resize", "bicubic", "no antialias", "CenterCrop", "flips", "GaussianBlur"):
+        packed = transform(imgops.PackedImages.of(list(DEEP)))
+        assert torch.equal(packed if isinstance(packed, Tensor) else torch.stack(packed.unpack()), wanted)
+    compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(DEEP), wanted)
+
+
+def test_random_resized_crops() -> None:
+    """They draw what torchvision draws, and have the pixels of Pillow's crop and resize."""
+    for seed in range(8):
+        torch.manual_seed(seed)
+        out = v2.RandomResizedCrop((9, 13))(DEEP)
+        torch.manual_seed(seed)
+        params = tv.RandomResizedCrop((9, 13)).make_params([DEEP])
+        top, left, height, width = (params[name] for name in ("top", "left", "height", "width"))
+        box = left, top, left + width, top + height
+        wanted = each_plane(
+            DEEP, by_pil(lambda p, b=box: p.crop(b).resize((13, 9), Image.Resampling.BILINEAR))
+        )
+        assert torch.equal(out, wanted)
+
+
+def test_to_dtype_is_torchvisions() -> None:
+    ramp = torch.arange(65536, dtype=torch.int32).to(torch.uint16).reshape(1, 256, 256)
+    unit = v2.ToDtype(torch.float32, scale=True)(ramp)
+    assert torch.equal(unit, tv.ToDtype(torch.float32, scale=True)(ramp))
+    torch.testing.assert_close(unit.double(), ramp.double() / 65535, rtol=2e-7, atol=0)
+    assert unit.max() == 1
+    back, theirs = (kind(torch.uint16, scale=True)(unit).flatten().int() for kind in (v2.ToDtype, tv.ToDtype))
+    assert torch.equal(back[:-1], theirs[:-1])
+    assert back[-1] == 65535  # torchvision's arithmetic overflows
+    raw = imgops.encode_image(DEEP[0], "png")
+    to_unit = v2.Compose([v2.Resize((11, 17)), v2.ToDtype(torch.float32, scale=True)])
+    wanted = each_plane(DEEP[0], PIPELINES["Resize"][1]).float() / 65535
+    torch.testing.assert_close(to_unit(imgops.decode_image(raw, "unchanged")), wanted, rtol=2e-7, atol=0)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from imgops._common import layout
 
-
 #: The greatest level of each dtype that has levels.
 LEVELS = {torch.uint8: 255, torch.uint16: 65535}
 

@@ -106,7 +106,8 @@ def warp_perspective(
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
     height, width = map.shape[-2:]
-    if image.dtype in _SIGNED and interpolation == "nearest":  # ATen's gather takes no unsigned dtype but uint8: use the bits
+    # ATen's gather takes no unsigned dtype but uint8: use the bits.
+    if image.dtype in _SIGNED and interpolation == "nearest":
         bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
         moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, padding_mode)
         return moved.view(image.dtype)

@@ -11,7 +11,6 @@ def output(
     op: str,
     image: Tensor,
     known: check.Channels | None = None,
-    *,
     takes_uint16: bool = False,
     **parameters: Tensor,
 ) -> Tensor:

@@ -246,10 +246,10 @@ imgops.extend.config.DecodeImage
     color (Pillow would clip gray). If there are several frames, the first one is read.
 
     In the mode "unchanged", the reference of a PNG of 16 bits is ``cv2.imdecode`` with
-    ``cv2.IMREAD_UNCHANGED``, in the order gray, alpha or red, green, blue, alpha; Pillow reads 16 bits of gray
-    alone. Other files have Pillow's pixels in the mode with their channels: 1 bit and gray are "L"; a palette
-    is looked up, and is "RGBA" if it has transparency, else "RGB"; CMYK is converted to "RGB". A single
-    transparent color of a PNG without a palette is ignored.
+    ``cv2.IMREAD_UNCHANGED``, in the order gray, alpha or red, green, blue, alpha; Pillow reads 16 bits of
+    gray alone. Other files have Pillow's pixels in the mode with their channels: 1 bit and gray are "L"; a
+    palette is looked up, and is "RGBA" if it has transparency, else "RGB"; CMYK is converted to "RGB". A
+    single transparent color of a PNG without a palette is ignored.
 
     A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. The data of a
     sequential JPEG below a box are not read, so a file that is damaged or ends there is not refused. The data
@@ -479,9 +479,7 @@ def list_of_files(op: str, files: Any) -> list[Any]:
     return list(files)
 
 
-def require_settings(
-    op: str, mode: Any, max_pixels: Any, modes: Collection[str] = tuple(fake.MODES)
-) -> None:
+def require_settings(op: str, mode: Any, max_pixels: Any, modes: Collection[str] = tuple(fake.MODES)) -> None:
     """Check the arguments that all files share: their errors must not be skipped as those of a file."""
     check.choice(op, "mode", mode_of(mode), modes)
     if check.integer(op, "max_pixels must be an integer", max_pixels) < 1:

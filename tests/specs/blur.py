@@ -317,7 +317,8 @@ MOTION_BLUR = OpSpec(
     # OpenCV draws the line in float32, and before OpenCV 5 at positions rounded to 1/32 pixel.
     tolerance={**LEVEL, torch.float64: Tolerance(2e-5), torch.float32: Tolerance(2e-5)}
     if OPENCV_IS_EXACT
-    else {d: Tolerance(0.05, levels=6) for d in (torch.uint8, *REAL)} | {torch.uint16: Tolerance(levels=1500)},
+    else {d: Tolerance(0.05, levels=6) for d in (torch.uint8, *REAL)}
+    | {torch.uint16: Tolerance(levels=1500)},
     plain=Plain(
         lambda x: imgops.motion_blur(x, 3),
         lambda x: F.avg_pool2d(F.pad(x, (1, 1, 0, 0), mode="replicate"), (1, 3), 1),
