@@ -60,69 +60,69 @@ def written(pixels: np.ndarray) -> list[bytes]:
     return files
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_sixteen_bits_of_a_png(channels: int) -> None:
+def test_sixteen_bits_of_a_png() -> None:
     """They are those that were written, and those of OpenCV and Pillow; with a box, in both memory formats, turned."""
-    pixels = levels(7, 9, channels)
-    wanted = torch.from_numpy(pixels.transpose(2, 0, 1).copy())
-    for raw in written(pixels):
-        theirs = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_UNCHANGED).reshape(7, 9, -1)
-        assert np.array_equal(theirs[..., -1], pixels[..., 0 if channels in (1, 3) else -1])
-        if channels == 1:
-            assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), pixels[..., 0])
-        for mode in ("unchanged", ImageReadMode.UNCHANGED):
-            out = imgops.decode_image(raw, mode)
-            assert out.dtype == torch.uint16 and out.is_contiguous() and torch.equal(out, wanted)
-        last = imgops.decode_image(raw, "unchanged", memory_format=torch.channels_last)
-        assert last.stride() == (1, 9 * channels, channels) and torch.equal(last, wanted)
-        for box in ((2, 1, 8, 5), torch.tensor([2, 1, 8, 5])):
-            assert torch.equal(imgops.decode_image(raw, "unchanged", box=box), wanted[:, 1:5, 2:8])
-        (one, *_), skipped = (
-            imgops.decode_images([raw, raw[:-20], raw], "unchanged", skipped=(bad := [])),
-            bad,
-        )
-        assert torch.equal(one, wanted) and [i for i, _ in skipped] == [1]
-        # Other modes keep the high byte, as before.
-        assert torch.equal(
-            imgops.decode_image(raw, "L" if channels == 1 else "RGBA")[0], (wanted[0].int() >> 8).byte()
-        )
+    for channels in (1, 2, 3, 4):
+        pixels = levels(7, 9, channels)
+        wanted = torch.from_numpy(pixels.transpose(2, 0, 1).copy())
+        for raw in written(pixels):
+            theirs = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_UNCHANGED).reshape(7, 9, -1)
+            assert np.array_equal(theirs[..., -1], pixels[..., 0 if channels in (1, 3) else -1])
+            if channels == 1:
+                assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), pixels[..., 0])
+            for mode in ("unchanged", ImageReadMode.UNCHANGED):
+                out = imgops.decode_image(raw, mode)
+                assert out.dtype == torch.uint16 and out.is_contiguous() and torch.equal(out, wanted)
+            last = imgops.decode_image(raw, "unchanged", memory_format=torch.channels_last)
+            assert last.stride() == (1, 9 * channels, channels) and torch.equal(last, wanted)
+            for box in ((2, 1, 8, 5), torch.tensor([2, 1, 8, 5])):
+                assert torch.equal(imgops.decode_image(raw, "unchanged", box=box), wanted[:, 1:5, 2:8])
+            (one, *_), skipped = (
+                imgops.decode_images([raw, raw[:-20], raw], "unchanged", skipped=(bad := [])),
+                bad,
+            )
+            assert torch.equal(one, wanted) and [i for i, _ in skipped] == [1]
+            # Other modes keep the high byte, as before.
+            assert torch.equal(
+                imgops.decode_image(raw, "L" if channels == 1 else "RGBA")[0], (wanted[0].int() >> 8).byte()
+            )
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_orientation_of_sixteen_bits(orientation: int) -> None:
-    pixels = levels(5, 8, 1)
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    file = io.BytesIO()
-    Image.fromarray(pixels[..., 0]).save(file, "PNG", exif=exif)
-    gray = ImageOps.exif_transpose(Image.open(file))
-    color = png(pixels.repeat(3, 2), (b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
-    for raw, channels in ((file.getvalue(), 1), (color, 3)):
-        out = imgops.decode_image(raw, "unchanged", apply_exif_orientation=True)
-        wanted = np.asarray(gray)[None].repeat(channels, 0)
-        assert np.array_equal(out.numpy(), wanted)
-        left, top, right, bottom = 1, 2, 4, 5
-        part = imgops.decode_image(
-            raw, "unchanged", apply_exif_orientation=True, box=(left, top, right, bottom)
-        )
-        assert np.array_equal(part.numpy(), wanted[:, top:bottom, left:right])
+def test_orientation_of_sixteen_bits() -> None:
+    for orientation in range(1, 9):
+        pixels = levels(5, 8, 1)
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        file = io.BytesIO()
+        Image.fromarray(pixels[..., 0]).save(file, "PNG", exif=exif)
+        gray = ImageOps.exif_transpose(Image.open(file))
+        color = png(pixels.repeat(3, 2), (b"eXIf", exif.tobytes().removeprefix(b"Exif\0\0")))
+        for raw, channels in ((file.getvalue(), 1), (color, 3)):
+            out = imgops.decode_image(raw, "unchanged", apply_exif_orientation=True)
+            wanted = np.asarray(gray)[None].repeat(channels, 0)
+            assert np.array_equal(out.numpy(), wanted)
+            left, top, right, bottom = 1, 2, 4, 5
+            part = imgops.decode_image(
+                raw, "unchanged", apply_exif_orientation=True, box=(left, top, right, bottom)
+            )
+            assert np.array_equal(part.numpy(), wanted[:, top:bottom, left:right])
 
 
-@pytest.mark.parametrize("seed", range(len(fuzz_decode.seeds())))
-def test_eight_bits_keep_their_channels(seed: int) -> None:
-    raw = fuzz_decode.seeds()[seed]
-    stored = Image.open(io.BytesIO(raw))
-    if stored.mode.startswith("I"):
-        wanted = np.asarray(stored).astype(np.uint16)
-    else:
-        own = {"1": "L", "CMYK": "RGB", "P": "RGBA" if "transparency" in stored.info else "RGB"}
-        wanted = np.asarray(stored.convert(own.get(stored.mode, stored.mode)))
-    wanted = wanted[None] if wanted.ndim == 2 else wanted.transpose(2, 0, 1)
-    with warnings.catch_warnings(), fuzz_decode._without_libjpeg():
-        warnings.simplefilter("ignore")
-        by_pillow = imgops.decode_image(raw, "unchanged")
-    for out in (imgops.decode_image(raw, "unchanged"), by_pillow):
-        assert out.numpy().dtype == wanted.dtype and np.array_equal(out.numpy(), wanted)
+def test_eight_bits_keep_their_channels() -> None:
+    for seed in range(len(fuzz_decode.seeds()) - 1):
+        raw = fuzz_decode.seeds()[seed]
+        stored = Image.open(io.BytesIO(raw))
+        if stored.mode.startswith("I"):
+            wanted = np.asarray(stored).astype(np.uint16)
+        else:
+            own = {"1": "L", "CMYK": "RGB", "P": "RGBA" if "transparency" in stored.info else "RGB"}
+            wanted = np.asarray(stored.convert(own.get(stored.mode, stored.mode)))
+        wanted = wanted[None] if wanted.ndim == 2 else wanted.transpose(2, 0, 1)
+        with warnings.catch_warnings(), fuzz_decode._without_libjpeg():
+            warnings.simplefilter("ignore")
+            by_pillow = imgops.decode_image(raw, "unchanged")
+        for out in (imgops.decode_image(raw, "unchanged"), by_pillow):
+            assert out.numpy().dtype == wanted.dtype and np.array_equal(out.numpy(), wanted)
 
 
 def test_damaged_files_of_sixteen_bits() -> None:
@@ -153,17 +153,29 @@ def test_damaged_files_of_sixteen_bits() -> None:
             imgops.decode_image(raw, "unchanged", box=(0, 0, 6, 6))
 
 
-@pytest.mark.parametrize("channels", [1, 3, 4])
-def test_round_trip_of_sixteen_bits(channels: int) -> None:
-    planar = torch.from_numpy(levels(channels, 6, 11))
-    interleaved = planar.permute(1, 2, 0).contiguous().permute(2, 0, 1)
-    for image in (planar, interleaved, planar.flip(-1), planar.expand(channels, 6, 11)[..., ::2]):
-        raw = imgops.encode_image(image, "png")
-        theirs = cv2.imdecode(raw.numpy(), cv2.IMREAD_UNCHANGED).reshape(6, image.shape[2], -1)
-        assert np.array_equal(
-            theirs[..., [2, 1, 0, 3][:channels] if channels > 1 else [0]], image.permute(1, 2, 0).numpy()
-        )
-        assert torch.equal(imgops.decode_image(raw, "unchanged"), image)
+def test_round_trip_of_sixteen_bits() -> None:
+    for channels in (1, 3, 4):
+        planar = torch.from_numpy(levels(channels, 6, 11))
+        interleaved = planar.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+        for image in (planar, interleaved, planar.flip(-1), planar.expand(channels, 6, 11)[..., ::2]):
+            raw = imgops.encode_image(image, "png")
+            theirs = cv2.imdecode(raw.numpy(), cv2.IMREAD_UNCHANGED).reshape(6, image.shape[2], -1)
+            assert np.array_equal(
+                theirs[..., [2, 1, 0, 3][:channels] if channels > 1 else [0]], image.permute(1, 2, 0).numpy()
+            )
+            assert torch.equal(imgops.decode_image(raw, "unchanged"), image)
+
+
+def test_hostile_files_of_sixteen_bits() -> None:
+    """Bytes that are changed, with correct checksums, give a whole image or a ValueError."""
+    random, outcomes = np.random.default_rng(0), set()
+    for raw in (png(levels(6, 5, c), (b"eXIf", b"II*\0\x08\0\0\0\0\0")) for c in (1, 2, 3, 4)):
+        for _ in range(60):
+            changed = bytearray(raw)
+            for at in random.integers(8, len(raw), 1 + random.integers(3)):
+                changed[at] = random.integers(256)
+            outcomes.add(fuzz_decode.check(fuzz_decode._with_checksums(bytes(changed)), "unchanged"))
+    assert outcomes == {"refused", "unchanged"}
 
 
 def test_a_graph_knows_channels_and_dtype() -> None:
