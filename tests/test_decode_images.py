@@ -120,7 +120,7 @@ def test_wrong_arguments() -> None:
         (
             lambda: imgops.decode_images(raws, "CMYK"),
             ValueError,
-            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', got 'CMYK'",
+            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
         ),
     ):
         check_raises(call, error, message)

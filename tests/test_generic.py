@@ -38,7 +38,7 @@ def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
     makers = [Maker(dtype=dtype, format=f) for f in FORMATS]
     makers += [Maker(dtype=dtype, batch=b) for b in BATCHES[1:]]
     makers += [Maker(dtype=dtype, batch=(2,), format="interleaved")]
-    unsigned = (torch.uint16, torch.uint32, torch.uint64)
+    unsigned = (torch.uint32, torch.uint64)
     makers += [Maker(dtype=d) for d in sample.dtypes if d not in (dtype, *unsigned)]
     makers = [replace(m, device=d, count=[0]) for d in DEVICES for m in makers]
     # A tensor that is written to has memory for each element.
@@ -47,7 +47,7 @@ def variants(sample: Sample, dtype: torch.dtype = torch.float32) -> list[Maker]:
 
 def every_value(sample: Sample) -> list[Maker]:
     """Combine the formats, batches and dtypes in few makers, because compilation and opcheck are slow."""
-    unsigned = (torch.uint16, torch.uint32, torch.uint64)
+    unsigned = (torch.uint32, torch.uint64)
     batches = [b for b in BATCHES if 0 not in b]
     axes = [d for d in sample.dtypes if d not in unsigned], FORMATS, batches
     several = [[axis[i % len(axis)] for axis in axes] for i in range(max(map(len, axes)))]

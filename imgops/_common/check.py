@@ -175,10 +175,10 @@ def strided(op: str, name: str, value: Tensor) -> None:
         fail(TypeError, op, f"{name} must be a strided tensor", value.layout)
 
 
-def computed_image(op: str, value: Tensor, known: Channels | None = None) -> None:
+def computed_image(op: str, value: Tensor, known: Channels | None = None, takes_uint16: bool = False) -> None:
     """Check an image whose values an operator computes with; ``known`` says which channels it may have."""
     image(op, "image", value)
-    levels_or_floats(op, value)
+    levels_or_floats(op, value, takes_uint16)
     pixels(op, "image", *value.shape[-2:])
     if known is not None:
         known.check(op, value.shape[-3])
@@ -294,10 +294,16 @@ def fill(op: str, image: Tensor, fill: Tensor) -> None:
         fail_shape(op, f"fill must be one value or one for each of {number(image.shape[-3])} channels", fill)
 
 
-def levels_or_floats(op: str, image: Tensor) -> None:
-    """Check that an image is uint8 or floating point, as operators that compute with pixels need."""
-    if image.dtype != torch.uint8 and not image.dtype.is_floating_point:
-        fail(TypeError, op, "image must be uint8 or floating point", image.dtype)
+def levels_or_floats(op: str, image: Tensor, takes_uint16: bool = False) -> None:
+    """Check that an image has levels or is floating point, as operators that compute with pixels need.
+
+    Levels are those of uint8, and of uint16 where an operator takes it.
+    """
+    if image.dtype == torch.uint8 or image.dtype.is_floating_point:
+        return
+    if not (takes_uint16 and image.dtype == torch.uint16):
+        levels = "uint8, uint16" if takes_uint16 else "uint8"
+        fail(TypeError, op, f"image must be {levels} or floating point", image.dtype)
 
 
 def real(op: str, name: str, value: object) -> Tensor:

@@ -23,7 +23,7 @@ MAX_CHANNELS = 128
 _NUMPY_HAS = frozenset(
     getattr(torch, name)
     for name in (
-        *("bool", "uint8", "int8", "int16", "int32", "int64"),
+        *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16"),
         *("float32", "float64", "complex64", "complex128"),
     )
 )

@@ -9,10 +9,13 @@ from torch import Tensor
 
 from imgops._common import layout
 
+#: The greatest level of each dtype that has levels.
+LEVELS = {torch.uint8: 255, torch.uint16: 65535}
+
 
 def working_dtype(image: Tensor) -> torch.dtype:
-    """Return the dtype in which an image is computed."""
-    return torch.float64 if image.dtype == torch.float64 else torch.float32
+    """Return the dtype in which an image is computed; float32 has few bits for sums of 16-bit levels."""
+    return torch.float64 if image.dtype in (torch.float64, torch.uint16) else torch.float32
 
 
 def of_sums(dtype: torch.dtype, device: torch.device) -> torch.dtype:
@@ -59,6 +62,6 @@ def mix(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
 
 
 def finish_rounded(out: Tensor, image: Tensor) -> Tensor:
-    if image.dtype == torch.uint8:
-        out = out.round().clamp(0, 255)
+    if image.dtype in LEVELS:
+        out = out.round().clamp(0, LEVELS[image.dtype])
     return finish(out, image)

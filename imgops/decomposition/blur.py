@@ -16,7 +16,7 @@ def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode:
     area = kernel_width * kernel_height
     if image.dtype == torch.uint8:
         return finish((divide(total.double(), area) + 0.5).floor(), image)
-    return finish(divide(total, area), image)
+    return finish_rounded(divide(total, area), image)
 
 
 def reach(kernel_size: int) -> int:
@@ -90,12 +90,13 @@ def sigma_of(size: int) -> float:
 
 def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     height, width = image.shape[-2:]
+    pixels = image.to(torch.int32) if image.dtype == torch.uint16 else image  # ATen does not sort uint16
     window = torch.arange(kernel_size, device=image.device, dtype=torch.int64) - kernel_size // 2
     y, x = (
         torch.arange(size, device=image.device, dtype=torch.int64)[:, None] + window
         for size in (height, width)
     )
-    rows = image.index_select(-2, fold_positions("edge", y.flatten(), height))
+    rows = pixels.index_select(-2, fold_positions("edge", y.flatten(), height))
     each = rows.index_select(-1, fold_positions("edge", x.flatten(), width))
     windows = each.unflatten(-1, (width, kernel_size)).unflatten(-3, (height, kernel_size))
     values = windows.transpose(-3, -2).flatten(-2).sort(-1).values

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from imgops._common.torch_private import sym_max
 from imgops.decomposition._borders import fold_positions
-from imgops.decomposition._precision import finish, working_dtype
+from imgops.decomposition._precision import finish, finish_rounded, working_dtype
 from imgops.decomposition._saturate import saturate
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -106,7 +106,8 @@ def warp_perspective(
 
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
     height, width = map.shape[-2:]
-    if image.dtype in _SIGNED:  # ATen's gather takes no unsigned dtype but uint8: use the bits
+    # ATen's gather takes no unsigned dtype but uint8: use the bits.
+    if image.dtype in _SIGNED and interpolation == "nearest":
         bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
         moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, padding_mode)
         return moved.view(image.dtype)
@@ -121,9 +122,8 @@ def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, p
         if weight is not None:
             value = value * weight.to(source.dtype)
         out = value if out is None else out + value
-    if image.dtype == torch.uint8 and interpolation != "nearest":
-        out = out.round().clamp(0, 255)
-    return finish(out.reshape(*image.shape[:-2], height, width), image)
+    out = out.reshape(*image.shape[:-2], height, width)
+    return finish(out, image) if interpolation == "nearest" else finish_rounded(out, image)
 
 
 def remap_adjoint(

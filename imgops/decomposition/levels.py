@@ -21,6 +21,9 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
         table = (255.999 * gain * level.pow(gamma)).clamp(0, 255)
         return lut(image, table.to(torch.uint8).unsqueeze(-2))
     x = image.to(working_dtype(image))
+    if image.dtype == torch.uint16:  # torchvision's rule of 255.999, with more levels
+        made = parameter(gain, image) * divide(x, 65535).pow(parameter(gamma, image))
+        return finish((65535.999 * made).nan_to_num(0).clamp(0, 65535).trunc(), image)
     return finish((parameter(gain, image) * x.pow(parameter(gamma, image))).clamp(0, 1), image)
 
 
@@ -41,4 +44,6 @@ def solarize(image: Tensor, threshold: Tensor) -> Tensor:
 
 
 def invert(image: Tensor) -> Tensor:
+    if image.dtype == torch.uint16:  # ATen inverts the bits of signed dtypes
+        return image.view(torch.int16).bitwise_not().view(torch.uint16)
     return image.bitwise_not() if image.dtype == torch.uint8 else 1 - image

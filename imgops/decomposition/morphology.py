@@ -10,11 +10,11 @@ from imgops.decomposition._precision import finish
 
 
 def erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
-    return finish(_smallest(image, kernel != 0, padding_mode), image)
+    return finish(_smallest(_computed(image), kernel != 0, padding_mode), image)
 
 
 def dilate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
-    return finish(_largest(image, kernel != 0, padding_mode), image)
+    return finish(_largest(_computed(image), kernel != 0, padding_mode), image)
 
 
 def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
@@ -22,9 +22,15 @@ def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     return finish(torch.bitwise_and(hit, miss), image)
 
 
+def _computed(image: Tensor) -> Tensor:
+    """Return an image in a dtype that ATen compares; int32 has the levels of uint16."""
+    return image.to(torch.int32) if image.dtype == torch.uint16 else image
+
+
 def _smallest(image: Tensor, member: Tensor, padding_mode: str) -> Tensor:
-    if image.dtype == torch.uint8:
-        return 255 - _largest(255 - image, member, padding_mode)
+    if not image.dtype.is_floating_point:
+        most = 255 if image.dtype == torch.uint8 else 65535
+        return most - _largest(most - image, member, padding_mode)
     return -_largest(-image, member, padding_mode)
 
 
@@ -32,7 +38,7 @@ def _largest(image: Tensor, member: Tensor, padding_mode: str) -> Tensor:
     """Return the maximum over the members of a window ``(..., h, w)``; without members, the least value."""
     rows, columns = member.shape[-2:]
     height, width = image.shape[-2:]
-    least = 0 if image.dtype == torch.uint8 else -torch.inf
+    least = -torch.inf if image.dtype.is_floating_point else 0
     # OpenCV's constant border is the least finite value, which half precision cannot represent.
     finite = image.dtype in (torch.float32, torch.float64)
     outside = torch.finfo(image.dtype).min if finite else least

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import _resampling_weights
-from imgops.decomposition._precision import finish, of_sums
+from imgops.decomposition._precision import LEVELS, finish, of_sums, working_dtype
 from imgops.decomposition.movement import fold
 
 
@@ -22,7 +22,7 @@ def resize(
 ) -> Tensor:
     if interpolation.endswith("nearest"):
         out = _nearest(image, box, height, width, interpolation, antialias)
-    elif image.dtype == torch.uint8 and antialias:
+    elif image.dtype in LEVELS and antialias:
         out = _levels(image, _pil(image, image, box, (height, width), interpolation))
     elif image.dtype == torch.uint8 and interpolation != "bicubic":
         out = _opencv_levels(image, height, width, interpolation)
@@ -63,7 +63,7 @@ def resized_crop(
     else:
         size = height, width
         matrices = _crop_matrices(image.device, image.shape[-2:], box, size, interpolation, antialias)
-        if image.dtype == torch.uint8 and antialias:
+        if image.dtype in LEVELS and antialias:
             out = _levels(image, matrices, _crop_edges(box, image.device))
         else:
             out = _apply(image, matrices)
@@ -149,23 +149,27 @@ def _edges(box: Tensor | None, wide: Tensor, single: bool) -> tuple[Any, ...]:
 
 
 def _apply(image: Tensor, matrices: Matrices) -> Tensor:
-    working = torch.float64 if image.dtype == torch.float64 else of_sums(torch.float32, image.device)
+    working = of_sums(working_dtype(image), image.device)
     rows, columns = (m.to(working) for m in matrices)
     out = rows @ (image.to(working) @ columns.mT)
-    if image.dtype == torch.uint8:
-        out = out.round().clamp(0, 255)
+    if image.dtype in LEVELS:
+        out = out.round().clamp(0, LEVELS[image.dtype])
     return out.to(image.dtype)
 
 
 def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None = None) -> Tensor:
-    """Run PIL's two passes over 8-bit levels, in the order of the installed PIL."""
-    rows, columns = (_resampling_weights.to_fixed_point(m) for m in matrices)
+    """Run PIL's two passes over levels of 8 or 16 bits, in the order of the installed PIL."""
+    rows, columns = matrices
+    to_level = _to_level_of_16_bits
+    if image.dtype == torch.uint8:
+        rows, columns = (_resampling_weights.to_fixed_point(m) for m in matrices)
+        to_level = _to_level
 
     def horizontal(x: Tensor) -> Tensor:
-        return _to_level(x @ columns.mT)
+        return to_level(x @ columns.mT)
 
     def vertical(x: Tensor) -> Tensor:
-        return _to_level(rows @ x)
+        return to_level(rows @ x)
 
     values = image.double()
     sizes = image.shape[-2], image.shape[-1], rows.shape[-2], columns.shape[-2]
@@ -178,7 +182,11 @@ def _levels(image: Tensor, matrices: Matrices, edges: tuple[Tensor, ...] | None 
         out = horizontal(vertical(values)) if first else vertical(horizontal(values))
     else:  # the order depends on sizes that are not known yet
         out = torch.where(first, horizontal(vertical(values)), vertical(horizontal(values)))
-    return out.to(torch.uint8)
+    return out.to(image.dtype)
+
+
+def _to_level_of_16_bits(total: Tensor) -> Tensor:
+    return torch.floor(total + 0.5).clamp(0, LEVELS[torch.uint16])
 
 
 def _to_level(total: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from imgops.fake._output import output
 
 
 def box_blur(image: Tensor, kernel_width: int, kernel_height: int, padding_mode: str) -> Tensor:
-    out = output("box_blur", image)
+    out = output("box_blur", image, takes_uint16=True)
     check.border("box_blur", padding_mode)
     if violates(kernel_width >= 1, kernel_height >= 1):
         got = check.numbers(kernel_width, kernel_height)
@@ -32,7 +32,7 @@ def bilateral_filter(
 
 
 def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height: int) -> Tensor:
-    out, size = output("gaussian_blur", image), (kernel_width, kernel_height)
+    out, size = output("gaussian_blur", image, takes_uint16=True), (kernel_width, kernel_height)
     check.per_sample_parameter("gaussian_blur", "sigma", sigma, image, 2)
     if any(violates(side >= 1, side % 2 == 1) for side in size):
         fail(ValueError, "gaussian_blur", "kernel_size must be odd and positive", check.numbers(*size))
@@ -41,7 +41,7 @@ def gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_height
 
 
 def median_blur(image: Tensor, kernel_size: int) -> Tensor:
-    out = output("median_blur", image)
+    out = output("median_blur", image, takes_uint16=True)
     if violates(kernel_size >= 1, kernel_size % 2 == 1):
         got = check.number(kernel_size)
         fail(ValueError, "median_blur", "kernel_size must be odd and positive", got)

@@ -30,8 +30,8 @@ def encode_image(new_size: Callable[..., int], image: Tensor, quality: int, form
     if deep and format != "png":
         fail(TypeError, op, f"image must be uint8 for {format}", image.dtype)
     if not deep and image.dtype != torch.uint8:
-        fail(TypeError, op, "image must be uint8, or uint16 for a gray png", image.dtype)
-    check.channels(op, image, (1,) if deep else channels, f" for {format}{' of uint16' if deep else ''}")
+        fail(TypeError, op, "image must be uint8, or uint16 for png", image.dtype)
+    check.channels(op, image, (1, 3, 4) if deep else channels, f" for {format}{' of uint16' if deep else ''}")
     check.not_empty(op, "image", image)
     _sides(op, image, most, f" for {format}")
     if violates(quality >= 1, quality <= 100):
@@ -49,7 +49,7 @@ def decode_image(
 ) -> Tensor:
     _check_file(data, max_pixels, mode)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded(data, mode, height, width, channels_last)
+    return decoded(data, MODES[mode], height, width, channels_last)
 
 
 def decode_region(
@@ -68,7 +68,7 @@ def decode_region(
     if box.ndim != 1 or violates(box.shape[0] == 4):
         check.fail_shape("decode_image", must, box)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded(data, mode, height, width, channels_last)
+    return decoded(data, MODES[mode], height, width, channels_last)
 
 
 def decode_packed(
@@ -110,11 +110,11 @@ def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
         fail(ValueError, op, "max_pixels must be at least 1", check.number(max_pixels))
 
 
-def decoded(data: Tensor, mode: str, height: int, width: int, channels_last: bool) -> Tensor:
+def decoded(data: Tensor, channels: int, height: int, width: int, channels_last: bool) -> Tensor:
     """Allocate an image, planar or interleaved; the kernels do it here too, once they know the size."""
     if channels_last:
-        return data.new_empty((height, width, MODES[mode])).permute(2, 0, 1)
-    return data.new_empty((MODES[mode], height, width))
+        return data.new_empty((height, width, channels)).permute(2, 0, 1)
+    return data.new_empty((channels, height, width))
 
 
 def jpeg(image: Tensor, quality: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from imgops.fake._output import output
 
 
 def filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
-    out = output("filter2d", image)
+    out = output("filter2d", image, takes_uint16=True)
     check.border("filter2d", padding_mode)
     check.window("filter2d", kernel, image)
     return out

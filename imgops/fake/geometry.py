@@ -85,7 +85,7 @@ def check_warped(op: str, image: Tensor, fill: Tensor | None, interpolation: str
     check.image(op, "image", image)
     _choices(op, interpolation, padding_mode)
     if interpolation != "nearest":
-        check.levels_or_floats(op, image)
+        check.levels_or_floats(op, image, takes_uint16=True)
     elif image.dtype.itemsize > 8:
         fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
     check.not_empty(op, "image", image)

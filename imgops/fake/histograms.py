@@ -17,8 +17,7 @@ MOST_TILES = 4096
 def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tensor:
     op = "clahe"
     check.image(op, "image", image)
-    if image.dtype != torch.uint16:
-        check.levels_or_floats(op, image)
+    check.levels_or_floats(op, image, takes_uint16=True)
     check.pixels(op, "image", *image.shape[-2:])
     if image.dtype == torch.uint16:
         check.channels(op, image, (1,))

@@ -21,7 +21,7 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
 
 
 def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
-    return output("adjust_gamma", image, gamma=gamma, gain=gain)
+    return output("adjust_gamma", image, takes_uint16=True, gamma=gamma, gain=gain)
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:

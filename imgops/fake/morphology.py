@@ -24,7 +24,7 @@ def hit_or_miss(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
 
 
 def _validate(op: str, image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
-    out = output(op, image)
+    out = output(op, image, takes_uint16=True)
     check.border(op, padding_mode)
     check.window(op, kernel, image)
     return out

@@ -33,7 +33,7 @@ def _output(
 
     The noise has ``channels`` channels, by default 1 or those of the image.
     """
-    out = output(op, image, None, **parameters)
+    out = output(op, image, None, False, **parameters)
     check.image(op, "noise", noise)
     check.floating(op, "noise", noise)
     check.same_device(op, "noise", noise, "image", image)

@@ -48,8 +48,8 @@ def check_resize(
     if interpolation.endswith("nearest"):
         if image.dtype.itemsize > 8:
             fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
-    elif image.dtype != torch.uint8 and image.dtype not in _FLOATS:
-        must = f"image must be uint8 or floating point for interpolation {interpolation!r}"
+    elif image.dtype not in (torch.uint8, torch.uint16, *_FLOATS):
+        must = f"image must be uint8, uint16 or floating point for interpolation {interpolation!r}"
         fail(TypeError, op, must, image.dtype)
     _sizes(op, "image", image, height, width)
     _box(op, "image", image, box, antialias)

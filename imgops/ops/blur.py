@@ -55,7 +55,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel_size : int, or sequence of 2 int
         The width, or ``(width, height)``, of the window in pixels, positive. Its anchor is
         ``(width // 2, height // 2)``.
@@ -70,18 +70,18 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not made of integers.
+        If the dtype is none of uint8, uint16 and floating point, or ``kernel_size`` is not made of integers.
     ValueError
         If ``kernel_size`` is not positive, or ``padding_mode`` is unknown.
 
     Notes
     -----
-    Reference: ``cv2.blur``, bit-exact on uint8, float32 and float64; for "wrap", which OpenCV does not
-    support, the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes the
+    Reference: ``cv2.blur``, bit-exact on uint8, uint16, float32 and float64; for "wrap", which OpenCV does
+    not support, the image is padded first. The exception is a window of 2 pixels on uint8: OpenCV 5 makes the
     result 1 level too light, and turns 255 into 0; imgops returns the mean, with halves rounded up. On an
     accelerator the result of a window of even area is within 1 level (OpenCV's rounding of halves depends on
-    the area). Half precision is computed in float32 and rounded once. The operator is linear; its gradient is
-    derived from the formula. Autocast does not change the dtype.
+    the area); so is one of uint16. Half precision is computed in float32 and rounded once. The operator is
+    linear; its gradient is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def motion_blur(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel_size : int
         The length of the line in pixels, odd, at least 3.
     angle : float or Tensor
@@ -186,16 +186,16 @@ def motion_blur(
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or a parameter is not made of numbers.
     ValueError
         If ``kernel_size`` is even or less than 3, a parameter does not fit, or ``padding_mode`` is unknown.
 
     Notes
     -----
     Reference: ``cv2.filter2D`` with a kernel whose middle row holds the line, turned by ``cv2.warpAffine``
-    with bilinear interpolation and divided by its sum: within 1 level on uint8 and 2e-5 on floats, because
-    OpenCV draws the line in float32. Before OpenCV 5, which rounds positions of a warp to 1/32 pixel, the
-    difference is larger. The function is made of :func:`warp_affine` and :func:`filter2d`, so it has the
+    with bilinear interpolation and divided by its sum: within 1 level on uint8 and uint16 and 2e-5 on floats,
+    because OpenCV draws the line in float32. Before OpenCV 5, which rounds positions of a warp to 1/32 pixel,
+    the difference is larger. The function is made of :func:`warp_affine` and :func:`filter2d`, so it has the
     gradients of both, for ``image``, ``angle`` and ``balance``. Autocast does not change the dtype.
 
     Examples
@@ -210,7 +210,7 @@ def motion_blur(
         got = check.number(size)
         check.fail(ValueError, "motion_blur", "kernel_size must be odd and at least 3", got)
     check.side("motion_blur", "kernel_size", size, most=2047)
-    check.computed_image("motion_blur", image)
+    check.computed_image("motion_blur", image, takes_uint16=True)
     padding_mode = check.padding_mode(padding_mode)
     check.border("motion_blur", padding_mode)
     turn = values.parameter("motion_blur", "angle", angle)
@@ -267,7 +267,7 @@ def gaussian_blur(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel_size : int, or sequence of 2 int
         The width, or ``(width, height)``, of the kernel in pixels, odd.
     sigma : float, sequence of 2 float, or Tensor, optional
@@ -285,14 +285,14 @@ def gaussian_blur(
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``sigma`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``sigma`` is not made of numbers.
     ValueError
         If ``kernel_size`` is not odd and positive, or ``sigma`` is NaN or does not fit.
 
     Notes
     -----
     Reference: ``cv2.GaussianBlur`` with BORDER_REFLECT_101, bit-exact on uint8 (where OpenCV's weights have 8
-    bits: within 1 level of the true value) and float32. float64 is computed in double precision, half
+    bits: within 1 level of the true value), uint16 and float32. float64 is computed in double precision, half
     precision in float32 and rounded once. The gradient, for ``image`` and ``sigma``, is derived from the
     formula. Autocast does not change the dtype.
 
@@ -317,7 +317,7 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel_size : int
         The width and height of the window in pixels, odd.
 
@@ -329,16 +329,16 @@ def median_blur(image: Tensor, kernel_size: int) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not an integer.
+        If the dtype is none of uint8, uint16 and floating point, or ``kernel_size`` is not an integer.
     ValueError
         If ``kernel_size`` is not odd and positive.
 
     Notes
     -----
-    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on float32 for the sizes 3 and 5, which OpenCV
-    supports. For larger windows of floats, and for float64, the result is the median of the same window. The
-    border is replicated. A window that contains a NaN has an unspecified result. The gradient goes to the
-    pixel that is the median. Autocast does not change the dtype.
+    Reference: ``cv2.medianBlur``, bit-exact on uint8, and on uint16 and float32 for the sizes 3 and 5, which
+    OpenCV supports. For larger windows of uint16 and floats, and for float64, the result is the median of the
+    same window. The border is replicated. A window that contains a NaN has an unspecified result. The
+    gradient goes to the pixel that is the median. Autocast does not change the dtype.
 
     Examples
     --------

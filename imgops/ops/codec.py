@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def encode_image(
     ----------
     image : Tensor
         ``(C, H, W)``, uint8 in [0, 255]: gray or RGB for "jpeg"; gray, gray with alpha, RGB or RGBA for
-        "png"; RGB or RGBA for "webp". A gray "png" also takes uint16. Any device.
+        "png"; RGB or RGBA for "webp". A "png" of gray, RGB or RGBA also takes uint16. Any device.
     format : {"jpeg", "png", "webp"} or imgops.extend.config.EncodeImage
         "png" is lossless.
     quality : int
@@ -150,7 +150,8 @@ def encode_image(
 
     Notes
     -----
-    Reference: :meth:`PIL.Image.Image.save`, with the same bytes. The operator is not differentiable, and has
+    Reference: :meth:`PIL.Image.Image.save`, with the same bytes; for RGB and RGBA of uint16, which Pillow
+    cannot hold, ``cv2.imencode``. The operator is not differentiable, and has
     neither a decomposition nor a batching rule (files differ in length). Autocast does not touch uint8.
 
     Examples
@@ -195,9 +196,11 @@ def decode_image(
     data : Tensor, bytes or path
         The whole file: ``(n,)`` uint8 on any device, bytes, or where the file lies. In a compiled graph, a
         tensor.
-    mode : {"RGB", "L", "LA", "RGBA"}, torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
+    mode : {"RGB", "L", "LA", "RGBA", "unchanged"}, torchvision.io.ImageReadMode or \
+imgops.extend.config.DecodeImage
         The mode that the file is converted to: 3, 1, 2 or 4 channels. Lowercase letters and the names of
-        torchvision ("GRAY", "GRAY_ALPHA", "RGB_ALPHA") will do, but not "UNCHANGED".
+        torchvision ("GRAY", "GRAY_ALPHA", "RGB_ALPHA") will do. "unchanged" keeps the channels of the file,
+        and the 16 bits of a PNG that has them; a compiled graph does not take it.
     box : sequence of 4 int or Tensor, optional
         ``(left, top, right, bottom)`` in pixels of the image, inside of it; ``right`` and ``bottom`` are
         exclusive. Only these pixels are returned, and of an ordinary JPEG only these are decoded. An integer
@@ -218,8 +221,9 @@ def decode_image(
     Returns
     -------
     Tensor
-        ``(C, H, W)`` uint8 in [0, 255], on ``device``, by default that of ``data``. In a compiled graph H and
-        W are new dynamic sizes, unless there is a box.
+        ``(C, H, W)`` uint8 in [0, 255], on ``device``, by default that of ``data``; with "unchanged", uint16
+        in [0, 65535] for a PNG of 16 bits. In a compiled graph H and W are new dynamic sizes, unless there is
+        a box.
 
     Raises
     ------
@@ -240,6 +244,12 @@ def decode_image(
     (with libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK is converted to RGB by Pillow's formula;
     converting to RGB or L drops alpha and does not blend; 16-bit values keep their high byte, gray as well as
     color (Pillow would clip gray). If there are several frames, the first one is read.
+
+    In the mode "unchanged", the reference of a PNG of 16 bits is ``cv2.imdecode`` with
+    ``cv2.IMREAD_UNCHANGED``, in the order gray, alpha or red, green, blue, alpha; Pillow reads 16 bits of
+    gray alone. Other files have Pillow's pixels in the mode with their channels: 1 bit and gray are "L"; a
+    palette is looked up, and is "RGBA" if it has transparency, else "RGB"; CMYK is converted to "RGB". A
+    single transparent color of a PNG without a palette is ignored.
 
     A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. The data of a
     sequential JPEG below a box are not read, so a file that is damaged or ends there is not refused. The data
@@ -278,9 +288,13 @@ def decode_image(
         mode, box, max_pixels, device = config.mode, config.box, config.max_pixels, config.device
         apply_exif_orientation, memory_format = config.apply_exif_orientation, config.memory_format
     mode = mode_of(mode)
+    check.choice("decode_image", "mode", mode, (*fake.MODES, cpu.UNCHANGED))
     if memory_format not in (torch.contiguous_format, torch.channels_last):
         must = "memory_format must be torch.contiguous_format or torch.channels_last"
         check.fail(ValueError, "decode_image", must, memory_format)
+    if mode == cpu.UNCHANGED:
+        last = memory_format is torch.channels_last
+        return _decode_unchanged(file, box, max_pixels, apply_exif_orientation, last, device)
     how = max_pixels, mode, apply_exif_orientation, memory_format is torch.channels_last
     if box is not None:
         image = _decode_box(file, box, how)
@@ -296,10 +310,42 @@ def decode_image(
     return (_decode_image(file, *how) if made is None else made).to(place)
 
 
+#: The names of the numbers of a box.
+_CORNERS = ("left", "top", "right", "bottom")
+
+
+def _decode_unchanged(
+    file: Tensor,
+    box: Any,
+    max_pixels: int,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+    device: str | torch.device | None,
+) -> Tensor:
+    """Decode a file whose channels and dtype no operator knows before it reads the file."""
+    must = "mode must be 'L', 'LA', 'RGB' or 'RGBA' in a compiled graph, which fixes channels and dtype"
+    check.refuse_in_graph(ValueError, "decode_image", must, "'UNCHANGED'")
+    how = max_pixels, "RGB", apply_exif_orientation, channels_last
+    if box is None:
+        fake.decode_image(placeholder_size, file, *how)
+    else:
+        if not isinstance(box, Tensor):
+            corners = check.integers("decode_image", "box", box, _CORNERS)
+            box = check.integers_tensor("decode_image", "box", corners)
+        fake.decode_region(placeholder_size, file, box, *how)
+        box = box.tolist()
+        fake.box_of_integers(tuple(box))
+    if file.is_meta:
+        must = "data must have data, which decide the size of the result"
+        check.fail(NotImplementedError, "decode_image", must, "a meta tensor")
+    image = cpu.decode_unchanged(file, box, max_pixels, apply_exif_orientation, channels_last)
+    return image.to(file.device if device is None else device)
+
+
 def _decode_box(file: Tensor, box: Any, how: tuple[int, str, bool, bool]) -> Tensor:
     if isinstance(box, Tensor):
         return _decode_region(file, box, *how)
-    corners = check.integers("decode_image", "box", box, ("left", "top", "right", "bottom"))
+    corners = check.integers("decode_image", "box", box, _CORNERS)
     fake.box_of_integers(corners)
     image = _decode_region(file, check.integers_tensor("decode_image", "box", corners), *how)
     # In a graph the size looks unknown, because the operator reads the box from a tensor.
@@ -357,8 +403,9 @@ def decode_images(
     ----------
     files : iterable of Tensor, bytes or path
         The files; each as :func:`decode_image` takes it.
-    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
-        The mode that every file is converted to: 3, 1, 2 or 4 channels.
+    mode : {"RGB", "L", "LA", "RGBA", "unchanged"} or torchvision.io.ImageReadMode
+        The mode that every file is converted to: 3, 1, 2 or 4 channels; "unchanged" keeps the channels and
+        the 16 bits of each file.
     box : sequence or Tensor, optional
         The part of the image that is decoded, ``(left, top, right, bottom)``: one box for all files, or a
         sequence with one for each file (None decodes all of it), or an integer tensor of shape ``(n, 4)``.
@@ -371,7 +418,8 @@ def decode_images(
     Returns
     -------
     list of Tensor
-        The images ``(C, H, W)``, uint8 in [0, 255], in the order of the files.
+        The images ``(C, H, W)``, uint8 in [0, 255], in the order of the files; with "unchanged" uint16 for a
+        PNG of 16 bits.
 
     Raises
     ------
@@ -397,7 +445,7 @@ def decode_images(
     """
     op = "decode_images"
     files = list_of_files(op, files)
-    require_settings(op, mode, max_pixels)
+    require_settings(op, mode, max_pixels, (*fake.MODES, cpu.UNCHANGED))
     if not (box is None or isinstance(box, Tensor) or check.is_sequence(box)):
         check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
     if isinstance(box, np.ndarray):
@@ -431,9 +479,9 @@ def list_of_files(op: str, files: Any) -> list[Any]:
     return list(files)
 
 
-def require_settings(op: str, mode: Any, max_pixels: Any) -> None:
+def require_settings(op: str, mode: Any, max_pixels: Any, modes: Collection[str] = tuple(fake.MODES)) -> None:
     """Check the arguments that all files share: their errors must not be skipped as those of a file."""
-    check.choice(op, "mode", mode_of(mode), fake.MODES)
+    check.choice(op, "mode", mode_of(mode), modes)
     if check.integer(op, "max_pixels must be an integer", max_pixels) < 1:
         check.fail(ValueError, op, "max_pixels must be at least 1", max_pixels)
 

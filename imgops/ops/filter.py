@@ -47,7 +47,7 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel : Tensor
         ``(h, w)``, or ``(..., h, w)`` for one per sample, on the CPU. Its anchor is ``(h // 2, w // 2)``. The
         kernel can change between calls without a recompile, and can require a gradient.
@@ -62,16 +62,17 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``kernel`` is not made of numbers.
     ValueError
         If ``kernel`` is empty or does not fit, or ``padding_mode`` is unknown.
 
     Notes
     -----
-    Reference: ``cv2.filter2D``, bit-exact on uint8 and float32; for "wrap", which OpenCV does not support,
-    the image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier transform
-    for large kernels, which mixes all pixels; half precision is computed in float32 and rounded once. The
-    gradient, for ``image`` and ``kernel``, is derived from the formula. Autocast does not change the dtype.
+    Reference: ``cv2.filter2D``, bit-exact on uint8, uint16 and float32; for "wrap", which OpenCV does not
+    support, the image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier
+    transform for large kernels, which mixes all pixels; half precision is computed in float32 and rounded
+    once. The gradient, for ``image`` and ``kernel``, is derived from the formula. Autocast does not change
+    the dtype.
 
     Examples
     --------

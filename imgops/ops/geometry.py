@@ -137,7 +137,7 @@ def warp_affine(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
         ``(2, 3)``, or ``(..., 2, 3)`` for one per sample, on the CPU: it maps a position ``(x, y, 1)`` in
         ``image`` to a position in the result. Integer coordinates are pixel centers, x points right and y
@@ -166,11 +166,11 @@ def warp_affine(
 
     Notes
     -----
-    Reference: ``cv2.warpAffine``, bit-exact on uint8 and float32 (OpenCV itself is within half a level of
-    the true value from version 5 on). float64 is computed in double precision throughout; half precision is
-    computed in float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to
-    ``matrix`` and ``fill``; they are those of the true positions, also to second order. Under autocast half
-    precision is warped in float32 and stays float32.
+    Reference: ``cv2.warpAffine``, bit-exact on uint8, uint16 and float32 (OpenCV itself is within half a
+    level of the true value from version 5 on). float64 is computed in double precision throughout; half
+    precision is computed in float32 and rounded once. Gradients go to ``image`` by the registered adjoint,
+    and to ``matrix`` and ``fill``; they are those of the true positions, also to second order. Under autocast
+    half precision is warped in float32 and stays float32.
 
     "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
     that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
@@ -206,7 +206,7 @@ def warp_perspective(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point of any range; any dtype for "nearest". Any device.
     matrix : Tensor
         ``(3, 3)``, or ``(..., 3, 3)`` for one per sample, on the CPU: it maps a position ``(x, y, 1)`` in
         ``image`` to one in the result. Integer coordinates are pixel centers, x points right and y down. The
@@ -235,11 +235,11 @@ def warp_perspective(
 
     Notes
     -----
-    Reference: ``cv2.warpPerspective``, bit-exact on uint8 and float32 (OpenCV itself is within half a level
-    of the true value from version 5 on). float64 is computed in double precision throughout; half precision
-    is computed in float32 and rounded once. Gradients go to ``image`` by the registered adjoint, and to
-    ``matrix`` and ``fill``; they are those of the true positions, also to second order. Under autocast half
-    precision is warped in float32 and stays float32.
+    Reference: ``cv2.warpPerspective``, bit-exact on uint8, uint16 and float32 (OpenCV itself is within half a
+    level of the true value from version 5 on). float64 is computed in double precision throughout; half
+    precision is computed in float32 and rounded once. Gradients go to ``image`` by the registered adjoint,
+    and to ``matrix`` and ``fill``; they are those of the true positions, also to second order. Under autocast
+    half precision is warped in float32 and stays float32.
 
     "nearest" rounds positions as OpenCV does in single precision, ties included, for every dtype. A position
     that is not finite shows the border. With "reflect" and "symmetric", a sample with positions more than 256
@@ -274,7 +274,7 @@ def remap(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point of any range; any dtype for "nearest". Any device.
     map : Tensor
         ``(..., 2, height, width)``, float32 or float64, on the device of ``image``: the position ``(x, y)``
         in ``image`` that each pixel of the result is sampled at. Integer coordinates are pixel centers. Its
@@ -296,11 +296,11 @@ def remap(
 
     Notes
     -----
-    Reference: ``cv2.remap`` with a float32 map, bit-exact on uint8 and float32; a float64 map, and a float64
-    image, are computed in double precision. A position that is not finite shows the border. Gradients go to
-    ``image`` by the registered adjoint, to ``map`` and to ``fill``, also to second order; at a pixel center
-    the derivative is the one to its right, or below it. Under autocast half precision is sampled in float32
-    and stays float32.
+    Reference: ``cv2.remap`` with a float32 map, bit-exact on uint8, uint16 and float32; a float64 map, and a
+    float64 image, are computed in double precision. A position that is not finite shows the border. Gradients
+    go to ``image`` by the registered adjoint, to ``map`` and to ``fill``, also to second order; at a pixel
+    center the derivative is the one to its right, or below it. Under autocast half precision is sampled in
+    float32 and stays float32.
 
     Examples
     --------
@@ -335,7 +335,7 @@ def rotate(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point of any range; any dtype for "nearest". Any device.
     angle : float or Tensor
         Degrees, counterclockwise. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between
         calls without a recompile, and can require a gradient.
@@ -411,7 +411,7 @@ def affine(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range; any dtype for "nearest". Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point of any range; any dtype for "nearest". Any device.
     angle : float or Tensor
         Degrees, clockwise, as in torchvision.
     translate : sequence of 2 numbers, or Tensor

@@ -75,7 +75,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     gamma : float or Tensor
         The exponent: a value below 1 brightens the shadows, a value above 1 darkens them. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
@@ -91,16 +91,16 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or a parameter is not made of numbers.
     ValueError
         If a parameter is not one value or one per sample.
 
     Notes
     -----
     Reference: ``Image.point`` with torchvision's table, ``255.999 * gain * (level / 255) ** gamma`` in double
-    precision, bit-exact on uint8. Floats: ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The
-    gradient, for ``image``, ``gamma`` and ``gain``, is derived from the formula. Autocast does not change the
-    dtype.
+    precision, bit-exact on uint8; on uint16 ``65535.999 * gain * (level / 65535) ** gamma``. Floats:
+    ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The gradient, for ``image``, ``gamma`` and
+    ``gain``, is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def invert(image: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
 
     Returns
     -------
@@ -206,14 +206,14 @@ def invert(image: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point.
+        If the dtype is none of uint8, uint16 and floating point.
     ValueError
         If ``image`` has fewer than 3 dimensions.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.invert`, bit-exact on uint8; floats: ``1 - image``. The function uses
-    PyTorch's own subtraction. Autocast does not change the dtype.
+    Reference: :func:`PIL.ImageOps.invert`, bit-exact on uint8; uint16: ``65535 - image``; floats:
+    ``1 - image``. The function uses PyTorch's own subtraction. Autocast does not change the dtype.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def invert(image: Tensor) -> Tensor:
     tensor([[[255, 155,   0]]], dtype=torch.uint8)
     """
     check.tensor_or_batch("invert", image)
-    check.levels_or_floats("invert", image)
+    check.levels_or_floats("invert", image, takes_uint16=True)
     if not isinstance(image, Tensor):
         return image.like(decomposition.invert(image.data))
     check.image("invert", "image", image)

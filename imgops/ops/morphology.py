@@ -67,7 +67,7 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel : int, sequence of 2 int, or Tensor
         The structuring element: the side of a square, or ``(width, height)`` of a rectangle, in pixels, odd;
         or a tensor ``(h, w)``, or ``(..., h, w)`` for one per sample, on the CPU, whose nonzero values belong
@@ -84,14 +84,14 @@ def erode(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: str
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel`` is complex.
+        If the dtype is none of uint8, uint16 and floating point, or ``kernel`` is complex.
     ValueError
         If ``kernel`` is even, does not fit or has no pixels, or ``padding_mode`` is unknown.
 
     Notes
     -----
-    Reference: ``cv2.erode``, bit-exact on uint8, float32 and float64; for "wrap", which OpenCV does not
-    support, the image is padded first. Half precision is exact. A window that contains a NaN has an
+    Reference: ``cv2.erode``, bit-exact on uint8, uint16, float32 and float64; for "wrap", which OpenCV does
+    not support, the image is padded first. Half precision is exact. A window that contains a NaN has an
     unspecified result. The gradient goes to the smallest pixel, and in equal parts to two that are equal.
     ``kernel`` has no gradient. Autocast does not change the dtype.
 
@@ -121,15 +121,15 @@ def dilate(image: Tensor, kernel: int | Sequence[int] | Tensor, padding_mode: st
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel`` is complex.
+        If the dtype is none of uint8, uint16 and floating point, or ``kernel`` is complex.
     ValueError
         If ``kernel`` is even, does not fit or has no pixels, or ``padding_mode`` is unknown.
 
     Notes
     -----
-    Reference: ``cv2.dilate``, bit-exact on uint8, float32 and float64, otherwise the same as :func:`erode`.
-    As in OpenCV the structuring element is not reflected. The gradient goes to the largest pixel, and in
-    equal parts to two that are equal. Autocast does not change the dtype.
+    Reference: ``cv2.dilate``, bit-exact on uint8, uint16, float32 and float64, otherwise the same as
+    :func:`erode`. As in OpenCV the structuring element is not reflected. The gradient goes to the largest
+    pixel, and in equal parts to two that are equal. Autocast does not change the dtype.
 
     Examples
     --------
@@ -184,15 +184,15 @@ def morphology(
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or not uint8 for "hitmiss".
+        If the dtype is none of uint8, uint16 and floating point, or not uint8 for "hitmiss".
     ValueError
         If ``operation`` is unknown, or an argument is out of its range.
 
     Notes
     -----
-    Reference: ``cv2.morphologyEx``, bit-exact on uint8, float32 and float64. All but "hitmiss" are made of
-    :func:`erode` and :func:`dilate`, so their gradients are those of :func:`erode` and :func:`dilate`.
-    Autocast does not change the dtype.
+    Reference: ``cv2.morphologyEx``, bit-exact on uint8, uint16, float32 and float64. All but "hitmiss" are
+    made of :func:`erode` and :func:`dilate`, so their gradients are those of :func:`erode` and
+    :func:`dilate`. Autocast does not change the dtype.
 
     Examples
     --------
@@ -204,7 +204,8 @@ def morphology(
     check.tensor("morphology", "image", image)
     check.choice("morphology", "operation", operation, OPERATIONS)
     element, padding_mode = _element("morphology", kernel), check.padding_mode(padding_mode)
-    check.computed_image("morphology", image)  # errors of the operators below would have their names
+    # Errors of the operators below would have their names.
+    check.computed_image("morphology", image, takes_uint16=True)
     check.border("morphology", padding_mode)
     if isinstance(kernel, Tensor):
         check.window("morphology", element, image)
@@ -225,10 +226,13 @@ def morphology(
 
 
 def _less(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
-    """Return ``a - b`` with the strides of ``like``, which is ``a`` or ``b``; clamp uint8 at 0.
+    """Return ``a - b`` with the strides of ``like``, which is ``a`` or ``b``; clamp integers at 0.
 
     OpenCV clamps too. The difference can be negative if an element has an even side or leaves out its anchor.
     """
     if a.dtype.is_floating_point:
         return a - b if like is a else b.neg() + a
-    return torch.maximum(like, b if like is a else a) - b
+    other = b if like is a else a
+    if a.dtype == torch.uint16:  # ATen does not compare it
+        return (torch.maximum(like.int(), other.int()) - b.int()).to(torch.uint16)
+    return torch.maximum(like, other) - b

@@ -139,7 +139,7 @@ def resize(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point; any dtype for the nearest pixel. Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype for the nearest pixel. Any device.
     size : sequence of 2 int, or imgops.extend.config.Resize
         ``(height, width)`` in pixels, at least 1. For :class:`PackedImages` it may be an int64 tensor
         ``(N, 2)`` with a size for each image; the result is packed images, too.
@@ -172,13 +172,13 @@ def resize(
 
     Notes
     -----
-    References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8: bit-exact; mode F for
-    float32: within 1e-5), and ``cv2.resize`` with INTER_NEAREST, LINEAR, CUBIC, AREA or LANCZOS4, bit-exact
-    on uint8 and float32. (The reference is OpenCV's result for each plane of a planar image, and for the HWC
-    array of an interleaved one; the two differ in the last bit of a float.) float64 is computed in double
-    precision throughout; float16 and bfloat16 are the float32 result, rounded once. The operator is linear;
-    its gradient is the registered adjoint, exact for any value. Under autocast half precision is resized in
-    float32 and stays float32.
+    References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8 and I;16 for uint16:
+    bit-exact; mode F for float32: within 1e-5), and ``cv2.resize`` with INTER_NEAREST, LINEAR, CUBIC, AREA or
+    LANCZOS4, bit-exact on uint8, uint16 and float32. (The reference is OpenCV's result for each plane of a
+    planar image, and for the HWC array of an interleaved one; the two differ in the last bit of a float, and
+    by a level of uint16.) float64 is computed in double precision throughout; float16 and bfloat16 are the
+    float32 result, rounded once. The operator is linear; its gradient is the registered adjoint, exact for
+    any value. Under autocast half precision is resized in float32 and stays float32.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def resized_crop(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point; any dtype for the nearest pixel. Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype for the nearest pixel. Any device.
     box : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
         (one per sample) can change between calls without a recompile. An integer box (int64) is cut out

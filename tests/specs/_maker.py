@@ -26,6 +26,8 @@ ANY_DTYPE = (
 )
 #: uint8 and floating point.
 FLOATS = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+#: uint8, uint16 and floating point.
+LEVELS_AND_FLOATS = (torch.uint8, torch.uint16, *FLOATS[1:])
 FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "rows")
 BATCHES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (0,), (1, 1))
 DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))

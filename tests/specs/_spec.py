@@ -58,8 +58,13 @@ Tolerances = Mapping[torch.dtype, Tolerance]
 ROUNDED: Tolerances = {torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)}
 #: Exact on uint8; the same formula in real numbers on floats.
 REAL: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-12)}
-#: Within 1e-5 wherever arithmetic is involved.
-CLOSE: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)}
+#: Within 1e-5, and 1 of 65,536 levels, wherever arithmetic is involved.
+CLOSE: Tolerances = {
+    **ROUNDED,
+    torch.float32: Tolerance(1e-5),
+    torch.float64: Tolerance(1e-5),
+    torch.uint16: Tolerance(levels=1),
+}
 LEVEL: Tolerances = {**CLOSE, torch.uint8: Tolerance(levels=1)}
 
 

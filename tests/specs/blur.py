@@ -21,7 +21,7 @@ from tests.specs._libraries import (
     photo_frame,
     with_border,
 )
-from tests.specs._maker import Maker, parameter
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 from tests.specs.geometry import OPENCV_IS_EXACT
 
@@ -83,6 +83,8 @@ BOX_BLUR = OpSpec(
     ),
     draw=lambda d: (d.image(), d.whole(1, 9), d.whole(1, 9), d.padding_mode()),
     reference=box_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     decomposed=LEVEL,
     plain=Plain(
         lambda x: imgops.box_blur(x, 3),
@@ -90,7 +92,7 @@ BOX_BLUR = OpSpec(
         (_UNIT,),
     ),
     reference_name="`cv2.blur`",
-    decomposed_difference="odd areas 0, even ones 1 level; floats 1e-5",
+    decomposed_difference="uint8: odd areas 0, even ones 1 level; uint16 1 level; floats 1e-5",
     section="Blur",
     formula=r"y_{i,j} = \tfrac{1}{wh} \sum_{u,v} x_{i+u-\lfloor h/2\rfloor,\, j+v-\lfloor w/2\rfloor}",
     border=_BORDER,
@@ -303,17 +305,20 @@ MOTION_BLUR = OpSpec(
         ),
         ErrorInput(
             TypeError,
-            "motion_blur: image must be uint8 or floating point, got torch.int16",
+            "motion_blur: image must be uint8, uint16 or floating point, got torch.int16",
             lambda x: imgops.motion_blur(x.short(), 5),
         ),
     ),
     of_number=lambda x, v: imgops.motion_blur(x, 3, 10 * v),
     reference=motion_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     cores=(3, 0, 0, 0),
     # OpenCV draws the line in float32, and before OpenCV 5 at positions rounded to 1/32 pixel.
     tolerance={**LEVEL, torch.float64: Tolerance(2e-5), torch.float32: Tolerance(2e-5)}
     if OPENCV_IS_EXACT
-    else {d: Tolerance(0.05, levels=6) for d in (torch.uint8, *REAL)},
+    else {d: Tolerance(0.05, levels=6) for d in (torch.uint8, *REAL)}
+    | {torch.uint16: Tolerance(levels=1500)},
     plain=Plain(
         lambda x: imgops.motion_blur(x, 3),
         lambda x: F.avg_pool2d(F.pad(x, (1, 1, 0, 0), mode="replicate"), (1, 3), 1),
@@ -422,6 +427,8 @@ GAUSSIAN_BLUR = OpSpec(
     ),
     of_number=lambda x, v: imgops.gaussian_blur(x, 5, v),
     reference=blur_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance={torch.float64: Tolerance(1e-6)},
     decomposed=LEVEL,
     plain=Plain(lambda x, s: imgops.gaussian_blur(x, 3, s), plain.gaussian, (_UNIT, number(0.8))),
@@ -445,11 +452,12 @@ GAUSSIAN_BLUR = OpSpec(
 
 def median_reference(image: Array, size: int) -> Array:
     """Run OpenCV for its dtypes and sizes; otherwise take NumPy's median of each window."""
-    if image.dtype == np.uint8 or (image.dtype == np.float32 and size <= 5):
+    if image.dtype == np.uint8 or (image.dtype in (np.uint16, np.float32) and size <= 5):
         return np.concatenate([by_opencv(plane[None], lambda a: cv2.medianBlur(a, size)) for plane in image])
     around = [(0, 0), (size // 2, size // 2), (size // 2, size // 2)]
     wide = np.pad(image, around, mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(wide, (size, size), (1, 2)), (-2, -1))
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (size, size), (1, 2))
+    return np.median(windows, (-2, -1)).astype(image.dtype)
 
 
 def _median_calls(case: Any) -> bench.Calls:
@@ -492,6 +500,8 @@ MEDIAN_BLUR = OpSpec(
         ),
     ),
     reference=median_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     decomposed={},
     plain=Plain(lambda x: imgops.median_blur(x, 3), _median_of_windows, (_UNIT,)),
     reference_name="`cv2.medianBlur`",

@@ -63,7 +63,7 @@ ENCODE_IMAGE = OpSpec(
         ErrorInput(TypeError, "encode_image: image must be a Tensor, got list", lambda x: encode_image([1])),
         ErrorInput(
             TypeError,
-            "encode_image: image must be uint8, or uint16 for a gray png, got torch.float32",
+            "encode_image: image must be uint8, or uint16 for png, got torch.float32",
             lambda x: encode_image(PIXELS.float()),
         ),
         ErrorInput(
@@ -78,8 +78,8 @@ ENCODE_IMAGE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "encode_image: image must have 1 channel for png of uint16, got 3",
-            lambda x: encode_image(DEEP, "png"),
+            "encode_image: image must have 1 or 3 or 4 channels for png of uint16, got 2",
+            lambda x: encode_image(DEEP[:2], "png"),
         ),
         ErrorInput(
             ValueError,
@@ -116,7 +116,7 @@ ENCODE_IMAGE = OpSpec(
     dtypes=(torch.uint8,),
     reference_name="`PIL.Image.save`",
     difference="0 (bytes)",
-    dtype_names="uint8; gray png: uint16",
+    dtype_names="uint8; png: uint16",
     section="Files",
     formula=r"\text{bytes} = \operatorname{PIL.save}(x)",
     border="no pixel looks at another",
@@ -143,7 +143,7 @@ DECODE_IMAGE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', got 'CMYK'",
+            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
             lambda x: decode_image(BYTES, "CMYK"),
         ),
         ErrorInput(

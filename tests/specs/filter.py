@@ -15,7 +15,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_opencv, by_pil_planes, chw, photo_frame, photo_pil, with_border
-from tests.specs._maker import Maker, parameter
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 ones = torch.ones
@@ -78,6 +78,8 @@ FILTER2D = OpSpec(
         ),
     ),
     reference=filter2d_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance={torch.float64: Tolerance(1e-6)},
     decomposed=LEVEL,
     plain=Plain(imgops.filter2d, plain.correlated, (_UNIT, plain.rand(3, 3, low=-1, high=1))),

@@ -24,6 +24,7 @@ from tests.specs._libraries import (
     photo_frame,
     photo_pil,
 )
+from tests.specs._maker import LEVELS_AND_FLOATS
 from tests.specs._spec import CLOSE, LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
 
@@ -113,7 +114,7 @@ def by_frame(frame: Array, factor: float) -> Array:
 def _by_pil(name: str) -> Callable[..., Array]:
     def reference(image: Array, size: tuple[int, int], filter: str = "bilinear", *rest: Any) -> Array:
         call = getattr(ImageOps, name)
-        single = image if image.dtype == np.uint8 else image.astype(np.float32)
+        single = image if image.dtype in (np.uint8, np.uint16) else image.astype(np.float32)
         return by_pil_planes(single, lambda p: call(p, (size[1], size[0]), FILTERS[filter], *rest))
 
     return reference
@@ -156,15 +157,17 @@ def _spec(
             ),
             ErrorInput(
                 TypeError,
-                f"{name}: image must be uint8 or floating point for interpolation 'bilinear', got torch.int16",
+                f"{name}: image must be uint8, uint16 or floating point for interpolation 'bilinear', got torch.int16",
                 lambda x: call(x.short(), (2, 2)),
             ),
             *errors,
         ),
         reference=_by_pil(name),
-        tolerance={**LEVEL, torch.uint8: Tolerance()},
+        tolerance={**LEVEL, torch.uint8: Tolerance(), torch.uint16: Tolerance()},
+        dtypes=LEVELS_AND_FLOATS,
+        dtype_names="uint8, uint16, floats",
         reference_name=f"`PIL.ImageOps.{name}`",
-        difference="uint8 0; floats 1e-5",
+        difference="uint8, uint16 0; floats 1e-5",
         section="Resizing",
         formula=formula,
         border="as for resize",

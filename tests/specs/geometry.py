@@ -27,7 +27,7 @@ from tests.specs._libraries import (
     photo_pil,
     to_pil,
 )
-from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter
+from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, parameter
 from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
 ones, ops = torch.ones, torch.ops.imgops
@@ -67,7 +67,7 @@ def _sampled(image: Array, fill: Array | None, interpolation: str, call: Callabl
     channels = len(image)
     fills = np.zeros(channels) if fill is None else np.broadcast_to(fill, channels)
     flags = FLAGS[interpolation]
-    if image.dtype in (np.uint8, np.float32):
+    if image.dtype in (np.uint8, np.uint16, np.float32):
         if is_interleaved(image) and channels <= 4:
             value = (*fills.tolist(), *(0.0,) * (4 - channels))
             return by_opencv(image, lambda a: call(a, flags, value))
@@ -156,7 +156,8 @@ _SHARED: dict[str, Any] = {
     "comparable": lambda args, changed: not {"1", "map", "matrix"} & {*changed},
     "tolerance": _TOLERANCE,
     "decomposed": LEVEL,
-    "dtype_names": "uint8, floats; nearest: all",
+    "dtypes": LEVELS_AND_FLOATS,
+    "dtype_names": "uint8, uint16, floats; nearest: all",
     "decomposed_difference": "1 level; floats 1e-5",
     "section": "Warps",
     "border": _BORDER,
@@ -628,7 +629,8 @@ def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **fac
             *errors,
         ),
         of_number=lambda x, v: call(x, v, center=(v, 2.0)),
-        dtype_names="uint8, floats; nearest: all",
+        dtypes=LEVELS_AND_FLOATS,
+        dtype_names="uint8, uint16, floats; nearest: all",
         section="Warps",
         border="``fill`` outside of the image",
         cores=(3, 0),

@@ -17,7 +17,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
-from tests.specs._maker import Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, number
 
 NO_BORDER = "no pixel looks at another"
@@ -68,6 +68,8 @@ def spec_of_imageops(name: str, **fields: Any) -> OpSpec:
 
 
 def gamma_reference(image: Array, gamma: float, gain: float) -> Array:
+    if image.dtype == np.uint16:
+        return np.clip((65535 + 1 - 1e-3) * gain * (image / 65535) ** gamma, 0, 65535).astype(np.uint16)
     if image.dtype != np.uint8:
         return np.clip(gain * image.astype(np.float64) ** gamma, 0, 1)
     table = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
@@ -105,12 +107,14 @@ ADJUST_GAMMA = OpSpec(
     neutral=1,
     reference=gamma_reference,
     tolerance=REAL,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     plain=Plain(
         imgops.adjust_gamma, lambda x, g, k: (k * x**g).clamp(0, 1), (_UNIT, number(1.7), number(0.9))
     ),
     reference_name="`Image.point` with torchvision's table",
-    difference="uint8 0; floats 1e-5",
-    decomposed_difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-5",
+    decomposed_difference="uint8 0; uint16 1 level; floats 1e-5",
     section="Levels",
     words="``gamma``, ``gain`` (torchvision)",
     formula=r"y = \operatorname{clip}(g\, x^\gamma, 0, 1)",
@@ -206,6 +210,8 @@ SOLARIZE = spec_of_imageops(
 
 
 def invert_reference(image: Array) -> Array:
+    if image.dtype == np.uint16:
+        return cv2.bitwise_not(image).reshape(image.shape)
     return by_pil_planes(image, ImageOps.invert) if image.dtype == np.uint8 else 1 - image.astype(np.float64)
 
 
@@ -228,12 +234,16 @@ INVERT = spec_of_imageops(
     errors=(
         ErrorInput(
             TypeError,
-            "invert: image must be uint8 or floating point, got torch.int64",
+            "invert: image must be uint8, uint16 or floating point, got torch.int64",
             lambda x: imgops.invert(x.long()),
         ),
     ),
     reference=invert_reference,
-    formula=r"y = 255 - x\ \text{(uint8)},\quad 1 - x\ \text{(floats)}",
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
+    difference="uint8, uint16 0; floats 1e-5",
+    decomposed_difference="uint8, uint16 0; floats 1e-5",
+    formula=r"y = 255 - x\ \text{(uint8)},\quad 65535 - x\ \text{(uint16)},\quad 1 - x\ \text{(floats)}",
     transforms=("RandomInvert",),
     photo=(imgops.invert, lambda x: chw(ImageOps.invert(photo_pil(x)))),
     benchmarks=(Benchmark("invert", "cv2.bitwise_not (uint8), NumPy (float32)", _invert_calls),),

@@ -16,7 +16,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
-from tests.specs._maker import Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample
 
 _CORNER = torch.tensor([[0, 2, 2], [0, 0, 2]])
@@ -90,7 +90,7 @@ def _errors(name: str) -> tuple[ErrorInput, ...]:
         ),
         ErrorInput(
             TypeError,
-            f"{name}: image must be uint8 or floating point, got torch.int64",
+            f"{name}: image must be uint8, uint16 or floating point, got torch.int64",
             lambda x: call(x.long(), 3),
         ),
     )
@@ -120,6 +120,8 @@ def _spec(name: str, raw: Callable[..., Any], letter: str, theirs: Callable[[Ten
         errors=_errors(name),
         draw=lambda d: (d.image(), d.element(), d.padding_mode()),
         reference=_reference(raw),
+        dtypes=LEVELS_AND_FLOATS,
+        dtype_names="uint8, uint16, floats",
         decomposed={},
         plain=Plain(lambda x: call(x, 3), theirs, (plain.rand(3, 5, 6),)),
         reference_name=f"`cv2.{name}`",
@@ -209,6 +211,8 @@ MORPHOLOGY = OpSpec(
         ),
     ),
     reference=_by_morphology,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats; hitmiss: uint8",
     cores=(3, 0, 2),
     plain=Plain(
         lambda x: imgops.morphology(x, "gradient", 3),

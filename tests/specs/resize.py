@@ -14,7 +14,7 @@ from imgops import resize, resize_out, resized_crop
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import FILTERS, FLAGS, Array, by_opencv, by_pil_planes, chw, photo_pil
-from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, rows
+from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, rows
 from tests.specs._spec import (
     CLOSE,
     EXACT,
@@ -184,7 +184,7 @@ RESIZE = OpSpec(
         ),
         ErrorInput(
             TypeError,
-            "resize: image must be uint8 or floating point for interpolation 'bilinear', got torch.int32",
+            "resize: image must be uint8, uint16 or floating point for interpolation 'bilinear', got torch.int32",
             lambda x: resize(x, (2, 2)),
             torch.int32,
         ),
@@ -256,11 +256,12 @@ RESIZE = OpSpec(
     ),
     reference=resize_reference,
     tolerance=_TOLERANCE,
+    dtypes=LEVELS_AND_FLOATS,
     plain=Plain(lambda x: resize(x, (4, 13)), lambda x: plain.resize(x, (4, 13)), (plain.rand(3, 7, 9),)),
     reference_name="`PIL.Image.resize` (antialias), `cv2.resize` (not)",
-    difference="uint8 0; float32 1e-5 (PIL), 0 (OpenCV)",
-    dtype_names="uint8, floats; nearest: all",
-    decomposed_difference="uint8 0, OpenCV's area and bicubic 1 level; floats 1e-5",
+    difference="uint8, uint16 0; float32 1e-5 (PIL), 0 (OpenCV)",
+    dtype_names="uint8, uint16, floats; nearest: all",
+    decomposed_difference="uint8 0, OpenCV's area and bicubic 1 level; uint16 1 level; floats 1e-5",
     section="Resizing",
     formula=(
         r"y = R\, x\, C^\top,\quad R_{i,k} = \frac{f\big((k + \tfrac12 - u_i)/s\big)}{\sum_l f\big((l + \tfrac12 - u_i)/s\big)},"
@@ -403,6 +404,7 @@ RESIZE_OUT = OpSpec(
     ),
     reference="tests/test_mutation.py::test_out_of_any_strides_gets_the_same_bits",
     tolerance={torch.uint8: EXACT},
+    dtypes=LEVELS_AND_FLOATS,
     plain=Plain(
         lambda x, out: resize_out(x, (4, 13), out=out.clone()),
         lambda x, out: plain.resize(x, (4, 13)),
@@ -486,6 +488,7 @@ RESIZED_CROP = OpSpec(
     ),
     reference=resized_crop_reference,
     tolerance=_TOLERANCE,
+    dtypes=LEVELS_AND_FLOATS,
     plain=Plain(
         lambda x: resized_crop(x, torch.tensor([1, 1, 5, 4]), (4, 7)),
         lambda x: plain.resize(x[..., 1:4, 1:5], (4, 7)),
@@ -494,7 +497,7 @@ RESIZED_CROP = OpSpec(
     reference_name="`Image.crop(box).resize`, `cv2.resize` of a slice",
     difference="as resize",
     dtype_names="as resize",
-    decomposed_difference="PIL 0, OpenCV 1 level; floats 1e-5",
+    decomposed_difference="uint8 PIL 0, OpenCV 1 level; uint16 1 level; floats 1e-5",
     section="Resizing",
     formula=r"y^{(n)} = R\, x^{(n)}_{\mathrm{box}_n}\, C^\top",
     border="the crop's own border: nothing around it is seen",

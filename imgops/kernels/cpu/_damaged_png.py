@@ -9,8 +9,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from PIL import Image
-
 MAGIC = b"\x89PNG\r\n\x1a\n"
 
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by color type
@@ -41,16 +39,32 @@ def wrong_chunk(raw: bytes) -> bytes | None:
     return None if last == b"IEND" else b"IEND"
 
 
-def ends_early(raw: bytes, image: Image.Image) -> bool:
-    """Return whether the pixel data of a PNG end early.
+def _header(raw: bytes) -> tuple[int, ...]:
+    """Return width, height, bits a value, color type, compression, filter and whether a PNG is interlaced."""
+    kind, chunk = next(_chunks(raw))
+    return struct.unpack(">IIBBBBB", chunk[8:-4]) if kind == b"IHDR" else (0,) * 7
+
+
+def deep_channels(raw: bytes) -> int:
+    """Return the number of channels of a PNG of 16 bits a value, 0 for other PNGs."""
+    _, _, depth, color, *_ = _header(raw)
+    return _CHANNELS.get(color, 0) if depth == 16 else 0
+
+
+def only_pixels(raw: bytes) -> bytes:
+    """Return a PNG without the chunks that a decoder does not need for the stored pixels."""
+    needed = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
+    return MAGIC + b"".join(chunk for kind, chunk in _chunks(raw) if kind in needed)
+
+
+def ends_early(raw: bytes, last_row: bytes) -> bool:
+    """Return whether the pixel data of a PNG end early, given the last row of the decoded image.
 
     Missing pixels are 0, so a complete image is recognized by a last row that is not 0. Other images, and
     interlaced ones, are decompressed a second time.
     """
-    bodies = [(kind, chunk[8:-4]) for kind, chunk in _chunks(raw)]
-    width, height, depth, color, _, _, interlaced = struct.unpack(">IIBBBBB", bodies[0][1])
-    last_row = image.crop((0, image.height - 1, image.width, image.height))
-    if not interlaced and any(last_row.tobytes()):
+    width, height, depth, color, _, _, interlaced = _header(raw)
+    if not interlaced and any(last_row):
         return False
     bits = depth * _CHANNELS[color]
     passes = _PASSES if interlaced else ((0, 0, 1, 1),)
@@ -60,9 +74,9 @@ def ends_early(raw: bytes, image: Image.Image) -> bool:
         if columns > 0 and rows > 0:
             wanted += rows * (1 + (columns * bits + 7) // 8)
     inflate, found = zlib.decompressobj(), 0
-    for kind, body in bodies:
+    for kind, chunk in _chunks(raw):
         if kind == b"IDAT":
-            data = bytes(body)
+            data = bytes(chunk[8:-4])
             while data and found < wanted:
                 found += len(inflate.decompress(data, 1 << 16))
                 data = inflate.unconsumed_tail

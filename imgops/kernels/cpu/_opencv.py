@@ -31,7 +31,7 @@ INTERPOLATIONS = {
 }
 
 #: The dtypes that most of OpenCV's filters take.
-TYPES = (torch.uint8, torch.float32, torch.float64)
+TYPES = (torch.uint8, torch.uint16, torch.float32, torch.float64)
 
 #: ``work(frame, i, target)`` processes the i-th image, into ``target``, or into a new array if ``target`` is
 #: None.

@@ -203,7 +203,7 @@ def _cuts_windows() -> bool:
 
 
 def median_blur(out: Tensor, image: Tensor, kernel_size: int) -> None:
-    types = (torch.uint8, torch.float32) if kernel_size <= 5 else (torch.uint8,)
+    types = (torch.uint8, torch.uint16, torch.float32) if kernel_size <= 5 else (torch.uint8,)
 
     def blur(source: np.ndarray, target: np.ndarray) -> None:
         cv2.medianBlur(source, kernel_size, target)

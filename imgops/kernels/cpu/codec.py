@@ -53,12 +53,17 @@ _TURNS = {
 }
 _ORIENTATION = 0x0112
 
-#: The dtype and the device of decoded pixels.
+#: The mode of decode_image that keeps the channels and the dtype of a file.
+UNCHANGED = "UNCHANGED"
+
+#: The dtype and the device of decoded pixels of 8 bits.
 _HOST = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
 def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
     planes = image.detach().numpy()
+    if image.dtype == torch.uint16 and len(planes) > 1:
+        return _sixteen_bits(planes)
     if len(planes) == 1:
         pixels = np.ascontiguousarray(planes[0])
     elif layout.is_interleaved(image):
@@ -71,10 +76,29 @@ def encode_image(image: Tensor, quality: int, format: str) -> Tensor:
     return torch.frombuffer(bytearray(file.getbuffer()), dtype=torch.uint8)
 
 
+def _sixteen_bits(planes: np.ndarray) -> Tensor:
+    """Write 16 bits of each color of RGB or RGBA as a PNG, by OpenCV: Pillow has no such images."""
+    to_bgr = [2, 1, 0, 3][: len(planes)]
+    _, file = cv2.imencode(".png", cv2.merge([np.ascontiguousarray(planes[i]) for i in to_bgr]))
+    return torch.from_numpy(np.asarray(file).reshape(-1))
+
+
 def decode_image(
     data: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool, channels_last: bool
 ) -> Tensor:
     return _decode(data, None, max_pixels, mode, apply_exif_orientation, channels_last)
+
+
+def decode_unchanged(
+    data: Tensor,
+    box: Sequence[int] | None,
+    max_pixels: int,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor:
+    """Decode a file with its own channels, and a PNG of 16 bits with those."""
+    part = None if box is None else (box[0], box[1], box[2], box[3])
+    return _decode(data.cpu(), part, max_pixels, UNCHANGED, apply_exif_orientation, channels_last)
 
 
 def decode_region(
@@ -104,6 +128,10 @@ def _decode(
             header = *image.size, len(image.mode)
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
         _check_pixels(image.size if image else header[:2], max_pixels)  # type: ignore[index]
+        if mode == UNCHANGED and isinstance(image, PngImageFile) and _damaged_png.deep_channels(raw):
+            return _decode_deep(raw, image, box, apply_exif_orientation, channels_last)
+        if mode == UNCHANGED:
+            mode = _own_mode(image) if image else _JPEG_MODES[header[2]]  # type: ignore[index]
         if header:
             out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), mode, turn, channels_last)
             if out is not None:
@@ -113,12 +141,57 @@ def _decode(
         image.load()
         is_jpeg, is_png = isinstance(image, JpegImageFile), isinstance(image, PngImageFile)
         if (is_jpeg and _truncated_jpeg.ends_early(raw, image)) or (
-            is_png and _damaged_png.ends_early(raw, image)
+            is_png and _damaged_png.ends_early(raw, _last_row(image))
         ):
             raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
         turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT  # a PNG's may follow its pixels
         part = image if box is None else image.crop(_stored_box(image.size, turn, box))
         return _write(part, mode, turn, channels_last)
+
+
+#: The mode of a JPEG that libjpeg-turbo decodes, by its number of channels.
+_JPEG_MODES = {1: "L", 3: "RGB"}
+
+
+def _own_mode(image: Image.Image) -> str:
+    """Return the mode of our four that has the channels of an image of 8 bits."""
+    if image.mode in ("P", "PA"):
+        return "RGBA" if image.mode == "PA" or "transparency" in image.info else "RGB"
+    return {"1": "L", "L": "L", "LA": "LA", "RGBA": "RGBA"}.get(image.mode, "RGB")
+
+
+def _last_row(image: Image.Image) -> bytes:
+    return image.crop((0, image.height - 1, image.width, image.height)).tobytes()
+
+
+def _decode_deep(
+    raw: bytes, image: Image.Image, box: Box | None, apply_exif_orientation: bool, channels_last: bool
+) -> Tensor:
+    """Decode a PNG of 16 bits by OpenCV: Pillow keeps 8 bits of a color.
+
+    OpenCV reads only the chunks of pixels, so that no other chunk (a color that stands for transparency,
+    animations) changes them.
+    """
+    channels = _damaged_png.deep_channels(raw)
+    file = np.frombuffer(_damaged_png.only_pixels(raw), np.uint8)
+    pixels = cv2.imdecode(file, cv2.IMREAD_UNCHANGED)
+    must = "data must be a complete image"
+    if pixels is None:
+        raise _DataError(must, "a PNG of 16 bits that OpenCV cannot decode")
+    pixels = pixels.reshape(*pixels.shape[:2], -1)
+    kept = {1: [0], 2: [0, 3], 3: [2, 1, 0], 4: [2, 1, 0, 3]}[channels]
+    if pixels.dtype != np.uint16 or pixels.shape[1::-1] != image.size or pixels.shape[2] <= max(kept):
+        raise _DataError(must, f"a PNG of 16 bits that OpenCV decodes as {pixels.dtype} of {pixels.shape}")
+    if _damaged_png.ends_early(raw, pixels[-1].tobytes()):
+        raise _DataError(must, "a PNG whose data end early")
+    turn = _UPRIGHT
+    if apply_exif_orientation:
+        image.load()  # the EXIF data may follow the pixels
+        turn = _turn_of(image)
+    left, top, right, bottom = _stored_box(image.size, turn, box)
+    part = pixels[top:bottom, left:right]
+    planes = [np.ascontiguousarray(part[..., i]) for i in kept]
+    return _turned(planes[0] if channels == 1 else cv2.merge(planes), turn, channels_last)
 
 
 @contextmanager
@@ -148,7 +221,7 @@ def _by_libjpeg(
     (left, top, right, bottom), (*size, channels) = box, header
     height, width = bottom - top, right - left
     if turn is _UPRIGHT and (mode == "RGB" or (mode == "L" and channels == 1)):
-        out = fake.decoded(_HOST, mode, height, width, channels_last)
+        out = fake.decoded(_HOST, len(mode), height, width, channels_last)
         return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, size) else None
     pixels = np.empty((height, width, channels), np.uint8)
     if not _libjpeg.decode(pixels, raw, left, top, size):
@@ -431,13 +504,19 @@ def _write(image: Image.Image, mode: str, turn: _Turn, channels_last: bool) -> T
     """Return an image as a tensor, in another mode, and turned as its EXIF data say."""
     if image.mode in _DEEP:  # the high byte, as Pillow itself reads 16-bit color
         image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
-    pixels = np.asarray(image if image.mode == mode else image.convert(mode))
+    return _turned(np.asarray(image if image.mode == mode else image.convert(mode)), turn, channels_last)
+
+
+def _turned(pixels: np.ndarray, turn: _Turn, channels_last: bool) -> Tensor:
+    """Return pixels ``(H, W)`` or ``(H, W, C)`` as a tensor, turned as their EXIF data say."""
     if turn.transposes:
         pixels = cv2.transpose(pixels)
     if turn.mirrors or turn.flips:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
     height, width = pixels.shape[:2]
-    out = fake.decoded(_HOST, mode, height, width, channels_last)
+    like = _HOST if pixels.dtype == np.uint8 else _HOST.to(torch.uint16)
+    channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+    out = fake.decoded(like, channels, height, width, channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy

@@ -28,7 +28,7 @@ _LONGEST = 32766
 #: Single precision represents every whole number below this one.
 _MOST_INDICES = 1 << 24
 _SMALL = 1 << 18
-_OPENCV_TYPES = (torch.uint8, torch.float32)
+_OPENCV_TYPES = (torch.uint8, torch.uint16, torch.float32)
 
 #: ``warp(source, matrix or map, (width, height), dst, flags, border mode, border value)`` of OpenCV.
 Warp = Callable[..., Any]

@@ -31,8 +31,6 @@ def clahe(out: Tensor, image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y:
         return
 
     def work(source: np.ndarray, target: np.ndarray, limit: float) -> None:
-        if source.dtype != np.uint8:  # a uint16 image arrives as an int16 array of its bits
-            source, target = source.view(np.uint16), target.view(np.uint16)
         cv2.createCLAHE(float(limit), (tiles_x, tiles_y)).apply(source, target)
 
     whole = (torch.uint8, torch.uint16)

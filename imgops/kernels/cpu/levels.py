@@ -31,6 +31,11 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         with np.errstate(all="ignore"):  # with a negative gamma black becomes infinite, which becomes white
             table = 255.999 * gain.item() * _UNIT_LEVELS ** gamma.item()
         lut(out, image, torch.from_numpy(np.nan_to_num(table).clip(0, 255).astype(np.uint8))[None])
+    elif single and image.dtype == torch.uint16:
+        levels = torch.arange(65536, dtype=torch.int32, device="cpu").to(torch.uint16).reshape(1, 1, -1)
+        made = torch.empty_like(levels)
+        run_decomposition(made, formula.adjust_gamma, levels, gamma.reshape(()), gain.reshape(()))
+        layout.array(out)[...] = layout.array(made).ravel()[layout.array(image)]
     elif single and image.dtype in (torch.float32, torch.float64):
         torch.pow(in_format_of(image, out), gamma.item(), out=out)  # other strides would change its last bit
         if gain.item() != 1:

@@ -4,6 +4,7 @@
 dtype         antialias=True (PIL)                           antialias=False (OpenCV)
 ============  =============================================  ====================================
 uint8         PIL's integers: native, or PIL itself          ``cv2.resize``
+uint16        PIL's mode I;16                                ``cv2.resize``
 float32       PIL's weights: native, or PIL's mode F         ``cv2.resize``
 float64       PIL's weights in double: native, or ATen       OpenCV's weights in double, likewise
 float16       as float32, rounded once                       as float32, rounded once
@@ -32,7 +33,7 @@ from imgops.kernels.cpu._opencv import INTERPOLATIONS
 Region = tuple[float, float, float, float]
 
 #: The dtypes that ``cv2.resize`` interpolates directly.
-_OPENCV_HAS = (torch.uint8, torch.float32)
+_OPENCV_HAS = (torch.uint8, torch.uint16, torch.float32)
 
 
 def resize(
@@ -51,6 +52,8 @@ def resize(
         _each_region(out, image, box, image, work)
     elif image.dtype in HALF:
         in_single(resize, out, image, box, height, width, interpolation, antialias)
+    elif antialias and image.dtype == torch.uint16:
+        _each_region(out, image, box, image, partial(_resample.by_pil, interpolation=interpolation))
     elif antialias:
         work = partial(_resize_antialiased, interpolation=interpolation)
         _each_region(out, image, box, image, work)

@@ -12,7 +12,8 @@ from imgops.decomposition._saturate import saturate
 
 def numbers_for(image: Any, name: str) -> Any:
     """Convert an image whose dtype cannot be interpolated to float32, as torchvision does."""
-    if name.endswith("nearest") or image.dtype == torch.uint8 or image.dtype.is_floating_point:
+    has_levels = image.dtype in (torch.uint8, torch.uint16)
+    if name.endswith("nearest") or has_levels or image.dtype.is_floating_point:
         return image
     return image.float()
 
