@@ -436,6 +436,12 @@ def test_integers_saturate(dtype: torch.dtype) -> None:
     for name in ("resize-2", "rotate-3", "affine-1"):
         call = functional_calls(True)[name]
         found, wanted = call(image).double(), call(image.double()).round().clamp(info.min, info.max)
+        if (
+            name == "resize-2" and dtype == torch.uint16
+        ):  # Pillow's mode I;16 saturates after each of two passes
+            size, how = found.shape[:-3:-1], PIL.Image.Resampling.BICUBIC
+            planes = [PIL.Image.fromarray(p.numpy()).resize(tuple(size), how) for p in image.flatten(0, -3)]
+            wanted = torch.from_numpy(np.stack([np.asarray(p) for p in planes])).reshape(found.shape).double()
         assert (found - wanted).abs().max() <= max(1, 1e-5 * (info.max - info.min)), name
 
 
