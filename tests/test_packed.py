@@ -644,6 +644,35 @@ def test_evaluation_of_floats_and_its_gradient(name: str) -> None:
     torch.testing.assert_close(own, grads)
 
 
+def test_wrong_colors_and_sizes_are_those_of_one_image() -> None:
+    """A batch refuses what its images refuse, and names the same operator, however it is computed."""
+    to_float = v2.ToDtype(torch.float32, scale=True)
+    for channels, mode in ((1, "L"), (2, "LA"), (3, "RGB"), (4, "RGBA")):
+        levels = [torch.full((channels, *size), 9, dtype=torch.uint8) for size in _SIZES]
+        files = [imgops.encode_image(x[:1] if channels < 3 else x[:3]) for x in levels]
+        batches: list[Any] = [
+            EncodedImages(files, mode),
+            *(PackedImages.of(levels, interleaved) for interleaved in (False, True)),
+            PackedImages.of([x.float() for x in levels]),
+        ]
+        for count in {1, 2, 3, 4, 6} - {1, channels}:
+            for steps in ([], [v2.RandomHorizontalFlip(1.0)], [to_float]):
+                transform = v2.Compose([v2.LetterBox((33, 40), fill=list(range(count))), *steps])
+                with pytest.raises(ValueError, match=r"pad: fill must") as wanted:
+                    transform(levels[0])
+                for batch in batches:
+                    with pytest.raises(ValueError, match=f"^{re.escape(str(wanted.value))}$"):
+                        transform(batch)
+        graph = torch.compile(transform, fullgraph=True, backend="eager")
+        with pytest.raises((ValueError, RuntimeError), match=re.escape(str(wanted.value))):
+            graph(batches[1])
+    flat = PackedImages.of([torch.zeros(3, 1, 3000, dtype=torch.uint8)])
+    for steps in ([], [v2.CenterCrop(8)], [v2.CenterCrop(8), to_float]):
+        for batch in (flat, flat[0]):
+            with pytest.raises(ValueError, match=r"^resize: size must be at least .*, got \(0, 20\)$"):
+                v2.Compose([v2.Resize(10, max_size=20), *steps])(batch)
+
+
 def test_draws_after_a_resize_are_those_of_the_new_sizes() -> None:
     images = own_sizes(torch.uint8)
     for first in (v2.Resize(24), v2.LongestMaxSize(60), v2.LetterBox(40)):

@@ -99,7 +99,7 @@ def resize_windows(
     antialias: bool,
     interleaved: bool,
 ) -> Tensor:
-    op = "resize_windows"
+    op = "resize"  # errors name the operators of a single image
     _check_sizes(op, data, sizes, targets, channels, interpolation, antialias)
     check.dtype(op, "corners", corners, torch.int64)
     if corners.shape != targets.shape:
@@ -107,7 +107,8 @@ def resize_windows(
     if violates(height > 0, width > 0):
         check.fail(ValueError, op, "height and width must be at least 1", check.numbers(height, width))
     if len(fill) not in (1, channels):
-        check.fail(ValueError, op, f"fill must have 1 value or {channels}", f"{len(fill)} values")
+        must = f"fill must be one value or one for each of {check.number(channels)} channels"
+        check.fail(ValueError, "pad", must, f"shape ({len(fill)},)")
     count = sizes.shape[0]
     if interleaved:
         return data.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)

@@ -123,7 +123,7 @@ def resize_windows(
     interleaved: bool,
 ) -> None:
     data = data.detach()
-    _require_sizes("resize_windows", data, sizes, offsets, targets, channels)
+    _require_sizes("resize", data, sizes, offsets, targets, channels)
     if len(sizes) == 0:
         return
     levels = _resample.levels_of(fill, channels)
