@@ -131,15 +131,13 @@ FEW = [
 
 @pytest.mark.parametrize("backend", ["aot_eager", *every_night("inductor")])
 @pytest.mark.parametrize("names", FEW)
-def test_compiled(names: list[str], backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@torch._functorch.config.patch(donated_buffer=False)  # the graph of the gradients is kept
+def test_compiled(names: list[str], backend: str) -> None:
     graph, _ = compile_together({n: EVERY[n][0] for n in names}, backend, inputs="own")
     found = graph({n: EVERY[n][2] for n in names})
     for name in names:
         same(found[name], EVERY[name][1](*EVERY[name][2]), name)
     known = [n for n in names if n in CALLS]
-    monkeypatch.setattr(
-        "torch._functorch.config.donated_buffer", False
-    )  # which a graph that is kept must not be
     leaves = {n: tuple(t.clone().requires_grad_() for t in CALLS[n][2]) for n in known}
     graph, _ = compile_together({n: CALLS[n][0] for n in known}, backend, inputs="own")
     found, theirs = graph(leaves), apart({n: CALLS[n][1] for n in known})(leaves)

@@ -601,7 +601,7 @@ def test_what_a_user_puts_on_one_transform_is_called() -> None:
 
 
 #: Public members that a transform has in addition to torchvision's and to its arguments.
-PUBLIC_MEMBERS = {"apply", "forward", "generator", "per_sample", "sample"}
+PUBLIC_MEMBERS = {"apply", "forward", "generator", "invert", "per_sample", "sample"}
 
 
 @pytest.mark.parametrize("name", [*ours.OURS, *ours.ADDED])
