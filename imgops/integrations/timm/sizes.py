@@ -329,9 +329,8 @@ class FixedWindow(_Window, _Fixed):
         return self._name == "CenterCropOrPad" and self.padding_mode == "constant"
 
     def _batch(self, images: PendingBatch, params: Params) -> Windows:
-        corners, fill = _each(self, images.sizes, PLACES[self._name]), _geometry.color_of(self.fill)
-        color = fill if isinstance(fill, (tuple, list)) else [fill]
-        return images.crop(corners.flip(-1), self.size, color)
+        corners = _each(self, images.sizes, PLACES[self._name]).flip(-1)
+        return images.crop(corners, self.size, _geometry.color_of(self.fill))
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         top, left = PLACES[self._name](self, *image.shape[-2:])

@@ -230,92 +230,8 @@ end:
     return result;
 }
 
-/* What decode_each is told of each file. */
-enum { OFFSET, LEFT, TOP, HEIGHT, WIDTH, FULL_HEIGHT, FULL_WIDTH, FACTS };
-
-/* The steps of pixels that lie one after the other. */
-static void set_steps(Target *target, int interleaved) {
-    target->planar = target->channels == 1 || !interleaved;
-    target->row_step = target->planar ? target->width : target->width * target->channels;
-    target->channel_step = target->planar ? target->width * target->height : 1;
-}
-
-/* 1 if a region lies in its image and its pixels in the buffer; an exception otherwise. */
-static int target_of(const int64_t *facts, const Py_buffer *out, int channels, int interleaved, Target *target) {
-    int64_t offset = facts[OFFSET], height = facts[HEIGHT], width = facts[WIDTH];
-    memset(target, 0, sizeof *target);
-    if (!require(0 < height && height <= facts[FULL_HEIGHT] && facts[FULL_HEIGHT] <= 65535 && 0 < width &&
-                     width <= facts[FULL_WIDTH] && facts[FULL_WIDTH] <= 65535,
-                 "a region must have pixels, and the image be a possible JPEG") ||
-        !require(0 <= facts[LEFT] && facts[LEFT] <= facts[FULL_WIDTH] - width && 0 <= facts[TOP] &&
-                     facts[TOP] <= facts[FULL_HEIGHT] - height,
-                 "the region must lie inside of the image") ||
-        !require(0 <= offset && offset <= out->len && height * width * channels <= out->len - offset,
-                 "the region must lie inside of out"))
-        return 0;
-    target->pixels = (uint8_t *)out->buf + offset;
-    target->left = (Py_ssize_t)facts[LEFT];
-    target->top = (Py_ssize_t)facts[TOP];
-    target->height = (Py_ssize_t)height;
-    target->width = (Py_ssize_t)width;
-    target->full_height = (Py_ssize_t)facts[FULL_HEIGHT];
-    target->full_width = (Py_ssize_t)facts[FULL_WIDTH];
-    target->channels = channels;
-    set_steps(target, interleaved);
-    return 1;
-}
-
-static PyObject *decode_each(PyObject *self, PyObject *args) {
-    PyObject *out_object, *files, *facts_object, *done_object, *result = NULL;
-    const Py_buffer *out, *facts, *done;
-    Py_buffer *data = NULL;
-    Target *targets = NULL;
-    Arrays arrays = {0};
-    Py_ssize_t i, first, last, opened = 0, count;
-    int channels, interleaved;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOiinn", &out_object, &files, &facts_object, &done_object, &channels, &interleaved,
-                          &first, &last))
-        return NULL;
-    if (!(out = array_of(&arrays, out_object, "out", "B", 1, CONTIGUOUS | WRITABLE)) ||
-        !(facts = array_of(&arrays, facts_object, "facts", "q", 2, CONTIGUOUS)) ||
-        !(done = array_of(&arrays, done_object, "done", "B", 1, CONTIGUOUS | WRITABLE)))
-        goto end;
-    if (!require(PyList_Check(files), "files must be a list")) goto end;
-    count = PyList_Size(files);
-    if (!require(facts->shape[0] == count && facts->shape[1] == FACTS && done->shape[0] == count,
-                 "there must be facts for each file") ||
-        !require(channels == 1 || channels == 3, "there must be 1 or 3 channels") ||
-        !require(0 <= first && first <= last && last <= count, "the files must be files of the list"))
-        goto end;
-    data = malloc((size_t)(last - first + 1) * sizeof *data);
-    targets = malloc((size_t)(last - first + 1) * sizeof *targets);
-    if (!data || !targets) {
-        PyErr_NoMemory();
-        goto end;
-    }
-    for (i = first; i < last; i++) {
-        if (PyObject_GetBuffer(PyList_GetItem(files, i), &data[opened], PyBUF_SIMPLE) < 0) goto end;
-        opened++;
-        if (!target_of((const int64_t *)facts->buf + i * FACTS, out, channels, interleaved, &targets[i - first])) goto end;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    for (i = first; i < last; i++)
-        ((uint8_t *)done->buf)[i] = (uint8_t)run(data[i - first].buf, data[i - first].len, &targets[i - first]);
-    Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
-end:
-    while (opened) PyBuffer_Release(&data[--opened]);
-    free(data);
-    free(targets);
-    release(&arrays);
-    return result;
-}
-
-/* ---- for _native.c --------------------------------------------------------------------------- */
-
-/* The decoder that _native.c calls, of its type DecodeRegion; the caller has checked that the region lies in an image of this
- * size, and that its pixels have room. */
+/* The decoder that _native.c calls, of its type DecodeRegion: a region (left, top, height, width, and the height and width of the
+ * whole image) of a file, into memory that has room for its pixels. The caller has checked the region. */
 static int decode_to(uint8_t *pixels, const uint8_t *file, Py_ssize_t size, const int64_t *region, int channels, int interleaved) {
     Target target;
     memset(&target, 0, sizeof target);
@@ -328,7 +244,9 @@ static int decode_to(uint8_t *pixels, const uint8_t *file, Py_ssize_t size, cons
     target.full_height = (Py_ssize_t)region[4];
     target.full_width = (Py_ssize_t)region[5];
     target.channels = channels;
-    set_steps(&target, interleaved);
+    target.planar = channels == 1 || !interleaved;
+    target.row_step = target.planar ? target.width : target.width * channels;
+    target.channel_step = target.planar ? target.width * target.height : 1;
     return run(file, size, &target);
 }
 
@@ -337,6 +255,71 @@ static PyObject *decoder(void) {
     void *pointer;
     memcpy(&pointer, &function, sizeof pointer);
     return PyCapsule_New(pointer, "imgops.decode_region", NULL);
+}
+
+/* What decode_each is told of each file; from LEFT on it is a region of decode_to. */
+enum { OFFSET, LEFT, TOP, HEIGHT, WIDTH, FULL_HEIGHT, FULL_WIDTH, FACTS };
+
+/* 1 if a region lies in its image and its pixels in the buffer; an exception otherwise. */
+static int fits(const int64_t *facts, const Py_buffer *out, int channels) {
+    int64_t offset = facts[OFFSET], height = facts[HEIGHT], width = facts[WIDTH];
+    return require(0 < height && height <= facts[FULL_HEIGHT] && facts[FULL_HEIGHT] <= 65535 && 0 < width &&
+                       width <= facts[FULL_WIDTH] && facts[FULL_WIDTH] <= 65535,
+                   "a region must have pixels, and the image be a possible JPEG") &&
+           require(0 <= facts[LEFT] && facts[LEFT] <= facts[FULL_WIDTH] - width && 0 <= facts[TOP] &&
+                       facts[TOP] <= facts[FULL_HEIGHT] - height,
+                   "the region must lie inside of the image") &&
+           require(0 <= offset && offset <= out->len && height * width * channels <= out->len - offset,
+                   "the region must lie inside of out");
+}
+
+static PyObject *decode_each(PyObject *self, PyObject *args) {
+    PyObject *out_object, *files, *facts_object, *done_object, *result = NULL;
+    const Py_buffer *out, *facts_view, *done;
+    const int64_t *facts;
+    Py_buffer *data = NULL;
+    Arrays arrays = {0};
+    Py_ssize_t i, first, last, opened = 0, count;
+    int channels, interleaved;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOiinn", &out_object, &files, &facts_object, &done_object, &channels, &interleaved,
+                          &first, &last))
+        return NULL;
+    if (!(out = array_of(&arrays, out_object, "out", "B", 1, CONTIGUOUS | WRITABLE)) ||
+        !(facts_view = array_of(&arrays, facts_object, "facts", "q", 2, CONTIGUOUS)) ||
+        !(done = array_of(&arrays, done_object, "done", "B", 1, CONTIGUOUS | WRITABLE)))
+        goto end;
+    if (!require(PyList_Check(files), "files must be a list")) goto end;
+    count = PyList_Size(files);
+    if (!require(facts_view->shape[0] == count && facts_view->shape[1] == FACTS && done->shape[0] == count,
+                 "there must be facts for each file") ||
+        !require(channels == 1 || channels == 3, "there must be 1 or 3 channels") ||
+        !require(0 <= first && first <= last && last <= count, "the files must be files of the list"))
+        goto end;
+    facts = facts_view->buf;
+    data = malloc((size_t)(last - first + 1) * sizeof *data);
+    if (!data) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    for (i = first; i < last; i++) {
+        if (PyObject_GetBuffer(PyList_GetItem(files, i), &data[opened], PyBUF_SIMPLE) < 0) goto end;
+        opened++;
+        if (!fits(facts + i * FACTS, out, channels)) goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    for (i = first; i < last; i++) {
+        const int64_t *own = facts + i * FACTS;
+        ((uint8_t *)done->buf)[i] = (uint8_t)decode_to((uint8_t *)out->buf + own[OFFSET], data[i - first].buf, data[i - first].len,
+                                                       own + LEFT, channels, interleaved);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    while (opened) PyBuffer_Release(&data[--opened]);
+    free(data);
+    release(&arrays);
+    return result;
 }
 
 /* ---- headers ----------------------------------------------------------------------------------- */

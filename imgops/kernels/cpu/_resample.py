@@ -138,19 +138,6 @@ def windows(
     return numbers
 
 
-def levels_of(color: Sequence[float], channels: int) -> int | None:
-    """Return the level of each channel in one number, the first one lowest.
-
-    None for what is no level, and for neither one value nor one for each channel: the operator refuses that.
-    """
-    if channels > native.MOST_CHANNELS or len(color) not in (1, channels):
-        return None
-    if not all(0 <= v <= 255 and v == int(v) for v in color):
-        return None
-    each = [int(v) for v in color] * (channels // len(color))
-    return sum(level << 8 * i for i, level in enumerate(each))
-
-
 def facts_of(sizes: Tensor, offsets: Tensor) -> np.ndarray:
     """Return where the bytes of each image begin and end, and its height and width."""
     ends = offsets.numpy()

@@ -429,6 +429,16 @@ def blend(out: Tensor, image: Tensor, matrices: np.ndarray, levels: Sequence[int
     return run_program(out, image, np.array([step], np.int64), most, matrices, None, True) > 0
 
 
+def levels_of(color: Any, channels: int) -> list[int] | None:
+    """Return the level of each channel of a color, or None if it is no color of whole levels."""
+    numbers = [0] if color is None else list(color) if isinstance(color, (list, tuple)) else [color]
+    if len(numbers) not in (1, channels) or not all(type(n) in (int, float) for n in numbers):
+        return None
+    if not all(0 <= n <= 255 and n == int(n) for n in numbers):
+        return None
+    return [int(n) for n in numbers] * (channels // len(numbers))
+
+
 def color_of(levels: Sequence[int]) -> int:
     """Return the level of each channel as the bytes of a number, the first lowest."""
     return sum(level << 8 * i for i, level in enumerate(levels))

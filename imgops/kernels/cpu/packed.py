@@ -12,7 +12,7 @@ from imgops._common import check, packing
 from imgops._operator.record import Operator, Packed
 from imgops.decomposition import packed as decomposition
 from imgops.decomposition.packed import of_image
-from imgops.kernels.cpu import _resample, _threads, resize
+from imgops.kernels.cpu import _resample, _threads, native, resize
 
 
 def run(operator: Operator, facet: Packed, out: Tensor, *args: Any) -> None:
@@ -126,10 +126,10 @@ def resize_windows(
     _require_sizes("resize", data, sizes, offsets, targets, channels)
     if len(sizes) == 0:
         return
-    levels = _resample.levels_of(fill, channels)
+    levels = native.levels_of(fill, channels) if channels <= native.MOST_CHANNELS else None
     if data.dtype == torch.uint8 and antialias and interpolation in _resample.FILTERS and levels is not None:
         numbers = _resample.windows(sizes, None, targets, corners)
-        steps = _resample.window_step(interpolation, height, width, levels)
+        steps = _resample.window_step(interpolation, height, width, native.color_of(levels))
         facts = _resample.facts_of(sizes, offsets)
         if _resample.run_windows(out, data, facts, None, steps, numbers, None, interleaved) is not None:
             return

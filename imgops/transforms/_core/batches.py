@@ -56,10 +56,9 @@ class PendingBatch:
         images = self.images if self.targets is None else self.result()
         return Windows(images, boxes, None, None, size, (interpolation, antialias), (0.0,))
 
-    def crop(
-        self, corners: Tensor, size: Sequence[int], fill: Sequence[float] = (0.0,), is_inside: bool = False
-    ) -> Windows:
+    def crop(self, corners: Tensor, size: Sequence[int], fill: Any = 0, is_inside: bool = False) -> Windows:
         """Crop to one size from the left and top of each image on; outside of the image there is a color."""
+        fill = fill if isinstance(fill, (list, tuple)) else [fill]
         if self.targets is not None:
             return Windows(self.images, None, self.targets, corners, size, self.how, fill)
         boxes = torch.cat([corners, corners + corners.new_tensor(size[::-1])], -1)
@@ -119,7 +118,7 @@ class Windows:
             and self.images.num_channels <= native.MOST_CHANNELS
             and antialias
             and can_resize(interpolation)
-            and _resample.levels_of(self.fill, self.images.num_channels) is not None
+            and native.levels_of(self.fill, self.images.num_channels) is not None
         )
 
     def result(self) -> Tensor:
@@ -157,7 +156,7 @@ class Windows:
     def run(self, program: ImageProgram | None, tables: Tensor | None) -> Tensor | None:
         """Return the windows after the steps of a program and tables of floats; None if nothing was done."""
         (height, width), interleaved, images = self.size, self.interleaved, self.images
-        color = _resample.levels_of(self.fill, images.num_channels) or 0
+        color = native.color_of(native.levels_of(self.fill, images.num_channels) or [])
         steps = _resample.window_step(self.how[0], height, width, color)
         targets = self.size if self.targets is None else self.targets
         numbers = _resample.windows(images.sizes, self.boxes, targets, self.corners)

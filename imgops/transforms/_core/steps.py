@@ -21,6 +21,7 @@ from imgops._common import layout
 from imgops._common.torch_private import default_dispatch_state, sym_max
 from imgops._operator.declare import operator
 from imgops.decomposition.geometry import inverse_affine, inverse_perspective
+from imgops.kernels.cpu import native
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.transfer import copy_to
 from imgops.rules import vmap
@@ -95,16 +96,6 @@ class Compute(Step):
 
     def image(self, image: Any) -> Any:
         return self.work(image, self.numbers)
-
-
-def levels_of(color: Any, channels: int) -> list[int] | None:
-    """Return the level of each channel of a color, or None if it is no color of whole levels."""
-    numbers = [0] if color is None else list(color) if isinstance(color, (list, tuple)) else [color]
-    if len(numbers) not in (1, channels) or not all(type(n) in (int, float) for n in numbers):
-        return None
-    if not all(0 <= n <= 255 and n == int(n) for n in numbers):
-        return None
-    return [int(n) for n in numbers] * (channels // len(numbers))
 
 
 def join(*numbers: Any) -> Numbers:
@@ -356,7 +347,7 @@ class Pad(Move):
         sides = left, top, right, bottom = _geometry.sides_of(self.padding)
         size = height, width = program.height + top + bottom, program.width + left + right
         is_constant = self.mode == "constant"
-        levels = levels_of(_geometry.color_of(self.fill), program.channels) if is_constant else []
+        levels = native.levels_of(_geometry.color_of(self.fill), program.channels) if is_constant else []
         if levels is None:
             return False
         if is_constant and not any(levels):  # a crop is 0 outside of the image
@@ -423,7 +414,7 @@ class Warp(Move):
         return projections.from_centers(self.numbers.unflatten(-1, (-1, 3)))
 
     def add_to(self, program: ImageProgram) -> bool:
-        fill = levels_of(_geometry.color_of(self.fill), program.channels)
+        fill = native.levels_of(_geometry.color_of(self.fill), program.channels)
         is_affine = self.numbers.shape[-1] == 6 and self.size is None
         return is_affine and fill is not None and program.warp(self.numbers, self.interpolation, fill)
 
@@ -620,7 +611,9 @@ class Erase(Step):
         return imgops.erase(image, numbers[..., :4].long(), value)
 
     def add_to(self, program: ImageProgram) -> bool:
-        levels = None if self.value is None or self.inplace else levels_of(self.value, program.channels)
+        levels = (
+            None if self.value is None or self.inplace else native.levels_of(self.value, program.channels)
+        )
         box = self.numbers[:4] if self.is_one_draw else self.numbers[..., :4]
         return levels is not None and program.erase(box, levels)
 

@@ -317,9 +317,7 @@ class LetterBox(_FitResize):
         resized = images.resize(self._scaled_sizes(images.sizes), *self._how())
         margins = torch.tensor(self.size, dtype=torch.int64, device="cpu") - resized.sizes
         fill = _geometry.color_of(torchvision_private.fill_of(self, torch.Tensor))
-        return resized.crop(
-            -(margins // 2).flip(-1), self.size, fill if isinstance(fill, (list, tuple)) else [fill]
-        )
+        return resized.crop(-(margins // 2).flip(-1), self.size, fill)
 
     def _out_size(self, height: int, width: int) -> tuple[int, int]:
         return self.size
