@@ -296,7 +296,7 @@ def evaluation(rounds: int) -> list[str]:
 
 
 class Files(Dataset[torch.Tensor]):
-    """Files in memory, each of which a worker decodes and transforms."""
+    """A dataset of files in memory. A worker decodes and transforms one file at a time."""
 
     def __init__(self, raws: list[bytes], work: Callable[[bytes], torch.Tensor]) -> None:
         self.raws, self.work = raws, work
@@ -342,10 +342,10 @@ def loaders(rounds: int) -> list[str]:
 
 
 def growth(rounds: int) -> list[str]:
-    """Return the time of an image in batches of several sizes, and beside two other programs."""
+    """Return how the time of an image changes with the batch, with a second thread, and on a busy machine."""
     raws = [file_of(SIZES[i % len(SIZES)], i) for i in range(COUNT)]
     lines = [
-        "| pipeline | 256 over 16 | two threads over one, 64 | the same beside two other programs |",
+        "| pipeline | 256 over 16 | two threads over one, 64 | the same on a busy machine |",
         "|---|---|---|---|",
     ]
     for name in GOALS:
@@ -452,7 +452,7 @@ def main() -> None:
         *loaders(options.rounds),
         "",
         "The time of an image, decoded and transformed, in a batch of 256 over one of 16, on one thread; and how many",
-        "times as fast two threads are as one, on an idle machine and beside two programs that compute all the time:",
+        "times as fast two threads are as one, on an idle machine and next to two programs that compute all the time:",
         "",
         *growth(options.rounds),
         "",

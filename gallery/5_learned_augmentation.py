@@ -5,7 +5,7 @@ Differentiable augmentation in training
 How strong should an augmentation be? If it is too weak, the model learns the pose of its training set; if it is too strong,
 a 6 becomes a 9. This page learns the range of rotations and shifts by gradient descent, together with a small classifier of
 scikit-learn's digits (after Benton et al., *Learning Invariances in Neural Networks*, 2020). This needs only a warp that
-takes a matrix for each sample, and has a gradient with respect to these matrices.
+takes an angle and a shift for each sample, and has a gradient with respect to them.
 """
 
 # %%
@@ -30,20 +30,9 @@ labels = torch.tensor(digits.target)
 train, test = torch.randperm(1797, generator=torch.manual_seed(0)).split([600, 1197])
 
 
-def matrices(strength: Tensor, count: int) -> Tensor:
-    draw = torch.rand(3, count) * 2 - 1
-    angle = torch.deg2rad(strength[0]) * draw[0]
-    x, y = strength[1] * draw[1], strength[1] * draw[2]
-    a, b = angle.cos(), angle.sin()
-    middle = 7.5  # whole numbers are the centers of pixels
-    rows = [a, -b, middle * (1 - a + b) + x, b, a, middle * (1 - a - b) + y]
-    return torch.stack(rows, -1).reshape(count, 2, 3)
-
-
 def augment(batch: Tensor, strength: Tensor) -> Tensor:
-    return imgops.warp_affine(
-        batch, matrices(strength, len(batch)), interpolation="bilinear"
-    )
+    turn, x, y = torch.rand(3, len(batch)) * 2 - 1
+    return imgops.affine(batch, strength[0] * turn, (strength[1] * x, strength[1] * y))
 
 
 # %%
