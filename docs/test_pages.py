@@ -48,7 +48,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 def test_something_was_built() -> None:
     assert len(PAGES) > 100, "run make docs first"
-    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 18
+    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 19
 
 
 def public_names() -> list[str]:
