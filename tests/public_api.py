@@ -108,7 +108,7 @@ def public() -> dict[str, Any]:
     found["imgops.transforms"] = {n: described(getattr(transforms, n)) for n in transforms.ADDED}
     annotations = transforms.annotations
     found["imgops.transforms.annotations"] = {
-        n: described(getattr(annotations, n)) for n in ("Camera", "Flow")
+        n: described(getattr(annotations, n)) for n in ("Camera", "Disparity", "Flow", "Normals")
     }
     own = ("convert", "corruptions", "from_albumentations", "seeded")
     found["imgops.transforms"] |= {n: described(getattr(transforms, n)) for n in own}

@@ -1,4 +1,4 @@
-"""Cameras and flows follow their image: checked by projected points and by the pixels themselves."""
+"""Cameras, flows, disparities and normals follow: checked by projected points and by the pixels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from added_cases import ROWS
@@ -19,7 +20,8 @@ from transform_cases import CASES, picture
 
 import imgops
 from imgops import transforms as ours
-from imgops.transforms.annotations import Camera, Flow
+from imgops.transforms._core import projections
+from imgops.transforms.annotations import Camera, Disparity, Flow, Normals
 
 HEIGHT = WIDTH = 48
 BILINEAR = InterpolationMode.BILINEAR
@@ -36,6 +38,42 @@ def known_flow(places: Tensor) -> Tensor:
     """Return a flow (x, y) that is linear in the position, which no interpolation changes."""
     x, y = places[..., 0, :, :], places[..., 1, :, :]
     return torch.stack([3 + 0.05 * x - 0.1 * y, -2 + 0.08 * x + 0.04 * y], -3)
+
+
+def known_disparity(places: Tensor) -> Tensor:
+    x, y = places[..., 0, :, :], places[..., 1, :, :]
+    return (2 + 0.05 * x - 0.03 * y).unsqueeze(-3)
+
+
+def known_normals(places: Tensor) -> Tensor:
+    """Return normals that turn slowly from one pixel to the next."""
+    x, y = places[..., 0, :, :], places[..., 1, :, :]
+    raw = torch.stack([0.5 - 0.01 * x, 0.008 * y - 0.3, 0.004 * x - 1], -3)
+    return torch.nn.functional.normalize(raw, dim=-3)
+
+
+def fields(maps: int, image: Tensor) -> dict[str, Any]:
+    """Return what an image of positions has, of the classes that follow a kind of map."""
+    out: dict[str, Any] = {}
+    if maps <= projections.KEEPS_ROWS:
+        out["disparity"] = Disparity(known_disparity(plain(image)))
+    if maps <= projections.AFFINE:
+        out["normals"] = Normals(known_normals(plain(image)))
+    return out
+
+
+def turn_of(matrix: Tensor) -> Tensor:
+    """Return how a camera with square pixels must turn, so that its image is mapped by an affine matrix.
+
+    The new intrinsic matrix times the turn is the matrix times the old one: NumPy's QR of the flipped
+    transpose is that RQ decomposition, with signs that make the diagonal of the intrinsic matrix positive.
+    """
+    camera = np.array([[50.0, 0, 20], [0, 50, 31], [0, 0, 1]])
+    q, r = np.linalg.qr((matrix.numpy() @ camera)[::-1].T)
+    triangle, turn = r.T[::-1, ::-1], q.T[::-1]
+    signs = np.sign(np.diag(triangle))
+    assert np.allclose(np.tril(triangle, -1), 0)
+    return torch.from_numpy(signs[:, None] * turn)
 
 
 def intrinsics(seed: int = 0) -> Tensor:
@@ -102,6 +140,21 @@ def check(out: dict[str, Any], before: Tensor, offset: float = 0.0) -> None:
     wanted = (matrix @ where.flatten(1)).unflatten(1, (height, width))
     missed = (target - wanted[:2] / wanted[2]).abs()[:, inside]
     assert missed.max() < 0.02
+    if "disparity" in out:
+        there = torch.cat(
+            [source - known_disparity(source) * torch.tensor([1.0, 0])[:, None, None], where[2:]]
+        )
+        other = (matrix @ there.double().flatten(1)).unflatten(1, (height, width))
+        wanted = centers[:2] - other[:2]
+        assert wanted[1].abs().max() < 1e-9  # still in the same row
+        disparity = out["disparity"]
+        assert type(disparity) is Disparity and disparity.shape == (1, height, width)
+        assert (plain(disparity) - wanted[:1]).abs()[:, inside].max() < 0.02
+    if "normals" in out:
+        assert type(out["normals"]) is Normals
+        normals = plain(out["normals"])[:, inside]
+        wanted = turn_of(matrix) @ known_normals(source)[:, inside]
+        assert (normals - wanted).abs().max() < 0.02 and (normals.norm(dim=0) - 1).abs().max() < 1e-5
 
 
 def bilinear(transform: Any) -> Any:
@@ -113,7 +166,7 @@ def bilinear(transform: Any) -> Any:
 def moving() -> list[Any]:
     """Return all transforms of the tables that move the pixels of one image by one matrix."""
     cases = [c.make(ours) for c in CASES if not c.boxes] + [r.make() for r in ROWS]
-    found = [t for t in cases if t._moves and t._is_projective]
+    found = [t for t in cases if t._moves and t._maps < projections.OTHER]
     for t in found:
         if hasattr(t, "p"):
             t.p = 1.0
@@ -135,6 +188,7 @@ def test_cameras_and_flows_follow_as_points_and_pixels_do() -> None:
             given = sample(seed=seed, offset=offset)
             if getattr(transform, "padding_mode", "constant") != "constant":
                 del given["points"]  # torchvision refuses them, because they would be repeated
+            given |= fields(transform._maps, given["image"])
             torch.manual_seed(seed)
             check(transform(given), intrinsics(seed), offset)
         names.add(name)
@@ -147,7 +201,7 @@ def test_cameras_and_flows_follow_as_points_and_pixels_do() -> None:
         check(boxed(given), intrinsics())
     geometry = {n for n in {*ours.OURS, *ours.ADDED} if getattr(getattr(ours, n), "_moves", False)}
     assert names | {"RandomIoUCrop", "CoarseDropout", "GridDropout", "PixelDropout"} == {
-        n for n in geometry if getattr(ours, n)._is_projective
+        n for n in geometry if getattr(ours, n)._maps is not projections.OTHER
     }
 
 
@@ -167,8 +221,11 @@ def check_batch(out: dict[str, Any], offset: float = 0.0) -> None:
     canvas = {"canvas_size": out["camera"].canvas_size}
     for i in range(len(out["image"])):
         image, points, camera, flow = (out[name][i] for name in ("image", "points", "camera", "flow"))
+        own = {
+            n: k(plain(out[n])[i]) for n, k in (("disparity", Disparity), ("normals", Normals)) if n in out
+        }
         kinds = {"points": tv_tensors.KeyPoints(points, **canvas), "camera": Camera(camera, **canvas)}
-        check({"image": image, "flow": Flow(plain(flow)), **kinds}, intrinsics(i), offset)
+        check({"image": image, "flow": Flow(plain(flow)), **kinds, **own}, intrinsics(i), offset)
 
 
 def test_samples_with_parameters_of_their_own() -> None:
@@ -184,6 +241,7 @@ def test_samples_with_parameters_of_their_own() -> None:
         given = batch(3, offset)
         given["each"] = [Camera(x, canvas_size=(HEIGHT, WIDTH)) for x in plain(given["camera"])]
         given["flows"] = [Flow(x) for x in plain(given["flow"])]
+        given |= fields(transform._maps, given["image"])
         given["views"] = Camera(
             plain(given["camera"])[:, None].expand(3, 2, 3, 3), canvas_size=(HEIGHT, WIDTH)
         )
@@ -237,30 +295,33 @@ def test_one_graph(name: str, per_sample: bool) -> None:
     if per_sample:
         transform.per_sample = True
     offset = 0.5 if name == "flips" else 0.0
+    maps = max(t._maps for t in transform.transforms)
     graphs = CompileCounter()
     compiled = torch.compile(lambda x: transform(x), fullgraph=True, backend=graphs)
     for seed in range(3):
         torch.manual_seed(seed)
         if per_sample:
-            out = compiled(batch(3, offset))
+            given = batch(3, offset)
+            out = compiled(given | fields(maps, given["image"]))
             check_batch(out, offset)
         else:
-            out = compiled(sample(seed=seed, offset=offset))
+            given = sample(seed=seed, offset=offset)
+            out = compiled(given | fields(maps, given["image"]))
             check(out, intrinsics(seed), offset)
     assert graphs.frame_count == 1
 
 
 def test_what_is_not_one_matrix_refuses() -> None:
-    """No transform leaves a camera or a flow behind in silence: it follows, or nothing moves, or it refuses."""
+    """No transform leaves a camera or a field behind in silence: it follows, or nothing moves, or it refuses."""
     kept, refused = set(), set()
     for name, transform in every_transform().items():
-        moves = getattr(transform, "_moves", False) and transform._is_projective
+        moves = getattr(transform, "_moves", False) and transform._maps < projections.OTHER
         if moves or hasattr(transform, "transforms") or name in ("Lambda", "ToPureTensor"):
             continue
         for kind in ("camera", "flow"):
             image = torch.rand(3, 40, 40) if name == "Normalize" else picture(torch.uint8, 40, 40)
             given = sample()[kind]
-            if getattr(transform, "_is_projective", True):
+            if getattr(transform, "_maps", 0) < projections.OTHER:
                 out = transform(image, given)[1]
                 assert torch.equal(plain(out), plain(given)) and type(out) is type(given)
                 kept.add(name)
@@ -282,6 +343,35 @@ def test_what_is_not_one_matrix_refuses() -> None:
     sizes = imgops.PackedImages.of([torch.zeros(3, 40, 40, dtype=torch.uint8)] * 2)
     with pytest.raises(TypeError, match="got Camera"):
         ours.RandomResizedCrop(20, per_sample=True)(sizes, sample()["camera"])
+
+
+def test_a_map_that_is_too_general_is_refused_always() -> None:
+    """A disparity needs rows that stay rows, normals an affine map: also if the draw would happen to suit."""
+    image, counts = places(48, 48), {"disparity": 0, "normals": 0}
+    reasons = {
+        "disparity": "inputs must not be a Disparity, because the transform does not keep the rows of the image",
+        "normals": "inputs must not be Normals, because the transform is not one affine map of the image",
+    }
+    given = fields(projections.KEEPS_ROWS, image)
+    rows = [ours.RandomAffine(0, shear=(0, 0, 1, 2)), ours.RandomAffine((0, 0), (0.1, 0.1), (0.5, 2), 9)]
+    for transform in [*moving(), *rows]:
+        limits = {"disparity": projections.KEEPS_ROWS, "normals": projections.AFFINE}
+        for name, most in limits.items():
+            if transform._maps <= most:
+                continue
+            if hasattr(transform, "p"):
+                transform.p = 0.0
+            counts[name] += 1
+            for call in (transform, torch.compile(transform, backend="eager")):
+                with pytest.raises(NotImplementedError) as raised:
+                    call(tv_tensors.Image(image), given[name])
+                assert f"{type(transform).__name__}: {reasons[name]}, got" in str(raised.value)
+    assert counts["disparity"] >= 6 and counts["normals"] >= 1
+    assert rows[0]._maps == projections.AFFINE and rows[1]._maps == projections.KEEPS_ROWS
+    for policy in (ours.RandAugment(), ours.ElasticTransform()):
+        for name, reason in reasons.items():
+            with pytest.raises(NotImplementedError, match=reason):
+                policy(image, given[name])
 
 
 def test_the_classes_are_tv_tensors() -> None:
@@ -326,6 +416,16 @@ def test_the_classes_are_tv_tensors() -> None:
             TypeError,
             "Flow: data must be floating point",
         ),
+        (
+            lambda: Disparity(torch.ones(4, 5)),
+            ValueError,
+            "Disparity: data must have the shape (..., 1, H, W), got (4, 5)",
+        ),
+        (
+            lambda: Normals(torch.ones(2, 1, 4, 5)),
+            ValueError,
+            "Normals: data must have the shape (..., 3, H, W), got (2, 1, 4, 5)",
+        ),
     ):
         with pytest.raises(error) as raised:
             call()
@@ -340,6 +440,10 @@ def test_fills_of_flows_are_zero_unless_they_are_named() -> None:
         out = ours.Pad(2, fill=9, padding_mode=mode)(flow)
         assert out.sum() == 2 * 64 and out[:, 2:-2, 2:-2].eq(1).all()
     assert ours.Pad(2, fill={Flow: 9, "others": 3})(flow)[0, 0, 0] == 9
+    for kind in (Disparity, Normals):
+        values = kind(torch.ones(1 if kind is Disparity else 3, 8, 8))
+        assert ours.Pad(2, fill=9, padding_mode="edge")(values)[:, :2].eq(0).all()
+        assert ours.Pad(2, fill={kind: 9, "others": 3})(values)[:, :2].eq(9).all()
     box = ours.LetterBox((8, 16), fill=9)(flow)
     assert box.sum() == 2 * 64
     turned = ours.RandomAffine((45, 45), fill=9)(torch.ones(1, 8, 8), flow)[1]
@@ -370,5 +474,28 @@ def test_dtypes_and_gradients() -> None:
 
         values = intrinsics().requires_grad_(), torch.rand(2, 9, 9, dtype=torch.float64).requires_grad_()
         assert torch.autograd.gradcheck(move, values) and torch.autograd.gradgradcheck(move, values)
+
+    def shrink(n: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+        moved = ours.Resize((5, 4))(Normals(n), Disparity(d))
+        return moved[0].as_subclass(Tensor), moved[1].as_subclass(Tensor)
+
+    normals = torch.randn(3, 9, 9, dtype=torch.float64)
+    normals[:, :4, :4] = 0  # not known: normalized pixels of zeros must have finite gradients
+    values = normals.requires_grad_(), torch.rand(1, 9, 9, dtype=torch.float64).requires_grad_()
+    out = shrink(*values)
+    grads = torch.autograd.grad([x.sum() for x in out], values)
+    assert all(g.isfinite().all() for g in grads) and out[0][:, 0, 0].eq(0).all()
+    values = torch.randn(3, 9, 9, dtype=torch.float64).requires_grad_(), values[1]
+    assert torch.autograd.gradcheck(shrink, values) and torch.autograd.gradgradcheck(shrink, values)
     empty = ours.Resize(5)(Camera(torch.zeros(0, 3, 3), canvas_size=(9, 9)), Flow(torch.zeros(0, 2, 9, 9)))
     assert empty[0].shape == (0, 3, 3) and empty[1].shape == (0, 2, 5, 5)
+
+
+def test_normals_keep_their_bits_where_no_axis_turns() -> None:
+    normals = torch.nn.functional.normalize(torch.randn(3, 48, 48), dim=-3) * 1.25  # no length is corrected
+    for transform in (ours.CenterCrop(20), ours.Pad(3), ours.Resize(24, InterpolationMode.NEAREST)):
+        assert torch.equal(plain(transform(Normals(normals))), transform(normals))
+    flipped = plain(ours.RandomHorizontalFlip(1.0)(Normals(normals)))
+    assert torch.equal(flipped, normals.flip(-1) * torch.tensor([-1.0, 1, 1])[:, None, None])
+    half = ours.Resize((24, 24))(Normals(normals.half()))
+    assert half.dtype == torch.float16 and (plain(half).float().norm(dim=0) - 1).abs().max() < 2e-3

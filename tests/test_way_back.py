@@ -12,7 +12,9 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from imgops import transforms as ours
+from imgops.transforms._core import projections
 from imgops.transforms._core.parameters import Params
+from imgops.transforms.annotations import Camera, Disparity, Flow, Normals
 from tests.added_cases import ROWS
 from tests.transform_cases import CASES
 
@@ -309,3 +311,46 @@ def test_forms_and_refusals() -> None:
         pipeline = ours.Compose([foreign, crop])
         with pytest.raises(NotImplementedError, match="invert: transforms must have a way back, got"):
             pipeline.invert(maps, {(1,): params[()]})
+
+
+def test_cameras_and_fields_come_back() -> None:
+    """Of one sample, and of a batch with parameters of its own."""
+    height = width = 48
+    y, x = torch.meshgrid(torch.arange(height) + 0.5, torch.arange(width) + 0.5, indexing="ij")
+    normals = torch.nn.functional.normalize(torch.stack([0.3 - 0.01 * x, 0.01 * y, x * 0 - 1]), dim=0)
+    flow = torch.stack([3 + 0.05 * x - 0.1 * y, -2 + 0.08 * x + 0.04 * y])
+    camera = torch.tensor([[50.0, 0, 20], [0, 60, 31], [0, 0, 1]])
+    alone = [(make, False) for make in (*EXACT, *EXACT_ALONE, *SMOOTH, *SMOOTH_ALONE)]
+    for make, per_sample in [*alone, *((make, True) for make in (*EXACT, *SMOOTH))]:
+        inside = make()
+        given: dict[str, Any] = {
+            "camera": Camera(camera, canvas_size=(height, width)),
+            "image": tv_tensors.Image(picture(height, width)),
+            "boxes": tv_tensors.BoundingBoxes([[9, 9, 30, 30]], format="XYXY", canvas_size=(height, width)),
+            "flow": Flow(flow),
+        }
+        if inside._maps <= projections.AFFINE:
+            given["normals"] = Normals(normals)
+        if inside._maps <= projections.KEEPS_ROWS:
+            given["disparity"] = Disparity(flow[:1])
+        steps = [ours.RandomHorizontalFlip(0.5), inside, ours.RandomVerticalFlip(0.5)]
+        transform = ours.Compose(steps, per_sample=True) if per_sample else ours.Compose(steps)
+        if per_sample:
+            del given["boxes"]
+            names = {n: type(v) for n, v in given.items() if n != "camera"}
+            given |= {n: kind(torch.stack([torch.as_tensor(given[n])] * 3)) for n, kind in names.items()}
+            given["camera"] = Camera(torch.stack([camera] * 3), canvas_size=(height, width))
+            given["flows"] = [Flow(flow)] * 3
+        for seed in range(3):
+            torch.manual_seed(seed)
+            params = transform.sample(given)
+            back, known = transform.invert(transform.apply(given, params), params, with_known=True)
+            what = f"{inside} {per_sample} {seed}"
+            assert back["camera"].canvas_size == (height, width), what
+            torch.testing.assert_close(back["camera"], given["camera"], atol=1e-4, rtol=0, msg=what)
+            for name in set(given) & {"flow", "normals", "disparity"}:
+                assert type(back[name]) is type(given[name]) and back[name].shape == given[name].shape
+                off = (torch.as_tensor(back[name]) - torch.as_tensor(given[name])).abs().amax(-3)
+                assert off[known].median() < 0.02 and off[known].quantile(0.9) < 0.1, (what, name)
+            if per_sample:
+                assert all(torch.equal(a, b) for a, b in zip(back["flows"], back["flow"], strict=True))

@@ -235,7 +235,7 @@ def api_page() -> str:
         lines += [*_title(f"imgops.extend.{name}"), *_summary(names)]
     own = [f"imgops.transforms.{n}" for n in transforms.OURS]
     lines += [*_title("Transforms of torchvision"), *_summary(own)]
-    annotations = [f"imgops.transforms.annotations.{n}" for n in ("Camera", "Flow")]
+    annotations = [f"imgops.transforms.annotations.{n}" for n in ("Camera", "Disparity", "Flow", "Normals")]
     lines += [*_title("Annotations that torchvision does not have"), *_summary(annotations)]
     functions = "convert", "corruptions", "from_albumentations"
     added = [f"imgops.transforms.{n}" for n in (*transforms.ADDED, *functions)]

@@ -25,7 +25,9 @@ from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.inputs import decode_all, refuse_nested, values_of
 from imgops.transforms._core.probabilistic import ADDED
 from imgops.transforms._core.projections import Camera as Camera
+from imgops.transforms._core.projections import Disparity as Disparity
 from imgops.transforms._core.projections import Flow as Flow
+from imgops.transforms._core.projections import Normals as Normals
 from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch
 

@@ -120,8 +120,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _listed: Sequence[tuple[Any, Any]] = ()
     #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
-    #: Whether it maps the positions of one image by one matrix, or leaves them unchanged.
-    _is_projective = True
+    #: How it maps the positions of one image, if it does not leave them unchanged.
+    _maps: int | property = projections.KEEPS_ROWS
     #: The image dtypes that the operators support; torchvision computes the others.
     _dtypes: frozenset[torch.dtype] | None = None
     #: The numbers of channels that an image may have, by default any.
@@ -265,8 +265,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; with images of different sizes, no tensors."""
-        if not self._is_projective:
-            projections.refuse(self, flat)
+        projections.require(self, flat, self._maps)
         batches = [type(x) in BATCHES for x in flat]
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
@@ -528,7 +527,7 @@ class OperatorTransform(torchvision_private.Hooks):
     _goes_back: bool | None = None
 
     def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> Sequence[Step]:
-        """Return the steps that move the pixels of an image or of a flow."""
+        """Return the steps that move the pixels of an image or of a field of values."""
         return self._steps(params, size, kind)
 
     def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
@@ -576,9 +575,8 @@ class OperatorTransform(torchvision_private.Hooks):
         return found
 
     def _follow(self, inpt: Any, params: Params) -> Any:
-        """Change a camera or a flow as its image moves."""
-        if not self._is_projective:
-            projections.refuse(self, [inpt])
+        """Change a camera or a field of values as its image moves."""
+        projections.require(self, [inpt], self._maps)
         if not self._moves:
             return inpt
         size = projections.canvas_of(inpt)
@@ -587,17 +585,18 @@ class OperatorTransform(torchvision_private.Hooks):
         try:
             matrix = self._matrix_of(params, size)
         except NotImplementedError:
-            projections.refuse(self, [inpt])
+            projections.require(self, [inpt], projections.OTHER)
             raise
         values = subclass.plain(inpt)
         if isinstance(inpt, projections.Camera):
             return _dispatch.wrap_like(projections.move_camera(values, matrix), inpt, self._canvas(params))
-        listed = self._moving_steps(params, size, projections.Flow)
+        listed = self._moving_steps(params, size, projections.kind_of(inpt))
         if isinstance(params.numbers, Tensor):
             params.place(listed, values)
         for step in listed:
-            values = step.flow(values)
-        return _dispatch.wrap_like(projections.move_vectors(values, matrix), inpt)
+            values = step.field(values)
+        is_interpolated = any(step.interpolates for step in listed)
+        return _dispatch.wrap_like(projections.move_field(inpt, values, matrix, is_interpolated), inpt)
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None if the transform is not applied."""

@@ -1,4 +1,4 @@
-"""The camera and the optical flow of an image, and the maps of positions by which they follow it.
+"""Cameras, flows, disparities and normals, and the maps of positions by which they follow an image.
 
 Positions are continuous, as those of boxes: the first pixel spans 0 to 1. A map is a float64 matrix on the
 CPU, ``(..., 2, 3)`` if it is affine, else ``(..., 3, 3)``; it takes positions (x, y, 1) in the input to those
@@ -19,6 +19,10 @@ from imgops._operator import subclass
 from imgops.transforms._core import torchvision_private
 
 _PUBLIC = "imgops.transforms.annotations"
+
+#: How a transform maps the positions of an image, from the least general: rows stay horizontal, by an affine
+#: map, by a projective map, or by no single map. A class of annotations follows up to one of these.
+KEEPS_ROWS, AFFINE, PROJECTIVE, OTHER = range(4)
 
 
 def _floats(name: str, data: Any, dtype: Any, device: Any, requires_grad: bool | None) -> Tensor:
@@ -180,26 +184,151 @@ class Flow(_Field):
     _count = 2
 
 
+class Disparity(_Field):
+    """The disparity of the left image of a rectified stereo pair, ``(..., 1, H, W)``, which follows it.
+
+    The image shows at (x, y) what the other image shows at (x - d, y). If a transform with the same
+    parameters maps both images, a crop keeps ``d``, and a resize scales it by the factor of the width. A
+    horizontal flip negates ``d``, because a mirrored left image is that of a right camera: exchange the two
+    images if a network expects numbers above 0.
+
+    Parameters
+    ----------
+    data : array_like
+        The disparities in pixels, floating point.
+    dtype : torch.dtype, optional
+        The dtype; by default that of ``data``.
+    device : torch.device, optional
+        The device; by default that of ``data``.
+    requires_grad : bool, optional
+        Whether autograd records operations on the tensor; by default as for ``data``.
+
+    Raises
+    ------
+    TypeError
+        If ``data`` is not floating point.
+    ValueError
+        If the shape of ``data`` does not end in (1, H, W).
+    NotImplementedError
+        In a transform that can move a pixel to another row than its neighbor: a rotation, a perspective, a
+        shear along y, a distortion, a policy or a mosaic. Use a :class:`Flow` for these.
+
+    Notes
+    -----
+    The numbers move as the pixels of an image do, with the interpolation of the transform: use NEAREST for
+    measurements with gaps. Where the output shows no part of the input, the disparity is 0, unless ``fill``
+    has a value for the class ``Disparity``. Transforms of color, noise and dropout do not change it.
+
+    In a batch with ``per_sample=True``, disparities are ``(N, 1, H, W)``, ``(N, ..., 1, H, W)`` or a list of
+    N.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from imgops import transforms as v2
+    >>> from imgops.transforms.annotations import Disparity
+    >>> disparity = Disparity(torch.full((1, 4, 8), 6.0))
+    >>> v2.Resize((4, 4))(disparity)[0, 0].tolist()
+    [3.0, 3.0, 3.0, 3.0]
+    """
+
+    __module__ = _PUBLIC
+    _count = 1
+
+
+class Normals(_Field):
+    """The normals of the surfaces that an image shows, ``(..., 3, H, W)``, which follow the image.
+
+    The axes are those of OpenCV's cameras: x to the right, y down, z into the scene. A normal has length 1,
+    or 0 where it is not known. Crops, resizes and pads keep the normals, a horizontal flip negates x, and a
+    rotation turns x and y, as if the camera had turned. An affine map whose upper left part is ``M = U Q``,
+    with an upper triangular ``U`` that has positive numbers on its diagonal, and an orthogonal ``Q``,
+    multiplies (x, y) by ``Q``: ``U`` is a change of the camera's intrinsic matrix.
+
+    Parameters
+    ----------
+    data : array_like
+        The normals, floating point.
+    dtype : torch.dtype, optional
+        The dtype; by default that of ``data``.
+    device : torch.device, optional
+        The device; by default that of ``data``.
+    requires_grad : bool, optional
+        Whether autograd records operations on the tensor; by default as for ``data``.
+
+    Raises
+    ------
+    TypeError
+        If ``data`` is not floating point.
+    ValueError
+        If the shape of ``data`` does not end in (3, H, W).
+    NotImplementedError
+        In a perspective, which turns the normals of each camera differently, and in a distortion, a policy
+        or a mosaic.
+
+    Notes
+    -----
+    The camera is assumed to have square pixels. For OpenGL's axes, negate y and z before and after. (A
+    :class:`Camera` keeps the axes of the scene instead, and its matrix contains flips and rotations: do not
+    combine it with normals that have turned.)
+
+    The vectors move as the pixels of an image do, with the interpolation of the transform. Interpolated
+    vectors are scaled to length 1; those of nearest pixels keep their bits if no axis turns. Where the output
+    shows no part of the input, the normals are 0, unless ``fill`` has a value for the class ``Normals``.
+    Transforms of color, noise and dropout do not change them.
+
+    In a batch with ``per_sample=True``, normals are ``(N, 3, H, W)``, ``(N, ..., 3, H, W)`` or a list of N.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from imgops import transforms as v2
+    >>> from imgops.transforms.annotations import Normals
+    >>> normals = Normals(torch.tensor([0.6, 0.0, -0.8])[:, None, None].expand(3, 4, 8))
+    >>> v2.RandomHorizontalFlip(p=1)(normals)[:, 0, 0].tolist()
+    [-0.6000000238418579, 0.0, -0.800000011920929]
+    """
+
+    __module__ = _PUBLIC
+    _count = 3
+
+
+#: The classes of the values of pixels that a map of positions changes.
+_FIELDS = (Flow, Disparity, Normals)
 #: The classes of what a map of positions changes.
-PROJECTED = (Camera, Flow)
-torchvision_private.FILLED_WITH_0.add(Flow)
+PROJECTED = (Camera, *_FIELDS)
+torchvision_private.FILLED_WITH_0.update(_FIELDS)
+
+#: The most general maps that classes follow, and why another transform refuses them.
+_FOLLOWED = (
+    (PROJECTIVE, (Camera, Flow), "a Camera or a Flow", "is not one projective map of the image"),
+    (AFFINE, (Normals,), "Normals", "is not one affine map of the image"),
+    (KEEPS_ROWS, (Disparity,), "a Disparity", "does not keep the rows of the image"),
+)
+
+
+def kind_of(inpt: Any) -> type:
+    """Return the class of a field, of which ``inpt`` may be a subclass."""
+    return next(kind for kind in _FIELDS if isinstance(inpt, kind))
 
 
 def canvas_of(inpt: Any) -> tuple[int, int]:
-    """Return the height and width of the image of a camera or a flow."""
+    """Return the height and width of the image of an input of the classes above."""
     if isinstance(inpt, Camera):
         return inpt.canvas_size
     height, width = subclass.plain(inpt).shape[-2:]
     return height, width
 
 
-def refuse(transform: Any, inputs: list[Any]) -> None:
-    """Raise for a camera or a flow, which cannot follow what the transform does to an image."""
-    for inpt in inputs:
-        if isinstance(inpt, PROJECTED):
-            must = f"{type(transform).__name__}: inputs must not be a Camera or a Flow, because the transform"
-            got = f"got {type(inpt).__name__}"
-            raise_error(NotImplementedError, f"{must} is not one projective map of the image, {got}")
+def require(transform: Any, inputs: list[Any], maps: int) -> None:
+    """Raise for a camera or a field that does not follow a transform that maps positions in this way."""
+    for most, kinds, names, reason in _FOLLOWED:
+        if most >= maps:
+            continue
+        for inpt in inputs:
+            if isinstance(inpt, kinds):
+                must = f"{type(transform).__name__}: inputs must not be {names}, because the transform"
+                raise_error(NotImplementedError, f"{must} {reason}, got {type(inpt).__name__}")
 
 
 # -- maps ------------------------------------------------------------------------------------------
@@ -269,23 +398,53 @@ def _spread(matrix: Tensor, values: Tensor, own: int) -> Tensor:
     return matrix.reshape(*matrix.shape[:-2], *(1,) * between, *matrix.shape[-2:]) if between > 0 else matrix
 
 
-def move_camera(camera: Tensor, matrix: Tensor) -> Tensor:
-    wide = camera.double()
+def move_camera(camera: Tensor, matrix: Tensor, is_back: bool = False) -> Tensor:
+    """Multiply intrinsic matrices by a map, scaled so that its last number is 1, or by its inverse."""
     spread = _spread(matrix, camera, 2) if matrix.ndim > 2 else matrix
     whole = square(spread)
     if matrix.shape[-2] == 3:
         whole = whole / whole[..., 2:, 2:]
-    return (whole.to(camera.device, non_blocking=True) @ wide).to(camera.dtype)
+    if is_back:
+        whole = torch.linalg.inv(whole)
+    return (whole.to(camera.device, non_blocking=True) @ camera.double()).to(camera.dtype)
 
 
-def move_vectors(flow: Tensor, matrix: Tensor) -> Tensor:
-    """Map the vectors of a flow whose pixels have moved."""
-    real = torch.float64 if flow.dtype == torch.float64 else torch.float32
-    spread = _spread(matrix, flow, 3) if matrix.ndim > 2 else matrix
+def move_field(field: Any, values: Tensor, matrix: Tensor, is_interpolated: bool) -> Tensor:
+    """Map the values of a flow, a disparity or normals whose pixels have moved."""
+    real = torch.float64 if values.dtype == torch.float64 else torch.float32
+    spread = _spread(matrix, values, 3) if matrix.ndim > 2 else matrix
+    if isinstance(field, Flow):
+        out = _move_flow(values, spread, real)
+    elif isinstance(field, Disparity):
+        out = values * _entries(spread, values, real)[0][0].unsqueeze(-3)
+    else:
+        out = _turn_normals(values.to(real), spread, real)
+        out = _with_length_1(out) if is_interpolated else out
+    return out.to(values.dtype)
+
+
+def _turn_normals(normals: Tensor, matrix: Tensor, real: torch.dtype) -> Tensor:
+    """Multiply x and y by the orthogonal factor ``Q`` of the left part of a map, ``U Q``."""
+    (a, b, _), (c, d, _) = _entries(matrix, normals, real)
+    length = torch.hypot(c, d)
+    sine, cosine = c / length, d / length  # the last row of Q, because that of U is (0, length)
+    side = torch.copysign(torch.ones_like(length), a * d - b * c)
+    x, y, z = normals.unbind(-3)
+    return torch.stack([side * (cosine * x - sine * y), sine * x + cosine * y, z], -3)
+
+
+def _with_length_1(vectors: Tensor) -> Tensor:
+    """Scale vectors to length 1, and leave 0 as it is, also in the gradient."""
+    square = vectors.square().sum(-3, keepdim=True)
+    is_known = square > 0
+    return torch.where(is_known, vectors * torch.where(is_known, square, 1).rsqrt(), vectors)
+
+
+def _move_flow(flow: Tensor, spread: Tensor, real: torch.dtype) -> Tensor:
     x, y = flow.to(real).unbind(-3)
-    if matrix.shape[-2] == 2:
+    if spread.shape[-2] == 2:
         (a, b, _), (c, d, _) = _entries(spread, flow, real)
-        return torch.stack([a * x + b * y, c * x + d * y], -3).to(flow.dtype)
+        return torch.stack([a * x + b * y, c * x + d * y], -3)
     # With A = (L t; g 1), A(p + f) - A(p) = (L f - A(p) (g f)) / (g p + 1 + g f). The inverse of A gives the
     # denominator at A(p).
     (a, b, _), (c, d, _), (g, h, _) = _entries(spread, flow, real)
@@ -296,7 +455,7 @@ def move_vectors(flow: Tensor, matrix: Tensor) -> Tensor:
     depth = 1 / (i * columns + j * rows + k) + slope
     new_x = (a * x + b * y - columns * slope) / depth
     new_y = (c * x + d * y - rows * slope) / depth
-    return torch.stack([new_x, new_y], -3).to(flow.dtype)
+    return torch.stack([new_x, new_y], -3)
 
 
 def _entries(matrix: Tensor, flow: Tensor, real: torch.dtype) -> list[list[Tensor]]:

@@ -58,9 +58,12 @@ class Step:
         """Change a mask, as an image by default."""
         return self.image(mask)  # type: ignore[no-any-return]
 
-    def flow(self, flow: Tensor) -> Tensor:
-        """Move the vectors of a flow, as an image by default, without changing them."""
-        return self.image(flow)  # type: ignore[no-any-return]
+    #: Whether new pixels are weighted means of several.
+    interpolates: bool | property = False
+
+    def field(self, values: Tensor) -> Tensor:
+        """Move the values of each pixel, as an image by default, without changing them."""
+        return self.image(values)  # type: ignore[no-any-return]
 
     def map_of(self, size: tuple[int, int]) -> Tensor:
         """Return the map of the positions of an image of a height and width: see ``projections``."""
@@ -87,6 +90,16 @@ class Move(Step):
         raise NotImplementedError
 
 
+class Interpolated(Step):
+    """A step with an interpolation."""
+
+    interpolation: str
+
+    @property
+    def interpolates(self) -> bool:  # type: ignore[override]
+        return "nearest" not in self.interpolation
+
+
 class Compute(Step):
     """Work that is no list of operators: ``work(image, numbers)``, a method of the transform."""
 
@@ -106,7 +119,7 @@ def join(*numbers: Any) -> Numbers:
 # -- geometry --------------------------------------------------------------------------------------
 
 
-class ResizedCrop(Move):
+class ResizedCrop(Interpolated, Move):
     """Crop to a box and resize; ``numbers`` are left, top, right and bottom."""
 
     def __init__(
@@ -154,7 +167,7 @@ class ResizedCrop(Move):
         return _IntoBox(self.numbers, size, self.interpolation, self.antialias)
 
 
-class _IntoBox(Step):
+class _IntoBox(Interpolated):
     """Resize to the size of a box, in an image of a height and width that is 0 outside of it."""
 
     def __init__(self, numbers: Numbers, size: Sequence[Any], interpolation: str, antialias: bool) -> None:
@@ -293,7 +306,7 @@ class CropAt(Move):
         return CropAt((-left, -top, size[1] - left, size[0] - top))
 
 
-class Resize(Move):
+class Resize(Interpolated, Move):
     """Resize to a height and width."""
 
     def __init__(self, size: Sequence[Any], interpolation: str, antialias: bool) -> None:
@@ -336,8 +349,8 @@ class Pad(Move):
     def image(self, image: Tensor) -> Tensor:
         return _geometry.pad(image, self.padding, self.fill, self.mode)
 
-    def flow(self, flow: Tensor) -> Tensor:
-        return _geometry.pad(flow, self.padding, self.fill, "constant")
+    def field(self, values: Tensor) -> Tensor:
+        return _geometry.pad(values, self.padding, self.fill, "constant")
 
     def map_of(self, size: tuple[int, int]) -> Tensor:
         left, top, *_ = _geometry.sides_of(self.padding)
@@ -394,7 +407,7 @@ class Flip(Step):
         return program.flip(self.numbers, self.dim)
 
 
-class Warp(Move):
+class Warp(Interpolated, Move):
     """Warp by a matrix; ``numbers`` are its rows, two of an affine map or three of a perspective one.
 
     The numbers are a tensor even for one draw in eager mode.

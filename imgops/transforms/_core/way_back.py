@@ -24,7 +24,7 @@ from imgops._operator import subclass
 from imgops.decomposition.geometry import inverse_perspective
 from imgops.transforms._core import pil_images, programs, projections, rotated_boxes, torchvision_private
 from imgops.transforms._core.dtypes import restore_dtype
-from imgops.transforms._core.inputs import ANNOTATIONS, has_batches, has_encoded, samples_of
+from imgops.transforms._core.inputs import ANNOTATIONS, FOLLOWERS, has_batches, has_encoded, samples_of
 from imgops.transforms._core.parameters import Key, Params
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.steps import Move, Step
@@ -96,22 +96,24 @@ class Results:
 def _reversed(transform: Any, kind: type, params: Params) -> tuple[list[Step], tuple[Any, Any], Tensor]:
     """Return the steps back, the size of the results, and where positions before the steps went."""
     size, back = params.canvas, []
-    matrix = torch.eye(3, dtype=torch.float64, device="cpu")
+    matrix = projections.shift(0.0, 0.0)
     for step in transform._moving_steps(params, size, kind):
         if not isinstance(step, Move):
             refuse(transform)
         back.append(step.reverse(size))
-        matrix = projections.square(step.map_of(size)) @ matrix
+        matrix = projections.then(matrix, step.map_of(size))
         size = step.size_after(size)
     return back[::-1], size, matrix
 
 
 def _back(transform: Any, inpt: Any, params: Params, owner: int | None) -> Any:
     """Return one input before the steps of a transform."""
-    if owner is not None and params.is_per_sample and isinstance(inpt, (*ANNOTATIONS, tv_tensors.Mask)):
+    if owner is not None and params.is_per_sample and isinstance(inpt, FOLLOWERS):
         params = Params(params.canvas, params.numbers[owner])
     if isinstance(inpt, ANNOTATIONS):
         return _annotations(transform, inpt, params)
+    if isinstance(inpt, projections.PROJECTED):
+        return _projected(transform, inpt, params)
     if not isinstance(inpt, Tensor):
         return inpt
     plain = subclass.plain(inpt)
@@ -147,10 +149,27 @@ def _require_size(transform: Any, got: Sequence[Any], size: Sequence[Any]) -> No
         raise_error(ValueError, f"{must}, {check.written(size)}, got {check.written(got)}")
 
 
+def _projected(transform: Any, inpt: Any, params: Params) -> Any:
+    """Return a camera or a field of values before the steps of a transform."""
+    plain, is_camera = subclass.plain(inpt), isinstance(inpt, projections.Camera)
+    kind = Tensor if is_camera else projections.kind_of(inpt)
+    _, size, matrix = _reversed(transform, kind, params)
+    _require_size(transform, projections.canvas_of(inpt), size)
+    if is_camera:
+        moved = projections.move_camera(plain, matrix, is_back=True)
+        return _dispatch.wrap_like(moved, inpt, params.canvas)
+    inverse = inverse_perspective(projections.square(matrix))[..., : matrix.shape[-2], :]
+    steps = _placed(transform, plain, kind, params)
+    for step in steps:
+        plain = step.field(plain)
+    is_interpolated = any(step.interpolates for step in steps)
+    return _dispatch.wrap_like(projections.move_field(inpt, plain, inverse, is_interpolated), inpt)
+
+
 def _annotations(transform: Any, inpt: Any, params: Params) -> Any:
     _, size, matrix = _reversed(transform, Tensor, params)
     _require_size(transform, inpt.canvas_size, size)
-    inverse, canvas = inverse_perspective(matrix), params.canvas
+    inverse, canvas = inverse_perspective(projections.square(matrix)), params.canvas
     plain = subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.BoundingBoxes) and inpt.is_nested:
         each = plain.unbind()
@@ -170,7 +189,7 @@ def _annotations(transform: Any, inpt: Any, params: Params) -> Any:
 
 
 def _shape_of(value: Tensor) -> tuple[Any, ...]:
-    if isinstance(value, ANNOTATIONS):
+    if isinstance(value, (*ANNOTATIONS, projections.Camera)):
         height, width = value.canvas_size
         return height, width
     return tuple(subclass.plain(value).shape)
@@ -232,7 +251,7 @@ def _samples_in(params: dict[Key, Any]) -> int | None:
 def _size_of(flat: list[Any]) -> tuple[Any, Any]:
     """Return the height and width of results."""
     for inpt in flat:
-        if isinstance(inpt, ANNOTATIONS):
+        if isinstance(inpt, (*ANNOTATIONS, projections.Camera)):
             return inpt.canvas_size
         if isinstance(inpt, Tensor):
             height, width = subclass.plain(inpt).shape[-2:]

@@ -15,7 +15,7 @@ from imgops import EncodedImage
 from imgops._common.torch_private import is_eager, sym_max, sym_min, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.kernels.cpu.program import ImageProgram
-from imgops.transforms._core import draws, instance_masks, rotated_boxes, steps
+from imgops.transforms._core import draws, instance_masks, projections, rotated_boxes, steps
 from imgops.transforms._core.base import (
     FixedTransform,
     OperatorTransform,
@@ -155,7 +155,7 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
     """
 
     _goes_back = False
-    _is_projective = False
+    _maps = projections.OTHER
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
@@ -176,7 +176,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
     """
 
     _goes_back = False
-    _is_projective = False
+    _maps = projections.OTHER
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)

@@ -16,7 +16,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops.kernels.cpu import _threads
-from imgops.transforms._core import draws, programs, steps
+from imgops.transforms._core import draws, programs, projections, steps
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
@@ -59,7 +59,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     _makes_planar = True
     _config = ("sigma",)
     _moves = True
-    _is_projective = False
+    _maps = projections.OTHER
     _random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
 
     def __init__(
@@ -120,7 +120,7 @@ class _Distortion(ProbabilisticTransform):
     """A transform by a map for ``remap``, which ``_map_of`` returns."""
 
     _moves = True
-    _is_projective = False
+    _maps = projections.OTHER
 
     def __init__(
         self,

@@ -84,6 +84,7 @@ class _Turn(ProbabilisticTransform):
     """A transform that may swap height and width, for which a batch or a graph needs square images."""
 
     _moves = True
+    _maps = projections.AFFINE
     _known: tuple[str, ...] = ()
 
     def _matrix_of(self, params: Params, size: tuple[int, int]) -> Tensor:

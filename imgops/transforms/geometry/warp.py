@@ -7,7 +7,7 @@ from typing import Any, cast
 from torch import Tensor
 from torchvision.transforms import v2
 
-from imgops.transforms._core import draws, steps
+from imgops.transforms._core import draws, projections, steps
 from imgops.transforms._core.base import RandomSizeTransform, RandomTransform
 from imgops.transforms._core.parameters import (
     IS_APPLIED,
@@ -29,6 +29,7 @@ class _Warp(RandomTransform):
     _needs_pixels = True
     _moves = True
     _goes_back = True
+    _maps = projections.AFFINE
 
     #: The functional that an error about the interpolation names.
     _functional = "affine"
@@ -92,6 +93,11 @@ class RandomAffine(_Warp, v2.RandomAffine):
                 rule.append(draws.uniform(5, *self.shear[2:]))
         return rule
 
+    @property
+    def _maps(self) -> int:  # type: ignore[override]
+        turns = any(self.degrees) or any(() if self.shear is None else self.shear[2:])
+        return projections.AFFINE if turns else projections.KEEPS_ROWS
+
     def _matrix(self, numbers: Numbers, height: int, width: int) -> Tensor:
         angle, translate, scale, shear = self._split(numbers)
         how = angle, each_number(translate), scale, each_number(shear), self.center, height, width
@@ -113,6 +119,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     """
 
     _config = ("distortion_scale", "p")
+    _maps = projections.PROJECTIVE
     _functional = "perspective"
     _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
@@ -164,6 +171,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
 
     _makes_planar = True
     _config = ("degrees", "expand", "center")
+    _maps = projections.AFFINE
     _needs_pixels = True
     _goes_back = True
     _random_parameters = (Parameter("angle"),)

@@ -51,7 +51,7 @@ class _Join(ProbabilisticTransform):
 
     _moves = True
     _joins_samples = True
-    _is_projective = False
+    _maps = projections.OTHER
     #: The number of samples.
     _samples = 2
 
@@ -74,7 +74,7 @@ class _Join(ProbabilisticTransform):
         trees = [tree_flatten(_in_order(sample, samples[0])) for sample in samples]
         flat = [row for row, _ in trees]
         for row, tree in trees:
-            projections.refuse(self, row)
+            projections.require(self, row, self._maps)
             if tree != trees[0][1] or [type(x) for x in row] != [type(x) for x in flat[0]]:
                 kinds = [tree_unflatten([type(x).__name__ for x in leaves], tree) for leaves, tree in trees]
                 raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")
