@@ -20,7 +20,7 @@ from transform_cases import CASES, picture
 
 import imgops
 from imgops import transforms as ours
-from imgops.transforms._core import projections
+from imgops.transforms._core import projections, torchvision_private
 from imgops.transforms.annotations import Camera, Disparity, Flow, Normals
 
 HEIGHT = WIDTH = 48
@@ -448,6 +448,44 @@ def test_fills_of_flows_are_zero_unless_they_are_named() -> None:
     assert box.sum() == 2 * 64
     turned = ours.RandomAffine((45, 45), fill=9)(torch.ones(1, 8, 8), flow)[1]
     assert turned[0, 0, 0] == 0
+    # The fill is not turned or scaled with the vectors: every transform that fills, at the pixels of a mask.
+    filled = set()
+    for transform in moving():
+        if not hasattr(transform, "_fill") or "Dropout" in type(transform).__name__:
+            continue
+        given = (tv_tensors.Image(torch.ones(1, 48, 40)), Flow(known_flow(places(48, 40))))
+        found = []
+        for fill in (0.0, [70.0, -3.0], float("inf"), float("nan")):
+            torchvision_private.set_fill(transform, {Flow: fill, "others": 0})
+            torch.manual_seed(3)
+            found.append([plain(x) for x in transform(*given)])
+            torch._dynamo.reset()
+            if fill == [70.0, -3.0] and "Affine" in type(transform).__name__:
+                torch.manual_seed(3)
+                compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")(*given)
+                assert torch.equal(plain(compiled[1]), found[-1][1])
+        (shown, zero), *others = found
+        hidden = shown[0] == 0
+        if not hidden.any():
+            continue
+        filled.add(type(transform).__name__)
+        for (_, out), color in zip(
+            others, ([70.0, -3.0], [float("inf")] * 2, [float("nan")] * 2), strict=True
+        ):
+            at_hidden = torch.tensor(color)[:, None].expand(2, int(hidden.sum()))
+            torch.testing.assert_close(out[:, hidden], at_hidden, rtol=0, atol=0, equal_nan=True)
+            assert torch.equal(out[:, shown[0] > 0.9999], zero[:, shown[0] > 0.9999]), transform
+        edge = (shown[0] > 0.01) & (shown[0] < 0.99)
+        wanted = zero + torch.tensor([70.0, -3.0])[:, None, None] * (1 - shown)
+        torch.testing.assert_close(others[0][1][:, edge], wanted[:, edge], rtol=1e-4, atol=1e-4)
+    assert {"RandomAffine", "RandomPerspective", "RandomRotation", "LetterBox", "Pad"} <= filled
+    normals = Normals(torch.tensor([1.0, 0, 0])[:, None, None].expand(3, 8, 8))
+    turned = ours.RandomAffine((45, 45), fill={Normals: (0, 0.6, -0.8), "others": 0})(normals)
+    assert torch.equal(plain(turned)[:, 0, 0], torch.tensor([0, 0.6, -0.8]))
+    box = ours.LetterBox((16, 8), fill={Disparity: 5, "others": 0})(Disparity(torch.ones(1, 16, 16)))
+    assert plain(box)[0, 0, 0] == 5 and plain(box)[0, 8, 4] == 0.5
+    with pytest.raises(ValueError, match=r"Pad: fill of Flow must have 1 value or 2, got 3"):
+        ours.Pad(1, fill={Flow: (1, 2, 3)})(flow)
 
 
 def test_dtypes_and_gradients() -> None:

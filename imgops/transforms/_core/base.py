@@ -590,13 +590,24 @@ class OperatorTransform(torchvision_private.Hooks):
         values = subclass.plain(inpt)
         if isinstance(inpt, projections.Camera):
             return _dispatch.wrap_like(projections.move_camera(values, matrix), inpt, self._canvas(params))
-        listed = self._moving_steps(params, size, projections.kind_of(inpt))
+        moved, is_interpolated = self._unfilled(values, params, size)
+        moved = projections.move_field(inpt, moved, matrix, is_interpolated)
+        # The fill is a value of the result: it comes after the values have changed.
+        fill = torchvision_private.fill_of(self, projections.kind_of(inpt)) if hasattr(self, "_fill") else 0
+        color = projections.fill_values(self, inpt, fill)
+        if any(v != 0 for v in color):
+            shown, _ = self._unfilled(torch.ones_like(values[..., :1, :, :]), params, size)
+            moved = projections.fill_hidden(moved, shown, color)
+        return _dispatch.wrap_like(moved, inpt)
+
+    def _unfilled(self, values: Tensor, params: Params, size: tuple[int, int]) -> tuple[Tensor, bool]:
+        """Move values of pixels, with 0 where there are none; return also whether they are interpolated."""
+        listed = self._moving_steps(params, size, projections.Unfilled)
         if isinstance(params.numbers, Tensor):
             params.place(listed, values)
         for step in listed:
             values = step.field(values)
-        is_interpolated = any(step.interpolates for step in listed)
-        return _dispatch.wrap_like(projections.move_field(inpt, values, matrix, is_interpolated), inpt)
+        return values, any(step.interpolates for step in listed)
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None if the transform is not applied."""

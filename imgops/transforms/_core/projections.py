@@ -165,8 +165,9 @@ class Flow(_Field):
     -----
     The vectors move as the pixels of an image do, with the interpolation of the transform. Where the output
     shows no part of the input, the flow is 0, whatever the fill and the padding mode of the image are; a
-    ``fill`` with a value for the class ``Flow`` replaces the 0. Transform a mask of ones together with the
-    flow to know these pixels. Transforms of color, noise and dropout do not change a flow.
+    ``fill`` with one or two values for the class ``Flow`` replaces the 0, and later transforms change these
+    vectors as they do all others; NaN stays NaN. Transform a mask of ones together with the flow to know
+    these pixels. Transforms of color, noise and dropout do not change a flow.
 
     In a batch with ``per_sample=True``, flows are ``(N, 2, H, W)``, ``(N, ..., 2, H, W)`` or a list of N.
 
@@ -310,6 +311,13 @@ _FOLLOWED = (
 def kind_of(inpt: Any) -> type:
     """Return the class of a field, of which ``inpt`` may be a subclass."""
     return next(kind for kind in _FIELDS if isinstance(inpt, kind))
+
+
+class Unfilled(_Field):
+    """The kind of values that a transform fills with 0, even if there is a fill for a class of inputs."""
+
+
+torchvision_private.FILLED_WITH_0.add(Unfilled)
 
 
 def canvas_of(inpt: Any) -> tuple[int, int]:
@@ -456,6 +464,25 @@ def _move_flow(flow: Tensor, spread: Tensor, real: torch.dtype) -> Tensor:
     new_x = (a * x + b * y - columns * slope) / depth
     new_y = (c * x + d * y - rows * slope) / depth
     return torch.stack([new_x, new_y], -3)
+
+
+def fill_values(transform: Any, field: Any, fill: Any) -> list[float]:
+    """Return the fill of a field as one number, or one for each channel."""
+    values = 0 if fill is None else fill.tolist() if isinstance(fill, Tensor) else fill
+    color = [float(v) for v in values] if isinstance(values, (list, tuple)) else [float(values)]
+    count = kind_of(field)._count
+    if len(color) not in (1, count):
+        must = f"{type(transform).__name__}: fill of {type(field).__name__} must have 1 value or {count}"
+        raise_error(ValueError, f"{must}, got {len(color)}")
+    return color
+
+
+def fill_hidden(field: Tensor, shown: Tensor, color: list[float]) -> Tensor:
+    """Add a fill to a field by the share of each pixel that does not show the input."""
+    hidden = 1 - shown.to(torch.float64 if field.dtype == torch.float64 else torch.float32)
+    fill = torch.tensor(color, dtype=hidden.dtype, device=hidden.device)[:, None, None]
+    # Weights that add up to 1 only within rounding must not spread a NaN or a large value.
+    return torch.where(hidden > 1e-5, field + fill * hidden, field).to(field.dtype)
 
 
 def _entries(matrix: Tensor, flow: Tensor, real: torch.dtype) -> list[list[Tensor]]:
