@@ -488,6 +488,28 @@ def test_fills_of_flows_are_zero_unless_they_are_named() -> None:
         ours.Pad(1, fill={Flow: (1, 2, 3)})(flow)
 
 
+def test_the_size_of_their_image_is_that_of_the_sample() -> None:
+    """Transforms that draw by the size take a camera or a flow alone, and raise if sizes differ."""
+    image, alone = tv_tensors.Image(torch.rand(3, 30, 40)), sample(30, 40)
+    reads = [
+        t for t in moving() if type(t).__name__ in ("RandomAffine", "RandomPerspective", "RandomResizedCrop")
+    ]
+    reads += [ours.RandomCrop(20), ours.RandomZoomOut(p=1.0)]
+    assert len({type(t) for t in reads}) == 5
+    for transform in reads:
+        torch.manual_seed(4)
+        _, camera, flow = transform(image, alone["camera"], alone["flow"])
+        for one, wanted in ((alone["camera"], camera), (alone["flow"], flow)):
+            torch.manual_seed(4)
+            assert torch.equal(plain(transform(one)), plain(wanted)), transform
+        for wrong in (Camera(torch.eye(3), canvas_size=(9, 40)), Flow(torch.zeros(2, 30, 9))):
+            with pytest.raises(ValueError, match="multiple HxW dimensions"):
+                transform(image, wrong)
+    for canvas in ("ab", 5, (5,), (5, 6, 7), (5.5, 6), None):
+        with pytest.raises(ValueError, match="Camera: canvas_size must have 2 integers, the height and wid"):
+            Camera(torch.eye(3), canvas_size=canvas)
+
+
 def test_dtypes_and_gradients() -> None:
     given = sample()
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):

@@ -716,7 +716,9 @@ class RandomTransform(OperatorTransform):
             height, width = inputs[0].shape[-2:]
         else:  # there is no size without inputs; torchvision's code raises if it needs one
             _, _, height, width = self._shape_of(inputs)
-        return self._numbers_from(self.make_params(inputs), height, width)  # type: ignore[attr-defined]
+        # torchvision's code reads the size of all inputs, and raises if they differ.
+        known = [projections.stand_in(x) if isinstance(x, PROJECTED) else x for x in inputs]
+        return self._numbers_from(self.make_params(known), height, width)  # type: ignore[attr-defined]
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         """Return torchvision's parameters as numbers."""

@@ -32,6 +32,15 @@ def _floats(name: str, data: Any, dtype: Any, device: Any, requires_grad: bool |
     return tensor if requires_grad is None else tensor.requires_grad_(requires_grad)
 
 
+def _canvas(name: str, canvas_size: Any) -> tuple[Any, Any]:
+    """Return a canvas size, which a graph may know by its symbols."""
+    values = tuple(canvas_size) if isinstance(canvas_size, (list, tuple)) else ()
+    if len(values) != 2 or not all(isinstance(n, (int, torch.SymInt)) for n in values):
+        must = f"{name}: canvas_size must have 2 integers, the height and width"
+        raise_error(ValueError, f"{must}, got {check.shown(canvas_size)}")
+    return values
+
+
 class Camera(torchvision_private.CanvasTensor):
     """The intrinsic matrices of cameras, ``(..., 3, 3)``, which follow their images.
 
@@ -58,7 +67,7 @@ class Camera(torchvision_private.CanvasTensor):
     TypeError
         If ``data`` is not floating point.
     ValueError
-        If the shape of ``data`` does not end in (3, 3).
+        If the shape of ``data`` does not end in (3, 3), or ``canvas_size`` is not two integers.
     NotImplementedError
         In a transform that is not one projective map of the image, such as a distortion, a policy or a
         mosaic.
@@ -104,7 +113,7 @@ class Camera(torchvision_private.CanvasTensor):
             must = f"{cls.__name__}: data must have the shape (..., 3, 3)"
             raise ValueError(f"{must}, got {check.written(tensor.shape)}")
         camera: Any = tensor.as_subclass(cls)
-        height, width = canvas_size
+        height, width = _canvas(cls.__name__, canvas_size)
         camera.canvas_size = (height, width)
         return camera  # type: ignore[no-any-return]
 
@@ -326,6 +335,11 @@ def canvas_of(inpt: Any) -> tuple[int, int]:
         return inpt.canvas_size
     height, width = subclass.plain(inpt).shape[-2:]
     return height, width
+
+
+def stand_in(inpt: Any) -> Any:
+    """Return keypoints from which torchvision's code reads the size of the image of a camera or a field."""
+    return tv_tensors.KeyPoints(torch.empty(0, 2, device="cpu"), canvas_size=canvas_of(inpt))
 
 
 def require(transform: Any, inputs: list[Any], maps: int) -> None:
