@@ -370,13 +370,50 @@ def test_labels_are_one_for_each_box() -> None:
         for right, wrong, got in (
             (fits, torch.tensor([1, 1]), r"shape \(2,\)"),
             (fits, torch.tensor(1), r"shape \(\)"),
-            (["car"], ["cat"], "str"),
+            (["car"], ["cat", "dog"], "2 labels"),
+            ("car", "cat", "str"),
+            (np.array([0]), np.array([1, 1]), r"shape \(2,\)"),
         ):
             samples = [{**_entry(i, "image", "boxes", "masks"), "labels": right} for i in range(count)]
             samples[1]["labels"] = wrong
-            must = f"^{type(join).__name__}: labels must be a tensor with one for each box"
+            if right == "car":
+                samples[0]["labels"] = wrong
+            must = (
+                f"^{type(join).__name__}: labels must be a tensor, an array or a list with one for each box"
+            )
             with pytest.raises(ValueError, match=f"{must}, got {got} and 1 boxes"):
                 join(samples)
+
+
+def test_labels_in_every_container_stay_with_their_boxes() -> None:
+    """Lists, tuples and arrays are joined as the same tensors are, with any number of boxes in a sample."""
+    for join, count in _joins():
+        for numbers in ((1, 1, 1, 1), (0, 2, 3, 1), (0, 0, 0, 0)):
+            texts = [[f"{i} {k}" for k in range(n)] for i, n in enumerate(numbers[:count])]
+            wanted = [text for each in texts for text in each]
+            for of in (list, tuple, np.array, lambda x: [[text] for text in x]):
+                samples = []
+                for i, each in enumerate(texts):
+                    boxes = torch.tensor([[4.0, 4, 20, 20]]).expand(len(each), 4)
+                    sample = _entry(i, "image") | {
+                        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(32, 32)),
+                        "masks": tv_tensors.Mask(torch.ones(len(each), 32, 32, dtype=torch.uint8)),
+                        "image": tv_tensors.Image(torch.rand(3, 32, 32)),
+                        "labels": of(each),
+                        "area": np.arange(len(each)) + 10.0 * i,
+                    }
+                    samples.append(sample if i % 2 else dict(reversed(sample.items())))
+                out = join(samples)
+                assert type(out["labels"]) is type(samples[0]["labels"]) and len(out["boxes"]) == len(wanted)
+                assert np.array(out["labels"]).reshape(-1).tolist() == wanted
+                assert out["area"].tolist() == [x for s in samples for x in s["area"]]
+                assert list(out) == list(samples[0]) and len(samples[0]["labels"]) == numbers[0]
+        samples = [{**_entry(i, "image", "boxes", "masks"), "labels": ["car"]} for i in range(count)]
+        with pytest.raises(Exception, match="labels must be tensors or arrays in a graph, got a list"):
+            torch.compile(join, fullgraph=True, backend="eager")(samples)
+        samples[0]["labels"] = ("car",)
+        with pytest.raises(ValueError, match=r"samples must have one structure, got .*'tuple'.*'list'"):
+            join(samples)
 
 
 def test_flags_are_joined_with_their_keypoints() -> None:
@@ -387,6 +424,9 @@ def test_flags_are_joined_with_their_keypoints() -> None:
     ]
     for sample in samples:
         sample["visible"] = sample["visible"][:, None]
+    assert ours.Mosaic(64)(samples)["visible"].shape == (68, 1)
+    for sample in samples:
+        sample["visible"] = sample["visible"].numpy()
     assert ours.Mosaic(64)(samples)["visible"].shape == (68, 1)
 
 

@@ -31,7 +31,7 @@ from imgops.transforms.mixing.mosaic import (
     POINTS,
     Sample,
     _Join,
-    join_rows,
+    join_values,
 )
 
 __all__ = ["CopyPaste"]
@@ -53,9 +53,9 @@ class CopyPaste(_Join):
     -----
     The transform is called with two samples of the same structure, each with an image, ``BoundingBoxes`` and
     a ``Mask`` with one mask for each box. It returns the first sample with objects of the second: the boxes,
-    the masks, and every other tensor with a row for each box (labels) are those of both samples. The second
-    image is resized to the size of the first, together with its keypoints and masks. Pixels behind the new
-    objects are removed from the instance masks of the first sample. Its boxes become the smallest boxes
+    the masks, and every other tensor or array with a row for each box (labels) are those of both samples. The
+    second image is resized to the size of the first, together with its keypoints and masks. Pixels behind the
+    new objects are removed from the instance masks of the first sample. Its boxes become the smallest boxes
     around the remaining pixels; a box with an angle becomes the smallest box of the same angle. Masks of
     other kinds (such as class masks) take the values of the second sample's mask there. Objects that are
     hidden or were not pasted (all objects of the second sample if the transform is not applied) have an empty
@@ -112,8 +112,7 @@ class CopyPaste(_Join):
                     _dispatch.wrap_like(self._mask_of(at, first, second, hidden[0], left, size), value)
                 )
             elif first.is_per_box(at) and second.is_per_box(at):
-                rows = join_rows("CopyPaste", [subclass.plain(value), _on_size(second.flat[at], size)])
-                out.append(_dispatch.wrap_like(rows, value))
+                out.append(join_values("CopyPaste", [value, _on_size(second.flat[at], size)]))
             else:
                 out.append(value)
         return out
@@ -162,11 +161,11 @@ def _resize_labels(mask: Tensor, size: tuple[int, int]) -> Tensor:
     return out.squeeze(0) if mask.ndim == 2 else out
 
 
-def _on_size(value: Any, size: tuple[int, int]) -> Tensor:
-    """Return a tensor with a row for each box; scale keypoints like the resized image."""
-    plain = subclass.plain(value)
+def _on_size(value: Any, size: tuple[int, int]) -> Any:
+    """Return a value with a row for each box; scale keypoints like the resized image."""
     if not isinstance(value, POINTS):
-        return plain
+        return value
+    plain = subclass.plain(value)
     return restore_dtype(_scale(plain, value.canvas_size, size), plain)
 
 

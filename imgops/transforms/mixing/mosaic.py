@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
@@ -18,6 +19,7 @@ from imgops._common.torch_private import (
     is_eager,
     is_plain,
     raise_error,
+    raise_in_graph,
     sym_max,
     sym_min,
     tree_flatten,
@@ -71,34 +73,42 @@ class _Join(ProbabilisticTransform):
         if not isinstance(samples, (list, tuple)) or len(samples) != self._samples:
             got = len(samples) if isinstance(samples, (list, tuple)) else type(samples).__name__
             raise_error(ValueError, f"{name}: inputs must be a list of {self._samples} samples, got {got}")
-        trees = [tree_flatten(_in_order(sample, samples[0])) for sample in samples]
+        lists: list[Any] = []
+        first = _with_entries(samples[0], lists)
+        ordered = [_in_order(_with_entries(x, lists), first) for x in samples]
+        if lists:
+            must = f"{name}: labels must be tensors or arrays in a graph"
+            raise_in_graph(NotImplementedError, f"{must}, got a {type(lists[0]).__name__}")
+        trees = [tree_flatten(x) for x in ordered]
         flat = [row for row, _ in trees]
         for row, tree in trees:
             projections.require(self, row, self._maps)
-            if tree != trees[0][1] or [type(x) for x in row] != [type(x) for x in flat[0]]:
-                kinds = [tree_unflatten([type(x).__name__ for x in leaves], tree) for leaves, tree in trees]
+            if tree != trees[0][1] or list(map(_class_of, row)) != list(map(_class_of, flat[0])):
+                kinds = [
+                    tree_unflatten([_class_of(x).__name__ for x in leaves], tree) for leaves, tree in trees
+                ]
                 raise_error(ValueError, f"{name}: samples must have one structure, got {kinds}")
         if any(_angles(row) != _angles(flat[0]) for row in flat):
             formats = [[x.format.value for x in row if isinstance(x, BOXES)] for row in flat]
             raise_error(ValueError, f"{name}: boxes must all have an angle, or none, got {formats}")
-        flags = left_right.under(self, "visible", samples[0], left_right.FLAGS[0])
+        flags = left_right.under(self, "visible", ordered[0], left_right.FLAGS[0])
         rows = [Sample(name, row, flags) for row in flat]
         # There must be one label for each box, because otherwise all samples would get the labels of one.
-        whole = samples[0]
+        whole = ordered[0]
         for at in left_right.under(self, "labels", whole, left_right.LABELS[0]):
             for sample in rows:
                 value, boxes = sample.flat[at], sample.boxes
                 if boxes is None or sample.is_per_box(at):
                     continue
-                must = f"{type(self).__name__}: labels must be a tensor with one for each box"
-                got = (
-                    f"shape {check.written(value.shape)}"
-                    if isinstance(value, Tensor)
-                    else type(value).__name__
-                )
+                must = f"{name}: labels must be a tensor, an array or a list with one for each box"
+                got = _class_of(value).__name__
+                if isinstance(value, (Tensor, np.ndarray)):
+                    got = f"shape {check.written(value.shape)}"
+                elif type(value) is _Entries:
+                    got = f"{check.number(len(value.values))} labels"
                 raise_error(ValueError, f"{must}, got {got} and {check.number(boxes.shape[0])} boxes")
-        structure = tree_flatten(samples[0])[1]
-        return tree_unflatten(self._join(rows, sampler), structure)
+        joined = [x.values if type(x) is _Entries else x for x in self._join(rows, sampler)]
+        return tree_unflatten(joined, tree_flatten(samples[0], lists)[1])
 
     def _join(self, samples: list[Sample], sampler: ParameterSampler) -> list[Any]:
         raise NotImplementedError
@@ -109,8 +119,30 @@ def _in_order(value: Any, like: Any) -> Any:
     if type(value) in _DICTS and type(like) in _DICTS and value.keys() == like.keys():
         return {key: _in_order(value[key], of_key) for key, of_key in like.items()}
     if type(value) in (list, tuple) and type(like) in (list, tuple) and len(value) == len(like):
-        return [_in_order(x, y) for x, y in zip(value, like, strict=True)]
+        return type(value)([_in_order(x, y) for x, y in zip(value, like, strict=True)])
     return value
+
+
+class _Entries:
+    """A list or tuple with an entry for each box, as one value of a sample."""
+
+    def __init__(self, values: list[Any] | tuple[Any, ...]) -> None:
+        self.values = values
+
+
+def _with_entries(value: Any, lists: list[Any], is_labels: bool = False) -> Any:
+    """Return a sample in which lists and tuples of labels are one value each, and add them to ``lists``."""
+    if is_labels and type(value) in (list, tuple) and not any(isinstance(x, Tensor) for x in value):
+        lists.append(value)
+        return _Entries(value)
+    if type(value) in _DICTS:
+        fits = left_right.LABELS[0]
+        return {k: _with_entries(v, lists, fits(str(k).lower())) for k, v in value.items()}
+    return type(value)(_with_entries(x, lists) for x in value) if type(value) in (list, tuple) else value
+
+
+def _class_of(value: Any) -> type:
+    return type(value.values if type(value) is _Entries else value)
 
 
 #: The dict classes that PyTorch flattens.
@@ -138,9 +170,15 @@ class Sample:
         return subclass.plain(self.flat[self.image])
 
     def is_per_box(self, place: int) -> bool:
-        """Return whether a tensor has a row for each box, like labels, areas and instance masks."""
+        """Return whether a value has a row for each box, like labels, areas and instance masks."""
         value = self.flat[place]
-        if self.boxes is None or place == self.image or not isinstance(value, Tensor):
+        if self.boxes is None or place == self.image:
+            return False
+        if type(value) is _Entries:
+            return len(value.values) == self.boxes.shape[0]
+        if isinstance(value, np.ndarray):
+            return value.ndim > 0 and value.shape[0] == self.boxes.shape[0]
+        if not isinstance(value, Tensor):
             return False
         plain = subclass.plain(value)
         if isinstance(value, MASKS) and plain.ndim < 3:
@@ -148,10 +186,11 @@ class Sample:
         return plain.ndim > 0 and plain.shape[0] == self.boxes.shape[0]
 
     def is_per_point(self, place: int) -> bool:
-        """Return whether a tensor has the flags of keypoints, ``(K)`` or ``(K, 1)``."""
-        if place not in self.flags or not isinstance(self.flat[place], Tensor):
+        """Return whether a tensor or array has the flags of keypoints, ``(K)`` or ``(K, 1)``."""
+        value = self.flat[place]
+        if place not in self.flags or not isinstance(value, (Tensor, np.ndarray)):
             return False
-        own = tuple(subclass.plain(self.flat[place]).shape)
+        own = tuple((subclass.plain(value) if isinstance(value, Tensor) else value).shape)
         points = [tuple(subclass.plain(x).shape[:-1]) for x in self.flat if isinstance(x, POINTS)]
         return own in points or (own[-1:] == (1,) and own[:-1] in points)
 
@@ -162,6 +201,19 @@ def join_rows(owner: str, parts: Sequence[Tensor]) -> Tensor:
         shapes = ", ".join(check.written(part.shape) for part in parts)
         raise_error(ValueError, f"{owner}: samples must have rows of one shape, got [{shapes}]")
     return torch.cat(list(parts))
+
+
+def join_values(owner: str, values: Sequence[Any]) -> Any:
+    """Join values that have a row for each box or point, in the class of the first."""
+    first = values[0]
+    if type(first) is _Entries:
+        return _Entries(type(first.values)(x for value in values for x in value.values))
+    if isinstance(first, np.ndarray):
+        if any(value.shape[1:] != first.shape[1:] for value in values):
+            shapes = ", ".join(check.written(value.shape) for value in values)
+            raise_error(ValueError, f"{owner}: samples must have rows of one shape, got [{shapes}]")
+        return np.concatenate(values)
+    return _dispatch.wrap_like(join_rows(owner, [subclass.plain(v) for v in values]), first)
 
 
 def _instance_masks(samples: list[Sample]) -> int | None:
@@ -208,11 +260,11 @@ class Mosaic(_Join):
     box, or (0, 0, 0, 0) if nothing remains. A cut box with an angle becomes the smallest box of the same
     angle around its remaining part; resulting angles are between -180 and 180 degrees.
 
-    Tensors with a row for each box (labels, areas), and masks with one mask for each box, are joined, and so
-    are keypoints, and their flags under keys like "visible", by their first dimension; other masks become
-    parts of one mask. If each sample has one box, a mask ``(1, H, W)`` or a tensor of one number counts as
-    having a row for each box. All other values come from the first sample, except that the value under the
-    key "labels" must have a row for each box.
+    Tensors and arrays with a row for each box (labels, areas), and masks with one mask for each box, are
+    joined, and so are keypoints, and their flags under keys like "visible", by their first dimension; other
+    masks become parts of one mask. If each sample has one box, a mask ``(1, H, W)`` or a tensor of one number
+    counts as having a row for each box. All other values come from the first sample, except that the value
+    under the key "labels" must have a row for each box; in eager mode it may be a list or tuple.
 
     PyTorch compiles a new graph if a sample has one box, or none, instead of several: with one or several
     boxes, four samples lead to 17 graphs, of which ``torch._dynamo.config.recompile_limit`` allows 8 by
@@ -348,7 +400,7 @@ class Mosaic(_Join):
             whole = [self._paste_all([m], [p], labels=True) for m, p in zip(masks, places, strict=True)]
             return _dispatch.wrap_like(join_rows("Mosaic", whole), first)
         if is_per_box:
-            return _dispatch.wrap_like(join_rows("Mosaic", [subclass.plain(v) for v in values]), first)
+            return join_values("Mosaic", values)
         return first
 
     def _paste_all(
