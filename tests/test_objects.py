@@ -185,16 +185,31 @@ def test_masks_that_do_not_fit_raise() -> None:
     given, tight = with_an_l(0, count=2), ours.BoxesFromMasks()
     must = r"^BoxesFromMasks: bounding boxes must be \(n, 4\), with a Mask \(n, H, W\) of their canvas, got "
     for change, message in (
-        ({"masks": given["image"]}, r"1 times boxes, and masks of shape \[\]"),
-        ({"masks": tv_tensors.Mask(plain(given["masks"])[:1])}, r"1 times boxes, and masks of shape"),
+        ({"masks": given["image"]}, r"\[2\] boxes, and masks of shape \[\]"),
+        ({"masks": tv_tensors.Mask(plain(given["masks"])[:1])}, r"\[2\] boxes, and masks of shape"),
         (
             {"masks": tv_tensors.Mask(plain(given["masks"])[:, 1:])},
             r"2 boxes of the canvas \(96, 128\) and a",
         ),
-        ({"boxes": [given["boxes"]] * 2}, r"2 times boxes, and masks of shape \[\(2, 96, 128\)\]"),
+        ({"boxes": [given["boxes"]] * 2}, r"\[2, 2\] boxes, and masks of shape \[\(2, 96, 128\)\]"),
     ):
         with pytest.raises(ValueError, match=must + message):
             tight({**given, **change})
+    for dtype, is_held in (
+        (torch.uint8, False),
+        (torch.int8, False),
+        (torch.int16, True),
+        (torch.int64, True),
+    ):
+        boxes = tv_tensors.BoundingBoxes(torch.ones(1, 4, dtype=dtype), format="XYXY", canvas_size=(400, 300))
+        masks = tv_tensors.Mask(torch.ones(1, 400, 300))
+        if is_held:
+            assert tight(boxes, masks)[0].tolist() == [[0, 0, 300, 400]]
+            continue
+        with pytest.raises(ValueError, match=f"must have a dtype that holds .*got {dtype} and .400, 300.$"):
+            tight(boxes, masks)
+    with pytest.raises(TypeError, match="BoxesFromMasks: masks must have real numbers"):
+        tight(boxes, tv_tensors.Mask(torch.ones(1, 400, 300, dtype=torch.complex64)))
     with pytest.raises(ValueError, match=r"^BoxesFromMasks: inputs must have bounding boxes .*got no boxes$"):
         tight({"masks": given["masks"]})
     for format in ("XYWHR", "CXCYWHR", "XYXYXYXY"):

@@ -160,8 +160,9 @@ class BoxesFromMasks(OperatorTransform, v2.Transform):
 
     After a crop or a rotation, a box encloses the old box, which can be larger than the object, or can remain
     where no pixel of the object does. The inputs must have ``BoundingBoxes`` ``(n, 4)`` and a ``Mask``
-    ``(n, H, W)`` with one mask for each box, whose pixels above 0 are the object. If there are boxes of
-    several samples, there must be as many masks, in the same order, or one ``Mask`` ``(N, n, H, W)``.
+    ``(n, H, W)`` with one mask for each box, whose pixels above 0 are the object; the first ``Mask`` of this
+    shape counts. If there are boxes of several samples, there must be as many masks, in the same order, or
+    one ``Mask`` ``(N, n, H, W)``.
 
     Notes
     -----

@@ -87,12 +87,20 @@ def around_along(masks: Tensor, along: Tensor) -> Tensor:
     return rotated_boxes.around(torch.cat(corners, 1).to(along.dtype), counts, along)
 
 
+#: The greatest numbers of the dtypes that do not hold the size of every image.
+_LONGEST = {dtype: torch.iinfo(dtype).max for dtype in (torch.uint8, torch.int8, torch.uint16, torch.int16)}
+
+
 def tight_boxes(owner: str, masks: Tensor, like: Any) -> Any:
     """Return the smallest boxes around masks ``(n, H, W)``, in the format and dtype of other boxes."""
     if tv_tensors.is_rotated_bounding_format(like.format):
         must = f"{owner}: bounding boxes must have the format XYXY, XYWH or CXCYWH (no angle)"
         raise_error(NotImplementedError, f"{must} to be made from masks, got {like.format.value}")
     found, dtype = around(is_object(masks)), subclass.plain(like).dtype
+    longest = _LONGEST.get(dtype)
+    if longest is not None and check.violates(*[n <= longest for n in masks.shape[-2:]]):
+        must = f"{owner}: bounding boxes must have a dtype that holds the size of their masks"
+        raise_error(ValueError, f"{must}, got {dtype} and {check.written(masks.shape[-2:])}")
     if dtype.is_floating_point:  # integers stay integers, whose centers torchvision rounds down
         found = found.to(torch.promote_types(dtype, torch.float32))
     if like.format is not tv_tensors.BoundingBoxFormat.XYXY:
@@ -119,13 +127,16 @@ def masks_by_boxes(owner: str, flat: list[Any]) -> list[tuple[int, Tensor]]:
     if any(flat[i].is_nested or subclass.plain(flat[i]).ndim != 2 for i in places):
         raise_error(ValueError, f"{must}, got boxes that are nested or of another shape")
     boxes = [subclass.plain(flat[i]) for i in places]
+    if any(m.dtype.is_complex for m in masks):
+        raise_error(TypeError, f"{owner}: masks must have real numbers, got complex ones")
     if len(boxes) == 1:
         masks = [m for m in masks if not check.violates(m.shape[0] == boxes[0].shape[0])][:1]
     if len(boxes) != len(masks):
         got = ", ".join(
             check.written(subclass.plain(x).shape) for x in flat if isinstance(x, tv_tensors.Mask)
         )
-        raise_error(ValueError, f"{must}, got {len(boxes)} times boxes, and masks of shape [{got}]")
+        counts = ", ".join(str(check.number(b.shape[0])) for b in boxes)
+        raise_error(ValueError, f"{must}, got [{counts}] boxes, and masks of shape [{got}]")
     for place, values, mask in zip(places, boxes, masks, strict=True):
         canvas = flat[place].canvas_size
         height, width = mask.shape[-2:]
