@@ -277,6 +277,33 @@ def test_a_graph_goes_back() -> None:
             torch.testing.assert_close(gradient, same, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+def test_known_pixels_of_classes_in_a_graph() -> None:
+    """``with_known`` in a graph of an image, a mask, boxes and points, or of one of them alone."""
+    pipeline = ours.Compose([ours.RandomHorizontalFlip(), ours.RandomCrop(32)])
+    everything = sample_of((40, 40))
+    image, mask, boxes, _, _, points = everything
+    given = {"image": image, "mask": mask, "boxes": boxes, "points": points}
+
+    def there_and_back(x: Any) -> Any:
+        params = pipeline.sample(x)
+        return pipeline.invert(pipeline.apply(x, params), params, with_known=True)
+
+    for names in (tuple(given), ("mask",), ("boxes",)):
+        torch._dynamo.reset()
+        x = {name: given[name] for name in names}
+        compiled = torch.compile(there_and_back, fullgraph=True, backend="eager")
+        for seed in range(3):
+            torch.manual_seed(seed)
+            found, known = compiled(x)
+            torch.manual_seed(seed)
+            wanted, expected = there_and_back(x)
+            assert torch.equal(known, expected)
+            for name in names:
+                assert type(found[name]) is type(wanted[name])
+                torch.testing.assert_close(found[name], wanted[name])
+
+
 def test_forms_and_refusals() -> None:
     """Maps of other channels, dtypes, PIL images, several arguments, and what is refused."""
     crop = ours.RandomCrop(20)

@@ -282,7 +282,7 @@ def invert(transform: Any, inputs: tuple[Any, ...], params: Any, with_known: boo
     if with_known:
         size = _size_of(moving)
         leading = (1,) if count is None else (count, 1)
-        devices = [x.device for x in moving if isinstance(x, Tensor)]
+        devices = [subclass.plain(x).device for x in moving if isinstance(x, Tensor)]
         known = torch.ones((*leading, *size), dtype=torch.uint8, device=devices[0])
 
     def whole(values: list[Any]) -> tuple[Any, ...]:
