@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from typing import Any
 
+import cv2
 import numpy as np
 import PIL.Image
 import pytest
@@ -236,6 +240,59 @@ def test_each_sample_of_a_batch_comes_back() -> None:
             torch.testing.assert_close(alone["image"], back["image"][i], atol=1e-5, rtol=1e-5)
             torch.testing.assert_close(alone["boxes"], back["boxes"][i], atol=1e-4, rtol=0)
             assert torch.equal(alone["mask"], back["mask"][i]) and torch.equal(seen, known[i])
+
+
+def test_the_edge_of_the_results_has_no_part_of_zero() -> None:
+    """A constant map comes back as that constant where it is known, and as 0 elsewhere, at the edge too."""
+    warps = (
+        lambda mode, **k: ours.RandomAffine(30, (0.1, 0.2), (0.8, 1.3), (-10, 10, -5, 5), mode, **k),
+        lambda mode, **k: ours.RandomPerspective(0.5, 1.0, mode, **k),
+        lambda mode, **k: ours.RandomRotation(40, mode, center=(5, 9), **k),
+    )
+    makes = [*EXACT, *EXACT_ALONE, *SMOOTH, *SMOOTH_ALONE]
+    makes += [
+        functools.partial(w, mode) for w in warps for mode in (BILINEAR, ours.InterpolationMode.BICUBIC)
+    ]
+    for seed, make in itertools.product(range(3), makes):
+        alone = make in EXACT_ALONE or make in SMOOTH_ALONE
+        for transform, batch in [(make(), 1), *([] if alone else [(make(per_sample=True), 3)])]:
+            torch.manual_seed(seed)
+            given = torch.zeros(batch, 3, 40, 40)
+            boxes = sample_of((40, 40))[2] if isinstance(transform, ours.RandomIoUCrop) else None
+            inputs = given if boxes is None else (given, boxes)
+            params = transform.sample(inputs)
+            results = transform.apply(inputs, params)
+            size = (results if boxes is None else results[0]).shape[-2:]
+            for ones in (torch.full((batch, 2, *size), 0.75), torch.full((batch, 1, *size), 200).byte()):
+                back, known = transform.invert(ones, params, with_known=True)
+                expected = known.expand(batch, 40, 40)[:, None] * ones.flatten()[0]
+                torch.testing.assert_close(
+                    back, expected.expand(back.shape), atol=1e-5, rtol=0, msg=f"{transform} {seed}"
+                )
+
+
+def test_a_warp_back_has_the_pixels_of_opencv() -> None:
+    """Those of the inverse matrix with replicated pixels, where the center is inside of the results."""
+    image = picture(40, 52)
+    rotation = ours.RandomRotation((25, 25), BILINEAR)
+    params = rotation.sample(image)
+    results = rotation.apply(image, params)
+    back, known = rotation.invert(results, params, with_known=True)
+    cos, sin = math.cos(math.radians(25)), math.sin(math.radians(25))
+    x, y = (52 - 1) / 2, (40 - 1) / 2  # from the result to the image, about the center of both
+    matrix = np.array([[cos, sin, x - cos * x - sin * y], [-sin, cos, y + sin * x - cos * y]])
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    planes = results.permute(1, 2, 0).contiguous().numpy()
+    wanted = cv2.warpAffine(planes, matrix, (52, 40), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    inside = cv2.warpAffine(
+        np.ones((40, 52), np.uint8), matrix, (52, 40), flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+    )
+    assert (known.numpy() != (inside > 0)).sum() < 4
+    both = known & torch.from_numpy(inside > 0)
+    torch.testing.assert_close(
+        back[:, both], torch.from_numpy(wanted).permute(2, 0, 1)[:, both], atol=1e-4, rtol=0
+    )
+    assert not back[:, ~known].any()
 
 
 def row_of(value: Any, sample: int) -> Any:
