@@ -438,3 +438,38 @@ def test_cameras_and_fields_come_back() -> None:
                 assert off[known].median() < 0.02 and off[known].quantile(0.9) < 0.1, (what, name)
             if per_sample:
                 assert all(torch.equal(a, b) for a, b in zip(back["flows"], back["flow"], strict=True))
+
+
+def test_parameters_of_others_are_refused() -> None:
+    """Of another transform, of another container, and of a batch of another size, in both directions."""
+    flip, crop, affine = ours.RandomHorizontalFlip(1.0), ours.RandomCrop(20), ours.RandomAffine(20)
+    chosen = ours.RandomApply([crop], p=1.0)
+    transforms = (
+        *(flip, crop, affine, chosen),
+        ours.RandomResizedCrop(20),
+        ours.RandomPerspective(p=1.0),
+        ours.Compose([flip, crop]),
+        ours.Compose([crop, flip]),
+        ours.Compose([flip, crop, flip]),
+        ours.Compose([chosen]),
+        ours.RandomChoice([crop, affine]),
+    )
+    image = picture(20, 20)
+    for one, other in itertools.permutations(transforms, 2):
+        params = other.sample(image)
+        names = {type(one).__name__, type(other).__name__}
+        # Four numbers, or a choice, say nothing about which of the two it was.
+        if names <= {"RandomCrop", "RandomResizedCrop"} or names <= {"RandomApply", "RandomChoice"}:
+            continue
+        for call in (one.invert, one.apply):
+            with pytest.raises(
+                KeyError, match=f"{call.__name__}: params must be those of this transform, got"
+            ):
+                call(image, params)
+    each = ours.Compose([flip, crop], per_sample=True)
+    params = each.sample(picture(20, 24).expand(5, 3, 20, 24))
+    for wrong in (torch.rand(3, 3, 20, 20), torch.rand(3, 20, 20), tv_tensors.Mask(torch.zeros(20, 20))):
+        with pytest.raises(
+            ValueError, match=r"invert: .* must be a batch of 5 with per_sample=True, got shape"
+        ):
+            each.invert(wrong, params)
