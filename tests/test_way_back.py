@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from typing import Any
 
+import cv2
 import numpy as np
 import PIL.Image
 import pytest
@@ -238,6 +242,59 @@ def test_each_sample_of_a_batch_comes_back() -> None:
             assert torch.equal(alone["mask"], back["mask"][i]) and torch.equal(seen, known[i])
 
 
+def test_the_edge_of_the_results_has_no_part_of_zero() -> None:
+    """A constant map comes back as that constant where it is known, and as 0 elsewhere, at the edge too."""
+    warps = (
+        lambda mode, **k: ours.RandomAffine(30, (0.1, 0.2), (0.8, 1.3), (-10, 10, -5, 5), mode, **k),
+        lambda mode, **k: ours.RandomPerspective(0.5, 1.0, mode, **k),
+        lambda mode, **k: ours.RandomRotation(40, mode, center=(5, 9), **k),
+    )
+    makes = [*EXACT, *EXACT_ALONE, *SMOOTH, *SMOOTH_ALONE]
+    makes += [
+        functools.partial(w, mode) for w in warps for mode in (BILINEAR, ours.InterpolationMode.BICUBIC)
+    ]
+    for seed, make in itertools.product(range(3), makes):
+        alone = make in EXACT_ALONE or make in SMOOTH_ALONE
+        for transform, batch in [(make(), 1), *([] if alone else [(make(per_sample=True), 3)])]:
+            torch.manual_seed(seed)
+            given = torch.zeros(batch, 3, 40, 40)
+            boxes = sample_of((40, 40))[2] if isinstance(transform, ours.RandomIoUCrop) else None
+            inputs = given if boxes is None else (given, boxes)
+            params = transform.sample(inputs)
+            results = transform.apply(inputs, params)
+            size = (results if boxes is None else results[0]).shape[-2:]
+            for ones in (torch.full((batch, 2, *size), 0.75), torch.full((batch, 1, *size), 200).byte()):
+                back, known = transform.invert(ones, params, with_known=True)
+                expected = known.expand(batch, 40, 40)[:, None] * ones.flatten()[0]
+                torch.testing.assert_close(
+                    back, expected.expand(back.shape), atol=1e-5, rtol=0, msg=f"{transform} {seed}"
+                )
+
+
+def test_a_warp_back_has_the_pixels_of_opencv() -> None:
+    """Those of the inverse matrix with replicated pixels, where the center is inside of the results."""
+    image = picture(40, 52)
+    rotation = ours.RandomRotation((25, 25), BILINEAR)
+    params = rotation.sample(image)
+    results = rotation.apply(image, params)
+    back, known = rotation.invert(results, params, with_known=True)
+    cos, sin = math.cos(math.radians(25)), math.sin(math.radians(25))
+    x, y = (52 - 1) / 2, (40 - 1) / 2  # from the result to the image, about the center of both
+    matrix = np.array([[cos, sin, x - cos * x - sin * y], [-sin, cos, y + sin * x - cos * y]])
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    planes = results.permute(1, 2, 0).contiguous().numpy()
+    wanted = cv2.warpAffine(planes, matrix, (52, 40), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    inside = cv2.warpAffine(
+        np.ones((40, 52), np.uint8), matrix, (52, 40), flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+    )
+    assert (known.numpy() != (inside > 0)).sum() < 4
+    both = known & torch.from_numpy(inside > 0)
+    torch.testing.assert_close(
+        back[:, both], torch.from_numpy(wanted).permute(2, 0, 1)[:, both], atol=1e-4, rtol=0
+    )
+    assert not back[:, ~known].any()
+
+
 def row_of(value: Any, sample: int) -> Any:
     """Return the parameters of one sample."""
     if isinstance(value, Tensor):
@@ -275,6 +332,33 @@ def test_a_graph_goes_back() -> None:
             (gradient,) = torch.autograd.grad(found.sum(), x)
             (same,) = torch.autograd.grad(wanted.sum(), x)
             torch.testing.assert_close(gradient, same, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+def test_known_pixels_of_classes_in_a_graph() -> None:
+    """``with_known`` in a graph of an image, a mask, boxes and points, or of one of them alone."""
+    pipeline = ours.Compose([ours.RandomHorizontalFlip(), ours.RandomCrop(32)])
+    everything = sample_of((40, 40))
+    image, mask, boxes, _, _, points = everything
+    given = {"image": image, "mask": mask, "boxes": boxes, "points": points}
+
+    def there_and_back(x: Any) -> Any:
+        params = pipeline.sample(x)
+        return pipeline.invert(pipeline.apply(x, params), params, with_known=True)
+
+    for names in (tuple(given), ("mask",), ("boxes",)):
+        torch._dynamo.reset()
+        x = {name: given[name] for name in names}
+        compiled = torch.compile(there_and_back, fullgraph=True, backend="eager")
+        for seed in range(3):
+            torch.manual_seed(seed)
+            found, known = compiled(x)
+            torch.manual_seed(seed)
+            wanted, expected = there_and_back(x)
+            assert torch.equal(known, expected)
+            for name in names:
+                assert type(found[name]) is type(wanted[name])
+                torch.testing.assert_close(found[name], wanted[name])
 
 
 def test_forms_and_refusals() -> None:
@@ -354,3 +438,38 @@ def test_cameras_and_fields_come_back() -> None:
                 assert off[known].median() < 0.02 and off[known].quantile(0.9) < 0.1, (what, name)
             if per_sample:
                 assert all(torch.equal(a, b) for a, b in zip(back["flows"], back["flow"], strict=True))
+
+
+def test_parameters_of_others_are_refused() -> None:
+    """Of another transform, of another container, and of a batch of another size, in both directions."""
+    flip, crop, affine = ours.RandomHorizontalFlip(1.0), ours.RandomCrop(20), ours.RandomAffine(20)
+    chosen = ours.RandomApply([crop], p=1.0)
+    transforms = (
+        *(flip, crop, affine, chosen),
+        ours.RandomResizedCrop(20),
+        ours.RandomPerspective(p=1.0),
+        ours.Compose([flip, crop]),
+        ours.Compose([crop, flip]),
+        ours.Compose([flip, crop, flip]),
+        ours.Compose([chosen]),
+        ours.RandomChoice([crop, affine]),
+    )
+    image = picture(20, 20)
+    for one, other in itertools.permutations(transforms, 2):
+        params = other.sample(image)
+        names = {type(one).__name__, type(other).__name__}
+        # Four numbers, or a choice, say nothing about which of the two it was.
+        if names <= {"RandomCrop", "RandomResizedCrop"} or names <= {"RandomApply", "RandomChoice"}:
+            continue
+        for call in (one.invert, one.apply):
+            with pytest.raises(
+                KeyError, match=f"{call.__name__}: params must be those of this transform, got"
+            ):
+                call(image, params)
+    each = ours.Compose([flip, crop], per_sample=True)
+    params = each.sample(picture(20, 24).expand(5, 3, 20, 24))
+    for wrong in (torch.rand(3, 3, 20, 20), torch.rand(3, 20, 20), tv_tensors.Mask(torch.zeros(20, 20))):
+        with pytest.raises(
+            ValueError, match=r"invert: .* must be a batch of 5 with per_sample=True, got shape"
+        ):
+            each.invert(wrong, params)

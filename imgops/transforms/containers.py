@@ -794,7 +794,7 @@ class RandomApply(_Chance, _Choosing, v2.RandomApply):
         return after if after is not None and _are_equal(after, shape) else None
 
     def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
-        chosen = results.at(path)
+        chosen = results.choice(self, path)
         if isinstance(chosen, list):
             return self._back_through(results, path) if chosen[0] else results
         if self.p <= 0:
@@ -842,7 +842,7 @@ class RandomChoice(_Choice, _Choosing, v2.RandomChoice):
         return self._plan_one_of(shape, program, step, 0)
 
     def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
-        chosen = results.at(path)
+        chosen = results.choice(self, path)
         one = chosen[0] if isinstance(chosen, list) else chosen[..., 0]
         return self._back_from_one_of(results, one, path)
 
@@ -884,7 +884,7 @@ class RandomOrder(_Order, _Choosing, v2.RandomOrder):
         return after
 
     def _back(self, results: way_back.Results, path: Key) -> way_back.Results:
-        chosen = results.at(path)
+        chosen = results.choice(self, path)
         turns = chosen if isinstance(chosen, list) else chosen.unbind(-1)
         for turn in reversed(range(min(len(turns), self._turns))):
             results = self._back_from_one_of(results, turns[turn], (*path, turn))

@@ -88,7 +88,16 @@ from imgops.transforms._core.inputs import (
     samples_of,
     stand_in,
 )
-from imgops.transforms._core.parameters import BATCHES, IS_APPLIED, Key, Numbers, Parameter, Params, Shape
+from imgops.transforms._core.parameters import (
+    BATCHES,
+    IS_APPLIED,
+    Key,
+    Numbers,
+    Parameter,
+    Params,
+    Shape,
+    require_own,
+)
 from imgops.transforms._core.projections import PROJECTED
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
@@ -472,6 +481,7 @@ class OperatorTransform(torchvision_private.Hooks):
         """
         if params is None:
             return super().apply(inputs)  # type: ignore[misc]
+        require_own("apply", self, params)
         return self._run(arguments_of(inputs), ParameterSampler(None, params))
 
     def invert(self, inputs: Any, params: dict[Any, Any], *, with_known: bool = False) -> Any:
@@ -485,7 +495,8 @@ class OperatorTransform(torchvision_private.Hooks):
         inputs
             Tensors, tv_tensors or PIL images of the size of the transform's results, in any structure.
             Several arguments are passed as one tuple. Images ``(..., C, H, W)`` have any number of channels;
-            use ``tv_tensors.Mask`` for labels, which take the nearest pixel.
+            use ``tv_tensors.Mask`` for labels, which take the nearest pixel. As in a call, only the first
+            plain tensor is an image, and others stay as they are: wrap further maps in ``tv_tensors.Image``.
         params : dict
             The parameters from :meth:`sample`.
         with_known : bool
@@ -501,8 +512,11 @@ class OperatorTransform(torchvision_private.Hooks):
         ------
         NotImplementedError
             If a transform has no way back, or images differed in size.
+        KeyError
+            If ``params`` are those of another transform, as far as their number shows it.
         ValueError
-            If inputs have another size than the transform's results.
+            If inputs have another size than the transform's results, unless it is a flip, a turn by a right
+            angle or moves no pixels, or are not a batch of the number of samples in ``params``.
 
         Notes
         -----
@@ -534,7 +548,7 @@ class OperatorTransform(torchvision_private.Hooks):
         """Return results before the transform; ``path`` is the key of its parameters."""
         if not (not self._moves if self._goes_back is None else self._goes_back):
             way_back.refuse(self)
-        params = results.at(path) if self._moves else None
+        params = results.at(self, path) if self._moves else None
         return results if params is None else results.through(self, params)
 
     def _shape_of(self, inputs: Any) -> tuple[int, int, int, int]:

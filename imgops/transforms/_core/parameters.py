@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from imgops import EncodedImages
+from imgops._common.torch_private import raise_error
 from imgops.batches.packed import PackedImages
 from imgops.kernels import transfer
 from imgops.transforms._core.batches import PendingBatch
@@ -156,3 +157,46 @@ def spread(numbers: Tensor, image: Tensor) -> Tensor:
     if numbers.ndim == 1 or image.ndim <= 4:
         return numbers
     return numbers.reshape(numbers.shape[0], *(1,) * (image.ndim - 4), numbers.shape[-1])
+
+
+def require_own(caller: str, transform: Any, params: Any) -> None:
+    """Raise if the parameters of a call are not a dict, or have steps that a transform does not have."""
+    if not isinstance(params, dict):
+        must = "params must be the dict that sample returned"
+        raise_error(TypeError, f"{caller}: {must}, got {type(params).__name__}")
+    count = len(getattr(transform, "transforms", ()))
+    for path in params:
+        if path and path[0] >= count:
+            must = f"{caller}: params must be those of this transform, got some of a step {path}"
+            raise_error(KeyError, must)
+
+
+def own_params(caller: str, transform: Any, params: dict[Key, Any], path: Key) -> Any:
+    """Return the parameters of one step of a call, or None if it was skipped."""
+    must = f"{caller}: params must be those of this transform"
+    if path not in params:
+        raise_error(KeyError, f"{must}, got none for step {path}")
+    found = params[path]
+    if found is None:
+        return None
+    name = type(transform).__name__
+    if not isinstance(found, Params):
+        raise_error(KeyError, f"{must}, got those of a container for {name}")
+    lengths = [parameter.length for parameter in getattr(transform, "_random_parameters", ())]
+    if lengths and not any(callable(length) for length in lengths):
+        count = sum(max(length, 1) for length in lengths)  # type: ignore[type-var]
+        got = len(found.numbers) if found.is_one_draw else found.numbers.shape[-1]
+        if got != count:
+            raise_error(KeyError, f"{must}, got {got} numbers for {name}, which has {count}")
+    return found
+
+
+def own_choice(caller: str, container: Any, params: dict[Key, Any], path: Key) -> Any:
+    """Return what a container has sampled in a call."""
+    must = f"{caller}: params must be those of this transform"
+    if path not in params:
+        raise_error(KeyError, f"{must}, got none for step {path}")
+    found = params[path]
+    if found is None or isinstance(found, Params):
+        raise_error(KeyError, f"{must}, got those of no container for {type(container).__name__}")
+    return found

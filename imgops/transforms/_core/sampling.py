@@ -15,7 +15,15 @@ from torch.compiler import is_compiling
 from imgops._common.torch_private import in_vmap, is_exporting, is_vmapped, raise_error, tree_leaves
 from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, programs
-from imgops.transforms._core.parameters import BATCHES, Key, Params, Shape, Table
+from imgops.transforms._core.parameters import (
+    BATCHES,
+    Key,
+    Params,
+    Shape,
+    Table,
+    own_choice,
+    own_params,
+)
 from imgops.transforms._core.programs import SamplingProgram
 
 
@@ -97,12 +105,7 @@ class ParameterSampler:
     def params(self, transform: Any, inputs: list[Any]) -> Params | None:
         """Return a transform's parameters, or None if it is skipped, which only eager mode can know."""
         if self.replays is not None:
-            replays: Any = self.replays
-            if self.path not in replays:
-                raise KeyError(
-                    f"apply: params must be those of this transform, got none for step {self.path}"
-                )
-            before = replays[self.path]
+            before = own_params("apply", transform, self.replays, self.path)
             if before is None:
                 return None
             _, _, height, width = transform._shape_of(inputs)
@@ -143,7 +146,7 @@ class ParameterSampler:
     def choice(self, container: Any) -> list[float] | Tensor:
         """Return what a container samples: in eager mode a list, else a tensor ``(n,)`` or ``(N, n)``."""
         if self.replays is not None:
-            return self.replays[self.path]
+            return own_choice("apply", container, self.replays, self.path)  # type: ignore[no-any-return]
         numbers: Any = self.ready.get(self.path) if self.ready else None
         if numbers is None and self.count is None and self.gate is None and self.draws_in_python:
             numbers = container._draw_numbers([])

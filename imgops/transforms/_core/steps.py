@@ -419,8 +419,6 @@ class Warp(Interpolated, Move):
 
     def image(self, image: Tensor) -> Tensor:
         matrix = self.numbers.unflatten(-1, (-1, 3))
-        if matrix.shape[-2] == 3:
-            return _geometry.warp_corners(image, matrix, self.interpolation, self.fill)
         return _geometry.warp(image, matrix, self.interpolation, self.fill, self.size)
 
     def map_of(self, size: tuple[int, int]) -> Tensor:
@@ -437,7 +435,21 @@ class Warp(Interpolated, Move):
     def reverse(self, size: tuple[Any, Any]) -> Step:
         rows = self.numbers.unflatten(-1, (-1, 3)).double()
         back = inverse_affine(rows) if rows.shape[-2] == 2 else inverse_perspective(rows)
-        return Warp(back.flatten(-2), self.interpolation, 0, None if self.size is None else size)
+        return _WarpBack(back.flatten(-2), self.interpolation, 0, None if self.size is None else size)
+
+
+class _WarpBack(Warp):
+    """A warp back: positions outside of the results are 0, and the pixels at the edge keep their values."""
+
+    def image(self, image: Tensor) -> Tensor:
+        if not self.interpolates:
+            return super().image(image)
+        matrix = self.numbers.unflatten(-1, (-1, 3))
+        leading = image.shape[:-3] if matrix.ndim > 2 else ()
+        whole = image.new_ones((*leading, 1, *image.shape[-2:]), dtype=torch.uint8)
+        is_known = Warp(self.numbers, "nearest", 0, self.size).image(whole) > 0
+        out = _geometry.warp(image, matrix, self.interpolation, 0, self.size, "edge")
+        return torch.where(is_known, out, torch.zeros_like(out))
 
 
 class Turn(Move):

@@ -24,8 +24,15 @@ from imgops._operator import subclass
 from imgops.decomposition.geometry import inverse_perspective
 from imgops.transforms._core import pil_images, programs, projections, rotated_boxes, torchvision_private
 from imgops.transforms._core.dtypes import restore_dtype
-from imgops.transforms._core.inputs import ANNOTATIONS, FOLLOWERS, has_batches, has_encoded, samples_of
-from imgops.transforms._core.parameters import Key, Params
+from imgops.transforms._core.inputs import (
+    ANNOTATIONS,
+    FOLLOWERS,
+    has_batches,
+    has_encoded,
+    require_batches,
+    samples_of,
+)
+from imgops.transforms._core.parameters import Key, Params, own_choice, own_params, require_own
 from imgops.transforms._core.sampling import ParameterSampler
 from imgops.transforms._core.steps import Move, Step
 from imgops.transforms.functional import _dispatch
@@ -53,12 +60,13 @@ class Results:
     def with_values(self, flat: list[Any], known: Tensor | None) -> Results:
         return Results(flat, self.needs, self.owners, self.whole, self.params, known)
 
-    def at(self, path: Key) -> Any:
-        """Return what was sampled for a step."""
-        if path not in self.params:
-            must = f"invert: params must be those of this transform, got none for step {path}"
-            raise_error(KeyError, must)
-        return self.params[path]
+    def at(self, transform: Any, path: Key) -> Any:
+        """Return the parameters of a transform, or None if it was skipped."""
+        return own_params("invert", transform, self.params, path)
+
+    def choice(self, container: Any, path: Key) -> Any:
+        """Return what a container has sampled."""
+        return own_choice("invert", container, self.params, path)
 
     def through(self, transform: Any, params: Params) -> Results:
         """Return the results before the steps of a transform."""
@@ -220,7 +228,7 @@ def _boxes(boxes: Tensor, format: Any, matrix: Tensor) -> Tensor:
 
 def back_by_itself(transform: Any, results: Results, path: Key) -> Results:
     """Return results before a flip or a turn: the way back is the same transform with its own numbers."""
-    params = results.at(path)
+    params = results.at(transform, path)
     if params is None:
         return results
     numbers = transform._inverse(params.numbers)
@@ -262,9 +270,7 @@ def _size_of(flat: list[Any]) -> tuple[Any, Any]:
 
 def invert(transform: Any, inputs: tuple[Any, ...], params: Any, with_known: bool) -> Any:
     """Take results of a transform back; see ``OperatorTransform.invert``."""
-    if not isinstance(params, dict):
-        must = "params must be the dict that sample returned"
-        raise_error(TypeError, f"invert: {must}, got {type(params).__name__}")
+    require_own("invert", transform, params)
     given = inputs if len(inputs) > 1 else inputs[0]
     flat, structure = tree_flatten(given)
     if has_batches(inputs) or has_encoded(flat):
@@ -277,12 +283,21 @@ def invert(transform: Any, inputs: tuple[Any, ...], params: Any, with_known: boo
     owners: list[int | None] = [None] * len(flat)
     if count is not None:
         owners = samples_of(tree_unflatten(flat, structure), count)
+        kinds = (*FOLLOWERS, projections.Camera)
+        each = [
+            x
+            for x, wanted, owner in zip(flat, needs, owners, strict=True)
+            if wanted
+            and not isinstance(x, tv_tensors.BoundingBoxes)
+            and (owner is None or not isinstance(x, kinds))
+        ]
+        require_batches("invert", each, count)
     moving = [x for x, wanted in zip(flat, needs, strict=True) if wanted]
     known = None
     if with_known:
         size = _size_of(moving)
         leading = (1,) if count is None else (count, 1)
-        devices = [x.device for x in moving if isinstance(x, Tensor)]
+        devices = [subclass.plain(x).device for x in moving if isinstance(x, Tensor)]
         known = torch.ones((*leading, *size), dtype=torch.uint8, device=devices[0])
 
     def whole(values: list[Any]) -> tuple[Any, ...]:

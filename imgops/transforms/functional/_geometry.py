@@ -504,9 +504,18 @@ def _require_affine(angle: Any, translate: Any, scale: Any, shear: Any, center: 
             raise_error(kind, f"affine: {argument} must be {must}, got {check.shown(value)}")
 
 
-def warp(image: Tensor, matrix: Tensor, interpolation: str, fill: Fill, size: Any = None) -> Tensor:
+def warp(
+    image: Tensor,
+    matrix: Tensor,
+    interpolation: str,
+    fill: Fill,
+    size: Any = None,
+    padding_mode: str = "constant",
+) -> Tensor:
+    """Warp by a matrix of two rows, or of the three rows of a perspective."""
     source = numbers_for(image, interpolation)
-    out = imgops.warp_affine(source, matrix, size, interpolation, "constant", color_of(fill))
+    of_matrix = imgops.warp_perspective if matrix.shape[-2] == 3 else imgops.warp_affine
+    out = of_matrix(source, matrix, size, interpolation, padding_mode, color_of(fill))
     return _round_to_dtype(out, image)
 
 
@@ -667,13 +676,7 @@ def perspective(
         Warped input of the same size.
     """
     matrix = _matrices.perspective(startpoints, endpoints, coefficients)
-    return warp_corners(image, matrix, warp_interpolation("perspective", interpolation), fill)
-
-
-def warp_corners(image: Tensor, matrix: Tensor, interpolation: str, fill: Fill) -> Tensor:
-    source = numbers_for(image, interpolation)
-    out = imgops.warp_perspective(source, matrix, None, interpolation, "constant", color_of(fill))
-    return _round_to_dtype(out, image)
+    return warp(image, matrix, warp_interpolation("perspective", interpolation), fill)
 
 
 def elastic(
