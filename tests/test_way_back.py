@@ -473,3 +473,21 @@ def test_parameters_of_others_are_refused() -> None:
             ValueError, match=r"invert: .* must be a batch of 5 with per_sample=True, got shape"
         ):
             each.invert(wrong, params)
+
+
+def test_images_of_several_sizes_in_one_call_do_not_go_back() -> None:
+    """A transform without draws takes them; the sizes before it are not in the parameters."""
+    sizes = ((40, 56), (20, 22))
+    images = tuple(tv_tensors.Image(picture(*size)) for size in sizes)
+    for make in (*EXACT_ALONE, *SMOOTH_ALONE):
+        for transform in (make(), ours.Compose([make()])):
+            try:
+                params = transform.sample(images)
+            except ValueError as error:  # transforms that draw for one size
+                assert "HxW" in str(error) or "bounding boxes" in str(error)
+                continue
+            results = transform.apply(images, params)
+            if all(torch.equal(a, b) for a, b in zip(results, images, strict=True)):  # not applied by chance
+                continue
+            with pytest.raises((NotImplementedError, ValueError), match="must have (one|the) size"):
+                transform.invert(results, params)
