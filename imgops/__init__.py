@@ -27,6 +27,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from imgops import ops
+from imgops._common.categories import NothingChangesWarning
 from imgops._common.compare import SlowPathWarning
 from imgops._operator.record import decompositions
 
@@ -60,6 +61,7 @@ __version__ = "0.1.0"
 __all__ = [
     "EncodedImage",
     "EncodedImages",
+    "NothingChangesWarning",
     "PackedImages",  # noqa: F405, found by __getattr__
     "SlowPathWarning",
     "adjoint",

@@ -781,7 +781,14 @@ def test_functionals_by_inductor() -> None:
 
 #: Public names without a call of an image: their own tests have them.
 NOT_OF_IMAGES = {
-    *("ConnectedComponents", "EncodedImage", "EncodedImages", "PackedImages", "SlowPathWarning"),  # classes
+    *(
+        "ConnectedComponents",
+        "EncodedImage",
+        "EncodedImages",
+        "NothingChangesWarning",
+        "PackedImages",
+        "SlowPathWarning",
+    ),  # classes
     *("adjoint", "inverse"),  # of operators: test_inverse.py
     *("decompositions", "show_config"),  # about imgops
     *("decode_image", "decode_images", "encode_image"),  # of files: test_codec.py

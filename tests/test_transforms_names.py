@@ -601,7 +601,15 @@ def test_what_a_user_puts_on_one_transform_is_called() -> None:
 
 
 #: Public members that a transform has in addition to torchvision's and to its arguments.
-PUBLIC_MEMBERS = {"apply", "forward", "generator", "invert", "per_sample", "sample"}
+PUBLIC_MEMBERS = {
+    "apply",
+    "forward",
+    "generator",
+    "invert",
+    "per_sample",
+    "sample",
+    "warn_if_nothing_changes",
+}
 
 
 @pytest.mark.parametrize("name", [*ours.OURS, *ours.ADDED])

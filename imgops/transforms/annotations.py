@@ -46,6 +46,7 @@ __all__ = [
 class _OfAnnotations(OperatorTransform):
     """A transform of boxes or keypoints only, with torchvision's code; a graph runs it inside an operator."""
 
+    _needs_image = False
     _config: tuple[str, ...] = ()
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -188,6 +189,8 @@ class BoxesFromMasks(OperatorTransform, v2.Transform):
     [[3, 2, 7, 4]]
     """
 
+    _needs_image = False
+
     def forward(self, *inputs: Any) -> Any:
         inputs = decode_all(inputs)
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
@@ -210,6 +213,8 @@ class SetClampingMode(
     clamping_mode : {"soft", "hard"} or None
         The mode that later transforms use to clamp the boxes: see :class:`ClampBoundingBoxes`.
     """
+
+    _needs_image = False
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         out = _dispatch.wrap_like(subclass.plain(inpt).clone(), inpt)
@@ -254,6 +259,7 @@ def _count_entries(labels: Any) -> Any:
 class _Sanitize(OperatorTransform):
     """A transform that drops invalid entries; in a graph, an operator with a data-dependent output size."""
 
+    _needs_image = False
     _of: type = Tensor
     _subject = ""
 

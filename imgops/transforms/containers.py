@@ -44,6 +44,7 @@ from imgops.transforms._core import (
     plans,
     programs,
     seeding,
+    unchanged,
     way_back,
 )
 from imgops.transforms._core.base import (
@@ -99,6 +100,8 @@ class _Container(RandomTransform):
                 return out
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = decode_all(inputs)
+        if unchanged.may_be(inputs):
+            return unchanged.run(self, self._run, inputs, ParameterSampler.of(inputs))
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _plan_of(self, image: Tensor) -> plans.Plan | None:

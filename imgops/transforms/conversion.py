@@ -57,6 +57,7 @@ class ToDtype(OperatorTransform, v2.ToDtype):
         [0, 1].
     """
 
+    _needs_image = False
     _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
@@ -132,6 +133,8 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     dtype : torch.dtype
         The dtype of the output.
     """
+
+    _needs_image = False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=True)
@@ -226,6 +229,7 @@ class ToImage(OperatorTransform, v2.ToImage):
     In a graph the transform also works with tensors.
     """
 
+    _needs_image = False
     _converts_to = tv_tensors.Image
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
@@ -235,6 +239,7 @@ class ToImage(OperatorTransform, v2.ToImage):
 class ToPureTensor(OperatorTransform, v2.ToPureTensor):
     """Convert tv_tensors to plain tensors, as torchvision's ToPureTensor does."""
 
+    _needs_image = False
     _converts_to = Tensor
     _unwraps = True
 
@@ -251,6 +256,7 @@ class PILToTensor(OperatorTransform, v2.PILToTensor):
     A graph has no PIL images: convert them before the call of a compiled function.
     """
 
+    _needs_image = False
     _converts_to = Tensor
 
 
@@ -329,6 +335,8 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
         PIL's color mode of the output; by default it follows from the number of channels and the dtype.
     """
 
+    _needs_image = False
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         must = "the transform must come after the compiled function, because a graph has no PIL images"
         check.refuse_in_graph(NotImplementedError, "ToPILImage", must, "a call inside of it")
@@ -342,6 +350,8 @@ class ToTensor(OperatorTransform, v2.ToTensor):
     transform is deprecated, as in torchvision: ToImage and ToDtype do the same.
     """
 
+    _needs_image = False
+
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, PIL.Image.Image) and inpt.mode.startswith("I;16"):
             return planar_pixels(inpt)
@@ -350,6 +360,8 @@ class ToTensor(OperatorTransform, v2.ToTensor):
 
 class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2.Transform):
     """Return the input unchanged, as torchvision's Identity does."""
+
+    _needs_image = False
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         return image
@@ -371,6 +383,7 @@ class Lambda(OperatorTransform, v2.Lambda):
         The classes of inputs to which it is applied; by default all.
     """
 
+    _needs_image = False
     _goes_back = False
 
     def _plan(self, shape: Any, program: Any) -> None:

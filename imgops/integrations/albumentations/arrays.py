@@ -7,7 +7,9 @@ not disturb each other. Boxes and keypoints are not checked again after a transf
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import cv2
@@ -22,6 +24,9 @@ Data = dict[str, Any]
 class _Transform:
     """A single transform; ``is_silent`` says that its counterpart draws nothing but its chance."""
 
+    #: Whether the container lists the transform among those that were applied.
+    is_listed = True
+
     def __init__(self, given: Any, forced: bool, is_silent: bool) -> None:
         self.given, self.is_silent = given, is_silent
         self.source = draws.Source(given, forced)
@@ -29,26 +34,32 @@ class _Transform:
         self.reads = frozenset(given.targets_as_params) - {getattr(given, "metadata_key", None)}
         self.moves = self.source.is_foreign or not {"bboxes", "keypoints"}.isdisjoint(given.targets)
 
-    def run(self, data: Data) -> Data:
+    def run(self, data: Data, forced: bool = False) -> Data:
         """Return the transformed data, or the same dict if the transform is not applied."""
         given, source = self.given, self.source
-        if not source.chance():
+        if not source.chance(forced):
             return data
         missing = self.reads - data.keys()
         if missing and (missing != {"image"} or "images" not in data):
             must = f"{type(given).__name__}: keywords must have {' and '.join(sorted(missing))}"
             raise ValueError(f"{must}, got none")
         if self.is_silent and not source.is_foreign:
-            return self._apply(draws.sampled(given, data), data)
+            return self._apply(self._noted(draws.sampled(given, data), data), data)
         with source.generators():
-            params = draws.sampled(given, data)
+            params = self._noted(draws.sampled(given, data), data)
             if source.is_foreign:  # its code may draw while it changes the image
                 return self._apply(params, data)
         return self._apply(params, data)
 
+    def _noted(self, params: Data, data: Data) -> Data:
+        """Return parameters, after a ReplayCompose around the transform got them."""
+        if self.given.deterministic:
+            data[self.given.save_key][id(self.given)] = deepcopy(params)
+        return params
+
     def _apply(self, params: Data, data: Data) -> Data:
         out = self.given.apply_with_params(params, **data)
-        if _APPLIED in out:
+        if _APPLIED in out and self.is_listed:
             out[_APPLIED].append((type(self.given).__name__, params.copy()))
         return out
 
@@ -86,6 +97,7 @@ class _Container:
     """A container and the transforms inside; some containers apply those without a further draw."""
 
     forces = False
+    is_listed = False
 
     def __init__(self, given: Any, forced: bool, is_silent: Callable[[Any], bool]) -> None:
         self.given, self.source = given, self._source(given, forced)
@@ -95,7 +107,8 @@ class _Container:
     def _source(self, given: Any, forced: bool) -> draws.Source:
         return draws.Chance(given, forced)
 
-    def run(self, data: Data) -> Data:
+    def run(self, data: Data, forced: bool = False) -> Data:
+        """Return the transformed data; ``forced`` says that a container of albumentations chose this one."""
         raise NotImplementedError
 
     def run_checked(self, step: Any, data: Data, is_first: bool) -> Data:
@@ -107,17 +120,13 @@ class _Container:
 
 
 class _Sequence(_Container):
-    """Compose, ReplayCompose or Sequential."""
+    """Compose or Sequential."""
 
-    def run(self, data: Data) -> Data:
-        if self.given.p < 1 and not self.source.chance():
+    def run(self, data: Data, forced: bool = False) -> Data:
+        given = self.given
+        if not forced and (given.p < 1 or self.source.shares) and not self.source.chance():
             applied = self._nothing_applied()
             return data | applied if applied else data
-        return self.run_applied(data)
-
-    def run_applied(self, data: Data) -> Data:
-        """Run all steps, after it was decided that they are applied."""
-        given = self.given
         if not hasattr(given, "preprocess"):
             return self._run_all(data)
         # Compose writes down the kinds of its inputs, which must not be those of a call in another thread.
@@ -151,16 +160,34 @@ def _fresh(processor: Any) -> Any:
     return made
 
 
+class _Replay(_Sequence):
+    """ReplayCompose, which adds the parameters of the call to the result."""
+
+    def run(self, data: Data, forced: bool = False) -> Data:
+        given = self.given
+        out = super().run(data | {given.save_key: defaultdict(dict)}, forced)
+        applied = given.get_dict_with_id()
+        given.fill_with_params(applied, out[given.save_key])
+        given.fill_applied(applied)
+        return out | {given.save_key: applied}
+
+
 class _One(_Container):
     """OneOf or OneOrOther."""
 
     forces = True
 
+    def __init__(self, given: Any, forced: bool, is_silent: Callable[[Any], bool]) -> None:
+        super().__init__(given, forced, is_silent)
+        if self.source.name == "OneOrOther":
+            for step in self.inner:
+                step.is_listed = False
+
     def _source(self, given: Any, forced: bool) -> draws.Source:
         return draws.Choice(given, forced)
 
-    def run(self, data: Data) -> Data:
-        index = int(self.source.numbers(None, (1, 1, 0, 0))[0]) if self.inner else 0
+    def run(self, data: Data, forced: bool = False) -> Data:
+        index = self.source.index(forced) if self.inner else 0
         return self.inner[index].run(data) if index < len(self.inner) else data
 
 
@@ -170,7 +197,7 @@ class _Some(_Container):
     def _source(self, given: Any, forced: bool) -> draws.Source:
         return draws.Order(given)
 
-    def run(self, data: Data) -> Data:
+    def run(self, data: Data, forced: bool = False) -> Data:
         is_first = True
         for index in self.source.numbers(None, (1, 1, 0, 0)):
             if index >= 0:
@@ -179,7 +206,8 @@ class _Some(_Container):
 
 
 _KINDS: dict[str, type[_Container]] = {
-    **dict.fromkeys(("Compose", "ReplayCompose", "Sequential"), _Sequence),
+    **dict.fromkeys(("Compose", "Sequential"), _Sequence),
+    "ReplayCompose": _Replay,
     **dict.fromkeys(("OneOf", "OneOrOther"), _One),
     **dict.fromkeys(("RandomOrder", "SomeOf"), _Some),
 }

@@ -1,4 +1,4 @@
-"""A converted pipeline, which is called as albumentations' own is: by keywords, with arrays in and out."""
+"""Calls of a converted pipeline as albumentations' own are made: by keywords, with arrays in and out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops._common import check
-from imgops._common.torch_private import tree_flatten
 from imgops._operator import subclass
 from imgops.integrations.albumentations.annotations import ROWS
 from imgops.integrations.albumentations.rules import OUTSIDE
-from imgops.transforms import containers
 
 #: The keywords of albumentations that these transforms do not take.
 _REFUSED = ("volume", "volumes", "mask3d", "masks3d")
@@ -31,15 +28,21 @@ class Call:
     """
 
     def __init__(self, given: Any, last: Any, on_arrays: Any) -> None:
-        self.on_arrays, self.is_sequence = on_arrays, hasattr(on_arrays, "run_applied")
+        self.on_arrays = on_arrays
+        #: The ToTensorV2 of the pipeline, if it has one.
+        self.last = last
+        #: Whether a Compose of albumentations has the pipeline, and checks and reads the keywords.
+        self.is_inside = False
+        self.read(given)
+
+    def read(self, given: Any) -> None:
+        """Read what a user may change in a pipeline: its processors and targets."""
         #: Boxes and keypoints are read and written by albumentations' own code.
         self.processors: dict[str, Any] = dict(getattr(given, "processors", None) or {})
         self.fields = {f for p in self.processors.values() for f in p.params.label_fields or ()}
         #: All keywords that the pipeline reads.
         self.known = frozenset(given.available_keys)
         self.targets: dict[str, str] = dict(getattr(given, "additional_targets", None) or {})
-        #: The ToTensorV2 of the pipeline, if it has one.
-        self.last = last
         self.checks_shapes = getattr(given, "is_check_shapes", False)
 
     def kind_of(self, name: str) -> str:
@@ -48,14 +51,18 @@ class Call:
     def run(self, pipeline: Any, data: dict[str, Any]) -> dict[str, Any]:
         """Run a pipeline on keywords, and return a dict of the same names."""
         is_forced = bool(data.pop("force_apply", False))
+        if self.is_inside:
+            self._refuse_tensors(data)
+            return dict(self.on_arrays.run(data, is_forced))
         has_tensors = not self._are_usual(data)
         if has_tensors:
             self._check(data)
             height, width = self._size(data)
             has_tensors = any(self._is_tensor(n, x) for n, x in data.items())
         if not has_tensors:
-            run = self.on_arrays.run_applied if is_forced and self.is_sequence else self.on_arrays.run
-            return dict(run(data))
+            return dict(self.on_arrays.run(data, is_forced))
+        if is_forced:
+            pipeline = pipeline.forced()
         if pipeline.whole is not None and not (is_forced or pipeline.whole._source.chance()):
             return dict(data)
         data, processors = dict(data), deepcopy(self.processors)
@@ -93,6 +100,12 @@ class Call:
         if self.kind_of(name) in ("images", "masks") and isinstance(value, (list, tuple)) and value:
             value = value[0]
         return isinstance(value, Tensor)
+
+    def _refuse_tensors(self, data: dict[str, Any]) -> None:
+        for name, value in data.items():
+            if self.kind_of(name) in (*_IMAGES, *_MASKS) and self._is_tensor(name, value):
+                must = f"from_albumentations: {name} must be a NumPy array in a pipeline of albumentations"
+                raise TypeError(f"{must}, got a tensor; convert the whole pipeline")
 
     # -- checks ----------------------------------------------------------------------------------------
 
@@ -269,36 +282,3 @@ def _array(plain: Tensor, ndim: int, is_mask: bool) -> np.ndarray:
     array = plain.permute(1, 2, 0).numpy()
     is_flat = not is_mask and ndim == 2 and array.shape[-1] == 1
     return np.ascontiguousarray(array[..., 0] if is_flat else array)
-
-
-class _Pipeline(containers.Compose):
-    """A converted pipeline, which takes tensors as imgops' transforms do, or albumentations' keywords."""
-
-    def __init__(self, transforms: list[Any], call: Call, whole: Any = None) -> None:
-        super().__init__(transforms)
-        #: The container that decides whether the pipeline is applied, if that is left to chance.
-        self._call, self.whole = call, whole
-
-    def _get_name(self) -> str:
-        return "Compose"
-
-    def forward(self, *inputs: Any, **data: Any) -> Any:
-        if data:
-            if inputs:
-                must = "from_albumentations: inputs must be keywords or one structure of tensors"
-                raise TypeError(f"{must}, got both")
-            must = "inputs must be one structure of tensors in a graph"
-            got = f"the keywords {', '.join(data)}"
-            check.refuse_in_graph(TypeError, "from_albumentations", must, got)
-            return self._call.run(self, data)
-        flat = inputs if len(inputs) == 1 and type(inputs[0]) is Tensor else tree_flatten(inputs)[0]
-        if any(isinstance(x, np.ndarray) for x in flat):
-            must = "from_albumentations: arrays must be given by keyword, as in pipeline(image=array)"
-            raise TypeError(f"{must}, got one without a name")
-        return super().forward(*inputs)
-
-    def run_plainly(self, inputs: Any) -> Any:
-        """Transform a tensor, or a dict of them, after it was decided that the pipeline is applied."""
-        if self.whole is not None:
-            return containers.Compose(self.whole.transforms)(inputs)
-        return super().forward(inputs)

@@ -7,9 +7,10 @@ from typing import Any
 
 from imgops.integrations.albumentations import arrays, draws, host
 from imgops.integrations.albumentations.annotations import _Filter, _Removal
-from imgops.integrations.albumentations.calls import Call, _Pipeline
+from imgops.integrations.albumentations.calls import Call
 from imgops.integrations.albumentations.conversions import CONVERSIONS
 from imgops.integrations.albumentations.moves import MOVES, VALUES, Drawn
+from imgops.integrations.albumentations.pipeline import Parts, _Pipeline
 from imgops.integrations.albumentations.rules import (
     MIRRORS,
     Rule,
@@ -18,7 +19,9 @@ from imgops.integrations.albumentations.rules import (
     changed_names,
     is_container,
     name_of,
+    parts_of,
     report,
+    require_version_2,
 )
 from imgops.transforms import containers, conversion
 from imgops.transforms._core.base import RandomTransform
@@ -138,6 +141,8 @@ class _Reader:
             if without is not None:
                 raise Unmapped(without)
             changed = changed_names(given)
+            if getattr(given, "replay_mode", False):
+                raise Unmapped("it replays a call")
             if changed & _UNSEEN:
                 raise Unmapped(f"it has its own {' and '.join(sorted(changed & _UNSEEN))}")
             if is_container(given):
@@ -240,11 +245,11 @@ class _Reader:
         each = [p is not None and p.check_each_transform for p in (self.boxes, self.points)]
         return steps + self.filter(*each)
 
-    def read_outermost(self, given: Any) -> Any:
-        """Return the counterpart of the outermost transform, None if some of it has none."""
+    def read_outermost(self, given: Any, forced: bool) -> tuple[list[Any], bool]:
+        """Return the counterparts of the outermost transform, and whether its chance decides on them."""
         whole = copy(given)
         whole.p = 1.0 if name_of(given) in SEQUENCES else given.p
-        steps = self.read(whole)
+        steps = self.read(whole, forced)
         if self.boxes is not None or self.rule.drops_points:
             last = self.filter()
             if steps and isinstance(steps[-1], _Filter):
@@ -256,12 +261,13 @@ class _Reader:
             steps = [*first, *steps, *last, _Removal(box_labels, point_labels)]
         if whole.p != given.p:
             steps = self._by_chance(steps, given, False)
-        if self.unmapped:
-            return None
-        decides = steps[0] if whole.p != given.p and steps else None
+        is_by_chance = whole.p != given.p and bool(steps)
+        return steps or [conversion.Identity()], is_by_chance
+
+    def with_call(self, given: Any, steps: list[Any], is_by_chance: bool) -> Parts:
+        """Return the parts of a pipeline that was read, with its calls by keywords."""
         on_arrays = arrays.step_of(given, False, lambda t: id(t) in self.silent)
-        call = Call(given, self.last, on_arrays)
-        return _Pipeline(steps or [conversion.Identity()], call, decides)
+        return Parts(steps, Call(given, self.last, on_arrays), is_by_chance)
 
 
 def _moves(step: Any) -> bool:
@@ -293,8 +299,8 @@ def from_albumentations(compose: Any) -> Any:
     Raises
     ------
     TypeError
-        If ``compose`` is not a transform of albumentations; or, when the result is called, if an array has
-        no target.
+        If ``compose`` is not a transform of albumentations, or one of AlbumentationsX, whose transforms are
+        drawn otherwise; or, when the result is called, if an array has no target.
     ValueError
         If transforms or arguments have no counterpart: the message names all of them, and why.
 
@@ -332,8 +338,18 @@ def from_albumentations(compose: Any) -> Any:
     if not is_of_albumentations(compose):
         must = "from_albumentations: compose must be a pipeline of albumentations"
         raise TypeError(f"{must}, got {type(compose).__name__}")
+    require_version_2(compose)
     own = deepcopy(compose)  # so that its generators are separate
+    for part in parts_of(own):
+        if is_container(part):  # converted pipelines inside are read as their originals
+            part.transforms = [t.given if isinstance(t, _Pipeline) else t for t in part.transforms]
     reader = _Reader(own)
-    made = reader.read_outermost(own)
+    read = reader.read_outermost(own, False)
     report("from_albumentations", reader.unmapped, reader.differences)
-    return made
+    return _Pipeline(own, reader.with_call(own, *read), _read)
+
+
+def _read(given: Any, forced: bool = False) -> Parts:
+    """Return the parts of the counterpart of a pipeline that is known to have one."""
+    reader = _Reader(given)
+    return reader.with_call(given, *reader.read_outermost(given, forced))

@@ -17,12 +17,20 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from imgops.integrations.albumentations.rules import bases_of, changed_names, drawn_indices, is_container
+from imgops.integrations.albumentations.rules import (
+    bases_of,
+    changed_names,
+    drawn_indices,
+    is_container,
+    parts_of,
+)
 from imgops.transforms._core import programs, seeding
 from imgops.transforms._core.parameters import Shape
 
 #: The attribute of a copied transform that holds the seed of the worker whose draws it has.
 _PARTED = "_imgops_worker_seed"
+#: The attribute of a copied transform that draws from generators that it was given, without a seed.
+_SHARES = "_imgops_shares"
 _lock = threading.RLock()
 seeding.hold_at_fork(_lock)
 
@@ -96,6 +104,34 @@ def _give(given: Any, generator: np.random.Generator, python: random.Random) -> 
         given.random_generator, given.py_random = generator, python
 
 
+def set_seed(given: Any, seed: int | None) -> None:
+    """Seed a transform, and all inside of it, as albumentations does.
+
+    In a worker of a DataLoader these draws are those of the seed alone.
+    """
+    with _lock:
+        given.set_random_seed(seed)
+        _mark(given, False)
+
+
+def set_state(given: Any, generator: np.random.Generator, python: random.Random) -> None:
+    """Let a transform, and all inside of it, draw from generators of the user."""
+    with _lock:
+        given.set_random_state(generator, python)
+        _mark(given, True)
+
+
+def _mark(given: Any, shares: bool) -> None:
+    worker = get_worker_info()
+    for part in parts_of(given):
+        known = part.__dict__
+        known.update({_SHARES: True} if shares else {})
+        for name in (_PARTED,) if shares else (_PARTED, _SHARES):
+            known.pop(name, None)
+        if worker is not None:
+            known[_PARTED] = worker.seed
+
+
 def sampled(given: Any, data: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that a transform draws for an image and its annotations."""
     params = given.update_transform_params(given.get_params(), data)
@@ -126,9 +162,19 @@ class Source:
         return type(self), (self.given, self.forced)
 
     @property
+    def shares(self) -> bool:
+        """Whether the transform draws from generators that it was given, which others may share."""
+        return _SHARES in self.given.__dict__
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the transform has a seed, or generators that it was given."""
+        return self.given.seed is not None or self.shares
+
+    @property
     def draws_on(self) -> bool:
-        """Whether the draws follow a seed of the pipeline, and go on from call to call."""
-        return self.given.seed is not None and not seeding.has_key()
+        """Whether the draws go on from call to call, and no key stands above them."""
+        return self.has_state and not seeding.has_key()
 
     def generators(self) -> AbstractContextManager[None]:
         """Let the transform draw from the generators that decide this call."""
@@ -139,16 +185,17 @@ class Source:
         worker, known = get_worker_info(), self.given.__dict__
         if worker is not None and worker.seed != known.get(_PARTED):
             known[_PARTED] = worker.seed
-            seed = seeding.seed_of((self.given.seed, worker.seed))
+            first = self.given.py_random.getrandbits(53) if self.shares else self.given.seed
+            seed = seeding.seed_of((first, worker.seed))
             _give(self.given, np.random.default_rng(seed), random.Random(seed))
 
-    def chance(self) -> bool:
-        """Draw whether the transform is applied."""
-        p = self.given.p
+    def chance(self, forced: bool = False) -> bool:
+        """Draw whether the transform is applied; ``forced`` says that the caller of this call chose it."""
+        p, forced = self.given.p, forced or self.forced
         if self.has_own_chance:
             with self.generators():
-                return bool(self.given.should_apply(force_apply=self.forced))
-        if p <= 0 or p >= 1 or self.forced:
+                return bool(self.given.should_apply(force_apply=forced))
+        if p <= 0 or p >= 1 or forced:
             return p > 0
         if self.draws_on:
             with _lock:
@@ -164,12 +211,14 @@ class Source:
 class Chance(Source):
     """The probability of a transform or of a container, as RandomApply takes it."""
 
-    def chance(self) -> bool:
-        # Containers ask their generator whatever their probability is.
-        if self.is_container and self.draws_on and not self.forced:
+    def chance(self, forced: bool = False) -> bool:
+        # Containers ask their generator whatever their probability is; one that was chosen has no other.
+        if self.is_container and (forced or self.forced):
+            return True
+        if self.is_container and self.draws_on:
             with self.generators():
                 return self.given.py_random.random() < self.given.p
-        return super().chance()
+        return super().chance(forced)
 
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float]:
         return [float(self.chance())]
@@ -183,14 +232,18 @@ class Choice(Chance):
         if self.name == "OneOrOther":  # its probability is that of the first transform
             self.forced = False
 
-    def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float]:
+    def index(self, forced: bool = False) -> int:
+        """Draw the index of a transform."""
         given, count = self.given, len(self.given.transforms)
         if self.name == "OneOrOther":
-            return [0.0 if self.chance() else float(count - 1)]
-        if not self.chance():
-            return [float(count)]
+            return 0 if self.chance() else count - 1
+        if not self.chance(forced):
+            return count
         with self.generators():
-            return [float(given.random_generator.choice(count, p=given.transforms_ps))]
+            return int(given.random_generator.choice(count, p=given.transforms_ps))
+
+    def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float]:
+        return [float(self.index())]
 
 
 class Order(Chance):

@@ -111,7 +111,7 @@ class Host(Source):
 
     @property
     def length(self) -> int:
-        return 1 if self.given.seed is None else 1 + _STATE
+        return 1 + _STATE if self.has_state else 1
 
     def numbers(self, transform: Any, shape: Shape, inputs: Sequence[Any] = ()) -> list[float] | None:
         if not self.chance():

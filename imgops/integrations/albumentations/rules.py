@@ -46,6 +46,37 @@ def is_container(given: Any) -> bool:
     return "BaseCompose" in bases_of(given)
 
 
+def parts_of(given: Any) -> Iterator[Any]:
+    """Yield a transform, and all that is inside of it."""
+    yield given
+    for part in given.transforms if is_container(given) else ():
+        yield from parts_of(part)
+
+
+#: The methods of a transform of albumentations 2 that draw its parameters.
+_DRAWS = ("get_params", "update_transform_params", "get_params_dependent_on_data")
+
+
+def require_version_2(given: Any) -> None:
+    """Raise for the transforms of AlbumentationsX, whose draws and arguments are not those of its origin."""
+    library: Any = sys.modules["albumentations"]
+    if all(hasattr(library.BasicTransform, name) for name in _DRAWS):
+        return
+    is_x = hasattr(library.BasicTransform, "sample_parameters")
+    found = f"{'AlbumentationsX' if is_x else 'albumentations'} {library.__version__}"
+    names = dict.fromkeys(next(bases_of(p)) for p in parts_of(given) if not is_container(p))
+    must = "from_albumentations: compose must be a pipeline of albumentations 2, up to 2.0.8"
+    raise TypeError(
+        f"{must}, got {', '.join(names) or 'one'} of {found}, whose draws and arguments are others; install "
+        "albumentations==2.0.8, or build the pipeline of `from imgops import transforms`"
+    )
+
+
+def take_for_a_compose(cls: type) -> None:
+    """Let albumentations take the instances of a class for pipelines of its own."""
+    sys.modules["albumentations"].Compose.register(cls)
+
+
 def changed_names(given: Any) -> set[str]:
     """Return the names of albumentations' code that a subclass, or the instance itself, replaces."""
     mro = type(given).__mro__

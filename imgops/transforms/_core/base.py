@@ -66,6 +66,7 @@ from imgops.transforms._core import (
     projections,
     seeding,
     torchvision_private,
+    unchanged,
     way_back,
 )
 from imgops.transforms._core.batches import PendingBatch
@@ -141,6 +142,10 @@ class OperatorTransform(torchvision_private.Hooks):
     _makes_planar = False
     #: Whether the transform refuses an image without annotations.
     _needs_annotations = False
+    #: Whether a call without anything to change warns (:mod:`.unchanged`).
+    warn_if_nothing_changes = True
+    #: Whether such a call is a mistake; a conversion, or a transform of annotations, may have nothing to do.
+    _needs_image = True
     #: Whether a converted transform refuses inputs of unknown classes, which torchvision's return unchanged.
     _only_images = False
     #: Whether ``_image`` gives exactly PIL's pixels, on uint8 with one or three channels.
@@ -252,6 +257,10 @@ class OperatorTransform(torchvision_private.Hooks):
         self.__dict__["_text"] = text
         self.__dict__["_listed"] = [(v, programs.plain(v)) for v in values if isinstance(v, _CHANGEABLE)]
 
+    def _note_unchanged(self, flat: list[Any]) -> None:
+        if is_eager():
+            unchanged.note(self, flat)
+
     def _describe(self) -> None:
         """Set the description."""
         self._description = programs.description_of(self)
@@ -263,6 +272,11 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
             return self._of_packed(inputs)
+        if unchanged.may_be(inputs):
+            return unchanged.run(self, self._by_torchvisions_forward, inputs)
+        return self._by_torchvisions_forward(inputs)
+
+    def _by_torchvisions_forward(self, inputs: tuple[Any, ...]) -> Any:
         return super().forward(*decode_all(inputs))  # type: ignore[misc]
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
@@ -679,6 +693,8 @@ class RandomTransform(OperatorTransform):
             return self._transform_image(image, Params(image.shape[-2:], numbers), Tensor)
         if has_batches(inputs):
             return self._of_packed(inputs)
+        if unchanged.may_be(inputs):
+            return unchanged.run(self, self._run, inputs, ParameterSampler.of(inputs))
         return self._run(inputs, ParameterSampler.of(inputs))
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:

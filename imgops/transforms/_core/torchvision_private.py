@@ -265,6 +265,15 @@ class Hooks:
     def _call_kernel(self, functional: Callable[..., Any], inpt: Any, *args: Any, **keywords: Any) -> Any:
         return self._kernel(functional, inpt, *args, **keywords)
 
+    def _note_unchanged(self, flat: list[Any]) -> None:
+        """Note that the transform changes none of its flat inputs."""
+
+    def _needs_transform_list(self, flat: list[Any]) -> list[bool]:
+        needs: list[bool] = super()._needs_transform_list(flat)  # type: ignore[misc]
+        if True not in needs:
+            self._note_unchanged(flat)
+        return needs
+
     def __prepare_scriptable__(self) -> Any:
         theirs = super().__prepare_scriptable__()  # type: ignore[misc]
         _warn_of_scripting(type(self).__name__)

@@ -16,7 +16,7 @@ import imgops
 from imgops._common import check
 from imgops._common.torch_private import raise_error
 from imgops.kernels.cpu import _threads
-from imgops.transforms._core import draws, programs, projections, steps
+from imgops.transforms._core import draws, programs, projections, steps, unchanged
 from imgops.transforms._core.arguments import WIDEST, fill_values, in_range, one_number, one_of, switch
 from imgops.transforms._core.base import RandomTransform
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
@@ -140,7 +140,10 @@ class _Distortion(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, **arguments)
 
     def forward(self, *inputs: Any) -> Any:
-        return self._run(inputs, ParameterSampler.of(inputs))  # _run drops the map at the end
+        sampler = ParameterSampler.of(inputs)
+        if unchanged.may_be(inputs):
+            return unchanged.run(self, self._run, inputs, sampler)
+        return self._run(inputs, sampler)  # _run drops the map at the end
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if not sampler.draws_in_python:  # perhaps a graph, in which an operator makes the maps

@@ -133,6 +133,12 @@ class RandomResize(_RandomResize, v2.RandomResize):
 
     _config = ("min_size", "max_size")
 
+    def _draw(self, inputs: Any) -> Numbers | None:
+        if not inputs:  # there is no size without an image; torchvision's code draws, and returns the inputs
+            self.make_params(inputs)
+            return None
+        return super()._draw(inputs)
+
 
 class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
     """Resize the image to a random length of its shortest side, as torchvision's RandomShortestSize does.

@@ -1,0 +1,83 @@
+"""The warning about calls whose inputs have nothing that a transform changes.
+
+torchvision's transforms return arrays, texts and numbers unchanged, and so do imgops'. A pipeline that gets
+only such inputs does nothing, which nobody wants. A transform makes a note if it finds nothing to change; the
+outermost call, of a transform alone or of a container, warns if its result is its input.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import PIL.Image
+from torch import Tensor
+
+from imgops import EncodedImage
+from imgops._common.categories import NothingChangesWarning
+from imgops._common.torch_private import is_eager, tree_flatten
+from imgops.transforms._core.parameters import BATCHES
+
+#: The classes of inputs that transforms may change.
+IMAGES: tuple[type, ...] = (Tensor, PIL.Image.Image, EncodedImage, *BATCHES)
+
+
+#: In the thread of a call: whether a transform found nothing to change.
+_calls = threading.local()
+
+
+def may_be(inputs: tuple[Any, ...]) -> bool:
+    """Return whether the inputs of a call in eager mode may have no image."""
+    return bool(inputs) and not isinstance(inputs[0], IMAGES) and is_eager()
+
+
+def run(transform: Any, call: Callable[..., Any], inputs: tuple[Any, ...], *more: Any) -> Any:
+    """Call a function with the inputs of a transform, and warn if nothing changes."""
+    known = _calls.__dict__  # each access to an attribute takes longer
+    if known:
+        return call(inputs, *more)
+    known["found_nothing"] = False
+    try:
+        out = call(inputs, *more)
+    finally:
+        found_nothing = known.pop("found_nothing")
+    if found_nothing and transform.warn_if_nothing_changes:
+        before, after = (tree_flatten(x)[0] for x in (inputs, out))
+        if len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True)):
+            _warn(transform, before)
+    return out
+
+
+def note(transform: Any, flat: list[Any]) -> None:
+    """Note that a transform changes none of its flat inputs."""
+    known = _calls.__dict__
+    if not (known and transform._needs_image and transform.warn_if_nothing_changes):
+        return
+    if not any(isinstance(x, IMAGES) for x in flat) and any(x is not None for x in flat):
+        known["found_nothing"] = True
+
+
+def _warn(transform: Any, flat: list[Any]) -> None:
+    """Warn where the user calls a transform, once for each."""
+    if transform.__dict__.get("_has_warned"):
+        return
+    transform.__dict__["_has_warned"] = True
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        level, frame = level + 1, frame.f_back
+    got = ", ".join(dict.fromkeys(type(x).__name__ for x in flat))
+    must = "inputs must have an image, a video, a mask, boxes or keypoints"
+    hint = "; ToImage() makes images of arrays" if any(isinstance(x, np.ndarray) for x in flat) else ""
+    warnings.warn(
+        f"{type(transform).__name__}: {must}, got {got}, which come back unchanged{hint}. This is said once; "
+        "warn_if_nothing_changes = False turns it off",
+        NothingChangesWarning,
+        stacklevel=level,
+    )
+
+
+_LIBRARIES = ("imgops", "torch", "torchvision")

@@ -1,0 +1,237 @@
+"""Calls without anything to change: every transform returns its inputs, as torchvision's does, and warns once."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from added_cases import ROWS
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+from transform_cases import CASES, picture
+
+import imgops
+from imgops import transforms as ours
+
+ARRAY = np.zeros((40, 52, 3), np.uint8)
+#: Inputs without an image.
+WITHOUT: dict[str, Any] = {
+    "array": ARRAY,
+    "dict": {"image": ARRAY, "label": 3, "file": "a.jpg"},
+    "tuple": (ARRAY, "a"),
+    "text": "a.jpg",
+    "bytes": b"\xff\xd8",
+    "labels": {"label": 3, "more": [1.5, None]},
+}
+#: The transforms that do not warn: those of classes and dtypes, of annotations only, and those of a user's code.
+SILENT = {
+    "ConvertImageDtype",
+    "Identity",
+    "Lambda",
+    "PILToTensor",
+    "ToDtype",
+    "ToImage",
+    "ToPILImage",
+    "ToPureTensor",
+}
+SILENT |= {
+    "BoxesFromMasks",
+    "ClampBoundingBoxes",
+    "ClampKeyPoints",
+    "ConvertBoundingBoxFormat",
+    "SetClampingMode",
+}
+SILENT |= {"SanitizeBoundingBoxes", "SanitizeKeyPoints", "ToTensor"}
+
+
+def transforms() -> dict[str, Any]:
+    """Return one of each class, of the tables of the tests and of those that need no arguments."""
+    found: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in (*ours.OURS, *ours.ADDED):
+            try:
+                found[name] = getattr(ours, name)()
+            except (TypeError, ValueError):  # it needs arguments
+                continue
+        for case in CASES:
+            found[case.name] = case.make(ours)
+        for row in ROWS:
+            found[row.name] = row.make()
+    for transform in found.values():
+        if isinstance(getattr(transform, "p", None), float):
+            transform.p = 1.0  # one that chance leaves out finds nothing
+    found |= {"ToDtype": ours.ToDtype(torch.float32, scale=True), "ConvertBoundingBoxFormat": None}
+    found["ConvertBoundingBoxFormat"] = ours.ConvertBoundingBoxFormat("XYWH")
+    return found | {"Lambda": ours.Lambda(str, dict), "Normalize": ours.Normalize([0.5] * 3, [0.5] * 3)}
+
+
+def said(call: Callable[..., Any], *inputs: Any) -> tuple[Any, list[warnings.WarningMessage]]:
+    """Return the result of a call, or the error it raises, and the warnings about it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            out = call(*inputs)
+        except Exception as error:
+            out = error
+    return out, [w for w in caught if w.category is imgops.NothingChangesWarning]
+
+
+def is_same(out: Any, inputs: Any) -> bool:
+    flat, other = (torch.utils._pytree.tree_leaves(x) for x in (out, inputs))
+    return len(flat) == len(other) and all(a is b for a, b in zip(flat, other, strict=True))
+
+
+def test_every_transform_without_an_image() -> None:
+    """Alone and in pipelines: one warning, at the line of the call, if nothing changed and nothing was raised."""
+    warned, raised = set(), set()
+    for name, transform in transforms().items():
+        for kind, inputs in WITHOUT.items():
+            for around in (
+                lambda t: t,
+                lambda t: ours.Compose([ours.Identity(), t]),
+                lambda t: ours.RandomApply([t], p=1),
+            ):
+                called = around(copy.deepcopy(transform))
+                quiet = copy.deepcopy(called)
+                out, first = said(called, inputs)
+                _, again = said(called, inputs)
+                where = f"{name}, {kind}, {type(called).__name__}"
+                assert not again, where
+                if isinstance(out, Exception):
+                    raised.add(name)
+                    assert not first, where
+                    continue
+                expected = name not in SILENT and is_same(out, inputs)
+                assert len(first) == expected, where
+                if first:
+                    warned.add(name)
+                    assert first[0].filename == __file__, where
+                    assert str(first[0].message).startswith(
+                        f"{type(called).__name__}: inputs must have an image"
+                    ), where
+                quiet.warn_if_nothing_changes = False
+                assert not said(quiet, inputs)[1], where
+    assert {
+        "Resize",
+        "RandomHorizontalFlip",
+        "ColorJitter",
+        "Normalize",
+        "GaussianBlur",
+        "RandomCLAHE",
+    } <= warned
+    assert not warned & SILENT
+    # Those that must have an image raise, as torchvision's do.
+    assert {"AutoAugment", "RandomCrop", "RandomIoUCrop"} <= raised
+    for case in CASES:
+        if case.name in raised:
+            theirs = case.make(v2)
+            if isinstance(getattr(theirs, "p", None), float):
+                theirs.p = 1.0
+            assert isinstance(said(theirs, ARRAY)[0], Exception), case.name
+
+
+def test_every_transform_with_an_image() -> None:
+    """Whatever else is in the input, and whether or not the transform changes what there is."""
+    image, canvas = picture(), (40, 52)
+    boxes = tv_tensors.BoundingBoxes([[1, 2, 20, 30]], format="XYXY", canvas_size=canvas)
+    points = tv_tensors.KeyPoints([[3, 4]], canvas_size=canvas)
+    mask = tv_tensors.Mask(torch.zeros(1, *canvas, dtype=torch.uint8))
+    pil = PIL.Image.fromarray(np.ascontiguousarray(image.permute(1, 2, 0).numpy()))
+    given = [
+        image,
+        tv_tensors.Image(image),
+        tv_tensors.Video(image[None]),
+        pil,
+        imgops.EncodedImage(imgops.encode_image(image)),
+    ]
+    given += [{"array": ARRAY, "x": x} for x in (*given, mask, boxes, points)] + [
+        (ARRAY, image),
+        None,
+        {},
+        [None],
+    ]
+    for name, transform in transforms().items():
+        for inputs in given:
+            for called in (transform, ours.Compose([transform, ours.Identity()])):
+                assert not said(copy.deepcopy(called), inputs)[1], name
+
+
+def test_pipelines() -> None:
+    flip, convert = ours.RandomHorizontalFlip(1.0), ours.ToImage()
+    silent = {
+        "a conversion": [convert, flip],
+        "a conversion later": [flip, convert],
+        "a user's function": [flip, lambda x: {"image": torch.zeros(3, 4, 4)}],
+        "only a user's function": [lambda x: x],
+        "left out": [ours.RandomApply([flip], p=0.0)],
+        "conversions": [ours.PILToTensor(), ours.ToDtype(torch.float32), ours.ToPureTensor()],
+        "labels": [ours.ClampBoundingBoxes(), ours.Lambda(lambda x: x)],
+        "theirs": [v2.RandomHorizontalFlip(1.0)],
+    }
+    for name, steps in silent.items():
+        assert not said(ours.Compose(steps), {"image": ARRAY})[1], name
+    loud = {
+        "two": [flip, ours.Resize(9)],
+        "nested": [ours.Compose([flip]), ours.RandomChoice([flip, ours.Resize(9)]), ours.RandomOrder([flip])],
+        "a conversion that has nothing to do": [ours.PILToTensor(), ours.Normalize([0.5], [0.5])],
+    }
+    for name, steps in loud.items():
+        for more in ({}, {"per_sample": True}):
+            pipeline = ours.Compose(copy.deepcopy(steps), **more)
+            found = said(pipeline, {"image": ARRAY, "label": 3})[1]
+            assert [str(w.message).partition(",")[0] for w in found] == [
+                "Compose: inputs must have an image"
+            ], name
+            assert "got ndarray, int, which come back unchanged; ToImage() makes images" in str(
+                found[0].message
+            )
+            assert not said(pipeline, ARRAY, "a")[1], name
+    # A pipeline is asked once; a copy of one that has not warned warns by itself, in each thread.
+    pipeline = ours.Compose([flip])
+    others = [copy.deepcopy(pipeline), pickle.loads(pickle.dumps(pipeline))]
+    assert [len(said(each, ARRAY)[1]) for each in (pipeline, *others)] == [1, 1, 1]
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("always")
+        list(pool.map(lambda _: ours.Compose([flip])(ARRAY), range(8)))
+    assert [w.category for w in caught] == [imgops.NothingChangesWarning] * 8
+    # After an error inside of a container, calls warn as before.
+    assert isinstance(said(ours.Compose([lambda x: 1 / 0]), ARRAY)[0], ZeroDivisionError)
+    assert len(said(ours.Resize(9), ARRAY)[1]) == 1
+
+
+def test_errors_of_the_warning() -> None:
+    """A test suite may turn the warning into an error; the next call is as if nothing had happened."""
+    pipeline = ours.Compose([ours.RandomInvert(1.0)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", imgops.NothingChangesWarning)
+        with pytest.raises(imgops.NothingChangesWarning, match=r"^Compose: inputs must have an image"):
+            pipeline({"label": 3})
+        assert pipeline({"label": 3}) == {"label": 3}
+        assert torch.equal(
+            pipeline(torch.zeros(3, 4, 4, dtype=torch.uint8)), torch.full((3, 4, 4), 255).byte()
+        )
+
+
+def test_no_graph_break_and_no_recompile() -> None:
+    """In a graph nothing warns, and a pipeline that warned in eager mode has the same graph."""
+    torch.compiler.reset()
+    pipeline = ours.Compose([ours.RandomHorizontalFlip(1.0), ours.Resize((8, 9), antialias=True)])
+    graph = torch.compile(pipeline, fullgraph=True, backend="eager")
+    image = picture()
+    inputs: list[Any] = [{"image": image, "label": 3}, {"label": 3}]
+    assert all(not said(graph, x)[1] for x in inputs)
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert len(said(pipeline, {"label": 3})[1]) == 1
+    out, found = said(graph, inputs[0])
+    assert isinstance(out["image"], Tensor) and not found
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before
