@@ -51,7 +51,7 @@ class EncodedImage:
     Raises
     ------
     ValueError
-        If the header is not one of a JPEG, PNG or WebP file, or the image has more than ``max_pixels``.
+        If the header is not one that :func:`decode_image` reads, or the image has more than ``max_pixels``.
     TypeError
         If ``data`` is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
         before, and pass it in.
@@ -153,8 +153,8 @@ class EncodedImages:
     Raises
     ------
     ValueError
-        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index,
-        and its path if it was given as one.
+        If there is no file, or a header is not one that :func:`decode_image` reads: the message names its
+        index, and its path if it was given as one.
     TypeError
         If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
         before, and pass it in, without ``skipped``.

@@ -1,4 +1,4 @@
-"""Fakes of encode_image and decode_image, whose output sizes depend on the data, and of jpeg and webp."""
+"""Fakes of encode_image and the decoders, whose output sizes depend on the data, and of jpeg and webp."""
 
 from __future__ import annotations
 
@@ -90,6 +90,27 @@ def decode_packed(
     return data.new_empty((new_size(min=0, max=2**62),))
 
 
+def decode_frames(
+    new_size: Callable[..., int],
+    data: Tensor,
+    frames: Tensor,
+    max_pixels: int,
+    mode: str,
+    is_slice: bool,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor:
+    op = "decode_frames"
+    _check_file(data, max_pixels, mode, op)
+    check.dtype(op, "frames", frames, torch.int64)
+    if frames.ndim != 1 or (is_slice and violates(frames.shape[0] == 3)):
+        must = "frames must have 3 numbers of a slice" if is_slice else "frames must have 1 dimension"
+        check.fail_shape(op, must, frames)
+    count = new_size(min=0, max=_MOST) if is_slice else frames.shape[0]
+    height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
+    return decoded_frames(data, count, MODES[mode], height, width, channels_last)
+
+
 def box_of_integers(box: tuple[int, ...]) -> None:
     """Check a box whose integers are known."""
     left, top, right, bottom = box
@@ -98,8 +119,7 @@ def box_of_integers(box: tuple[int, ...]) -> None:
         fail(ValueError, "decode_image", must, check.numbers(*box))
 
 
-def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
-    op = "decode_image"
+def _check_file(data: Tensor, max_pixels: int, mode: str, op: str = "decode_image") -> None:
     check.choice(op, "mode", mode, MODES)
     check.strided(op, "data", data)
     check.dtype(op, "data", data, torch.uint8)
@@ -115,6 +135,15 @@ def decoded(data: Tensor, channels: int, height: int, width: int, channels_last:
     if channels_last:
         return data.new_empty((height, width, channels)).permute(2, 0, 1)
     return data.new_empty((channels, height, width))
+
+
+def decoded_frames(
+    data: Tensor, count: int, channels: int, height: int, width: int, channels_last: bool
+) -> Tensor:
+    """Allocate several images of one size, planar or interleaved."""
+    if channels_last:
+        return data.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)
+    return data.new_empty((count, channels, height, width))
 
 
 def jpeg(image: Tensor, quality: Tensor) -> Tensor:
