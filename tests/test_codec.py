@@ -207,7 +207,7 @@ def test_names_of_modes(photograph: Tensor) -> None:
     for mode, member in modes.items():
         for name in (member, member.name, mode.lower(), member.name.lower()):
             assert torch.equal(imgops.decode_image(raw, name), imgops.decode_image(raw, mode))
-    must = "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got "
+    must = "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got "
     check_raises(lambda: imgops.decode_image(raw, 3), ValueError, f"{must}3")
 
 

@@ -118,7 +118,7 @@ def test_wrong_arguments() -> None:
         (
             lambda: imgops.decode_images(raws, "CMYK"),
             ValueError,
-            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
+            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got 'CMYK'",
         ),
     ):
         check_raises(call, error, message)

@@ -215,6 +215,74 @@ def _oriented(orientation: int) -> Image.Exif:
     return exif
 
 
+def test_pipelines_of_sixteen_bits(tmp_path: Path) -> None:
+    """Files of 16 bits in a batch, eager and in a graph, are what the pipelines make of the decoded images."""
+    rng = np.random.default_rng(0)
+    for channels, mode in ((1, "L;16"), (3, "RGB;16"), (4, "RGBA;16")):
+        images = [rng.integers(0, 65536, (h, 40, channels)).astype(np.uint16) for h in (30, 33, 37)]
+        files = [
+            deep_tiff(images[0], ">"),
+            imgops.encode_image(torch.from_numpy(images[1].transpose(2, 0, 1)), "png"),
+            deep_tiff(images[2]),
+        ]
+        wanted = [torch.from_numpy(x.transpose(2, 0, 1).copy()) for x in images]
+        for given in ("unchanged", mode, mode.lower()):
+            batch = imgops.EncodedImages(files, given)
+            assert (batch.mode, batch.num_channels, batch.dtype) == (mode, channels, torch.uint16)
+            for image, x in zip(batch.decode().unpack(), wanted, strict=True):
+                assert torch.equal(image, x)
+            for file, x in zip(files, wanted, strict=True):
+                one = imgops.EncodedImage(file, given)
+                assert one.shape == x.shape and one.dtype == x.dtype and torch.equal(one.decode(), x)
+                assert torch.equal(one.decode((3, 2, 30, 20)), x[:, 2:20, 3:30])
+                assert torch.equal(imgops.decode_image(file, given), x)
+        scale = v2.ToDtype(torch.float32, scale=True)
+        evaluate = v2.Compose([v2.Resize(20), v2.CenterCrop(16), scale])
+        crop = v2.RandomResizedCrop(12)
+        train = v2.Compose([crop, v2.RandomHorizontalFlip(), v2.GaussianBlur(3), scale], per_sample=True)
+        for pipeline in (evaluate, train):
+            torch.manual_seed(1)
+            expected = torch.stack([pipeline(x[None])[0] for x in wanted])
+            for call in (pipeline, torch.compile(pipeline, fullgraph=True, backend="aot_eager")):
+                torch.manual_seed(1)
+                assert torch.equal(call(batch), expected)
+        torch.manual_seed(1)
+        one = crop(imgops.EncodedImage(files[0], "unchanged"))
+        torch.manual_seed(1)
+        assert torch.equal(one, crop(wanted[0]))
+        decode = torch.compile(
+            lambda data, m=mode: imgops.decode_image(data, m), fullgraph=True, backend="aot_eager"
+        )
+        assert torch.equal(decode(tensor(files[0])), wanted[0])
+    # All files must be of one mode; 8 bits keep theirs, too.
+    eight = [fuzz_decode.other_seeds()[name] for name in ("TIFF LA", "GIF gray", "BMP gray", "TIFF int32")]
+    assert imgops.EncodedImages(eight[:1] * 2, "unchanged").mode == "LA"
+    assert imgops.EncodedImages(eight[1:2], "unchanged").num_channels == 3  # a palette
+    assert imgops.EncodedImages([fuzz_decode.seeds()[3], eight[2]], "unchanged").mode == "L"
+    path = tmp_path / "gray.bmp"
+    path.write_bytes(eight[2])
+    must = f"files[1] ({str(path)!r}) must have mode 'LA', as other files, for 'unchanged', got 'L'"
+    check_raises(
+        lambda: imgops.EncodedImages([eight[0], path], "unchanged"), ValueError, f"EncodedImages: {must}"
+    )
+    must = "must be an image of 8 or 16 bits, got a TIFF of int32"
+    check_raises(
+        lambda: imgops.EncodedImages(eight[3:], "unchanged"), ValueError, f"decode_images: files[0] {must}"
+    )
+    skipped: list[Any] = []
+    batch = imgops.EncodedImages([b"no image", files[0], files[2][:-50]], "unchanged", skipped=skipped)
+    assert batch.mode == "RGBA;16" and [i for i, _ in skipped] == [0]
+    black, image, cut = batch.decode().unpack()
+    assert [i for i, _ in skipped] == [0, 2] and black.sum(dtype=torch.int64) == cut.sum(
+        dtype=torch.int64
+    ) == 0
+    assert torch.equal(image, wanted[0])
+    must = "decode_image: data must be an image of mode 'L;16', got a TIFF of mode 'RGBA;16'"
+    check_raises(lambda: imgops.decode_image(files[0], "L;16"), ValueError, must)
+    must = "decode_image: data must be an image of mode 'L;16', got a JPEG of mode 'L'"
+    check_raises(lambda: imgops.decode_image(fuzz_decode.seeds()[3], "L;16"), ValueError, must)
+
+
 def test_numbers_of_a_tiff() -> None:
     """Integers and floating-point numbers are those of Pillow and OpenCV, or refused in a mode of levels."""
     numbers = np.array([[-3.5, 0.25, np.inf], [np.nan, 1e30, 65536.0]], np.float32)
@@ -318,7 +386,7 @@ def test_frames_in_a_graph() -> None:
     other = tensor(fuzz_decode.other_seeds()["PNG frames"])
     out = program.module()(other, torch.tensor([2, 0, -1]))
     assert torch.equal(out, imgops.decode_frames(other, [2, 0, 2], "L"))
-    with pytest.raises(Exception, match="mode must be 'L', 'LA', 'RGB' or 'RGBA' in a compiled graph"):
+    with pytest.raises(Exception, match="mode must name channels in a compiled graph"):
         torch.compile(lambda d: imgops.decode_frames(d, mode="unchanged"), fullgraph=True, backend="eager")(
             raw
         )
@@ -546,6 +614,35 @@ def test_pixels_that_a_file_lacks() -> None:
         for tail in (b"", b"\xff\xd9"):
             with pytest.raises(ValueError, match="decode_image: data must be a complete"):
                 imgops.decode_image(tiles[:at] + tail)
+
+
+def test_a_page_that_libtiff_refuses() -> None:
+    """Pillow shows zeros, or the page before it, and says nothing; black pages are read."""
+    rng, black = np.random.default_rng(0), Image.new("RGB", (9, 7))
+    first, second = (Image.fromarray(rng.integers(0, 256, (7, 9, 3), np.uint8)) for _ in range(2))
+    for big_tiff in (False, True):
+        for compression in ("raw", "tiff_lzw"):
+            pages = {"save_all": True, "append_images": [black, second, black.convert("I;16")]}
+            raw = saved(first, "TIFF", compression=compression, big_tiff=big_tiff, **pages)
+            out = imgops.decode_frames(raw)
+            for i in range(4):
+                assert torch.equal(out[i], shown(raw, "RGB", frame=i))
+    image = Image.open(io.BytesIO(raw := saved(first, "TIFF", compression="tiff_lzw", **pages)))
+    image.seek(2)
+    at = image.tag_v2.offset
+    count = int.from_bytes(raw[at : at + 2], "little")
+    # Its last entry is one that libtiff cannot read.
+    last = at + 2 + 12 * (count - 1)
+    broken = raw[:last] + struct.pack("<HHII", 0xFFFF, 99, 2**31, 0) + raw[last + 12 :]
+    several = [raw[:at] + struct.pack("<H", n) + raw[at + 2 :] for n in (count - 1, count + 1, 200, 5000)]
+    for changed in (broken, *several):
+        for frames in ([0, 2], [2]):
+            try:
+                out = imgops.decode_frames(changed, frames)
+            except ValueError as error:
+                assert str(error).startswith("decode_frames: data must be")  # noqa: PT017
+            else:
+                assert torch.equal(out[-1], shown(raw, "RGB", frame=2))
 
 
 #: Measures the memory that files take which are refused: of each line, a path and the arguments of decode_frames.

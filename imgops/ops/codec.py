@@ -214,12 +214,13 @@ def decode_image(
     data : Tensor, bytes or path
         The whole file: ``(n,)`` uint8 on any device, bytes, or where the file lies. In a compiled graph, a
         tensor.
-    mode : {"RGB", "L", "LA", "RGBA", "unchanged"}, torchvision.io.ImageReadMode or \
-imgops.extend.config.DecodeImage
+    mode : {"RGB", "L", "LA", "RGBA", "RGB;16", "L;16", "LA;16", "RGBA;16", "unchanged"}, \
+torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
         The mode that the file is converted to: 3, 1, 2 or 4 channels. Lowercase letters and the names of
         torchvision ("GRAY", "GRAY_ALPHA", "RGB_ALPHA") will do. "unchanged" keeps the channels of the file,
         the 16 bits of a PNG or a TIFF that has them, and the numbers of a TIFF of 32 bits or of
-        floating-point numbers; a compiled graph does not take it.
+        floating-point numbers; a compiled graph does not take it. A mode of 16 bits, which a graph takes,
+        is "unchanged" for a file that has these channels of 16 bits, and refuses any other file.
     box : sequence of 4 int or Tensor, optional
         ``(left, top, right, bottom)`` in pixels of the image, inside of it; ``right`` and ``bottom`` are
         exclusive. Only these pixels are returned, and of an ordinary JPEG only these are decoded. An integer
@@ -350,7 +351,7 @@ def _decode_unchanged(
     device: str | torch.device | None,
 ) -> Tensor:
     """Decode a file whose channels and dtype no operator knows before it reads the file."""
-    must = "mode must be 'L', 'LA', 'RGB' or 'RGBA' in a compiled graph, which fixes channels and dtype"
+    must = "mode must name channels in a compiled graph, which fixes channels and dtype"
     check.refuse_in_graph(ValueError, "decode_image", must, "'UNCHANGED'")
     how = max_pixels, "RGB", apply_exif_orientation, channels_last
     if box is None:
@@ -576,7 +577,7 @@ def decode_frames(
         check.fail(ValueError, op, must, memory_format)
     chosen, is_slice = _frames_of(frames)
     if mode == cpu.UNCHANGED:
-        must = "mode must be 'L', 'LA', 'RGB' or 'RGBA' in a compiled graph, which fixes channels and dtype"
+        must = "mode must name channels in a compiled graph, which fixes channels and dtype"
         check.refuse_in_graph(ValueError, op, must, "'UNCHANGED'")
         how = max_pixels, "RGB", is_slice, apply_exif_orientation, last
         fake.decode_frames(placeholder_size, file, chosen, *how)

@@ -152,7 +152,7 @@ DECODE_IMAGE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
+            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got 'CMYK'",
             lambda x: decode_image(BYTES, "CMYK"),
         ),
         ErrorInput(
@@ -363,7 +363,7 @@ DECODE_FRAMES = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "decode_frames: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
+            "decode_frames: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got 'CMYK'",
             lambda x: decode_frames(BYTES, mode="CMYK"),
         ),
     ),

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from PIL import Image, features
 from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
@@ -27,7 +28,8 @@ ANY = "JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, JPEG 2000 or HEIF"
 
 _TIFF = (b"II*\0", b"MM\0*", b"II\0*", b"MM*\0", b"II+\0", b"MM\0+")
 _AVIF = {b"avif", b"avis"}
-_HEIF = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"}
+_HEIF = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"}
+_CONTAINERS = {b"mif1", b"msf1"}  # of images in either coding
 #: The pixels of a tile of a TIFF that any file may have, because common ones have as many.
 _COMMON_TILE = 1 << 20
 #: Compressions of a TIFF whose decoders fill what is missing, and do not say so.
@@ -57,9 +59,11 @@ def kind_of(raw: bytes) -> str | None:
     if raw.startswith((b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP  \r\n\x87\n")):
         return "JPEG 2000"
     if raw[4:8] == b"ftyp":
-        end = min(int.from_bytes(raw[:4], "big"), 1 << 10)
-        brands = {raw[8:12], *(raw[at : at + 4] for at in range(16, end, 4))}
-        return "AVIF" if brands & _AVIF else "HEIF" if brands & _HEIF else None
+        brand, end = raw[8:12], min(int.from_bytes(raw[:4], "big"), 1 << 10)
+        others = {raw[at : at + 4] for at in range(16, end, 4)}
+        if brand in _AVIF or (brand in _CONTAINERS and others & _AVIF):
+            return "AVIF"
+        return "HEIF" if brand in _HEIF or brand in _CONTAINERS else None
     return None
 
 
@@ -155,6 +159,22 @@ def check_page(raw: bytes, image: Any, max_pixels: int) -> None:
         )
     if ends_early:
         raise DataError("data must be a complete image", "a TIFF whose data end early")
+
+
+def load(raw: bytes, image: Any, page: int) -> None:
+    """Decode the page of a file to which Pillow has gone.
+
+    Pillow says nothing if libtiff refuses to go to a page: its memory, here zeros, is then what it was.
+    """
+    is_later = page > 0 and image.format == "TIFF"
+    if is_later:
+        offset, size = image.tag_v2.offset, (image.tag_v2[256], image.tag_v2[257])
+        image.im = Image.new(image.mode, size).im
+    image.load()
+    if is_later and not np.asarray(image).any():
+        start, stop = (4, 8) if raw[2:4] in (b"*\0", b"\0*") else (8, 16)
+        where = offset.to_bytes(stop - start, "little" if raw[:2] == b"II" else "big")
+        TiffImageFile(io.BytesIO(raw[:start] + where + raw[stop:])).load()  # the page as the first one
 
 
 def check_whole(raw: bytes, image: Any) -> None:

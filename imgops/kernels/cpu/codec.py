@@ -58,7 +58,7 @@ _ORIENTATION = 0x0112
 #: The mode of decode_image that keeps the channels and the dtype of a file.
 UNCHANGED = "UNCHANGED"
 
-#: The dtype and the device of decoded pixels of 8 bits.
+#: The device of decoded pixels.
 _HOST = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
@@ -129,6 +129,7 @@ def _decode(
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
         if header:
             _kinds.check_pixels(header[:2], max_pixels)
+        if header and not _is_deep(mode):
             own = _JPEG_MODES[header[2]] if mode == UNCHANGED else mode
             out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), own, turn, channels_last)
             if out is not None:
@@ -154,10 +155,14 @@ def _decode_page(
     channels_last: bool,
 ) -> Tensor:
     """Decode the image that Pillow has opened, or the page of a file to which it has gone."""
-    own = _own_mode(image) if mode == UNCHANGED else mode
-    pixels = _deep_pixels(raw, image, page) if mode == UNCHANGED else None
+    own, is_own = mode, mode == UNCHANGED or _is_deep(mode)
+    if is_own:
+        own, stored = _own_mode(image), _stored_mode(raw, image)
+        if mode not in (UNCHANGED, stored):
+            raise DataError(f"data must be an image of mode {mode!r}", f"a {image.format} of mode {stored!r}")
+    pixels = _deep_pixels(raw, image, page) if is_own else None
     if pixels is None or apply_exif_orientation:  # the EXIF data of a PNG may follow its pixels
-        image.load()
+        _kinds.load(raw, image, page)
     if pixels is None:
         _kinds.check_whole(raw, image)
     turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
@@ -186,8 +191,13 @@ def decode_frames(
     with _one_error(raw, op):
         image: Any = _kinds.opened(raw, max_pixels)
         count = getattr(image, "n_frames", 1)
-        if mode == UNCHANGED and count > 1 and image.format == "PNG" and _damaged_png.deep_channels(raw):
-            raise DataError(f"{_ONE_OF_FOUR} for an animated PNG of 16 bits", repr(UNCHANGED))
+        if (
+            (mode == UNCHANGED or _is_deep(mode))
+            and count > 1
+            and image.format == "PNG"
+            and _damaged_png.deep_channels(raw)
+        ):
+            raise DataError(f"{_ONE_OF_FOUR} for an animated PNG of 16 bits", repr(mode))
         chosen = _chosen(given, is_slice, count)
         if image.format not in _OF_PAGES:
             _check_frame(image.size, image.size, len(chosen), max_pixels)
@@ -205,7 +215,8 @@ def decode_frames(
                 made = _decode_page(raw, image, page, None, mode, apply_exif_orientation, channels_last)
             if current < 0:
                 channels, height, width = made.shape
-                out = fake.decoded_frames(made, len(chosen), channels, height, width, channels_last)
+                size = len(chosen), channels, height, width
+                out = fake.decoded_frames(_HOST, made.dtype, *size, channels_last)
             if out.shape[1:] != made.shape or out.dtype != made.dtype:
                 raise DataError(f"{_ONE_OF_FOUR} for frames of different channels", repr(UNCHANGED))
             if place >= 0:
@@ -254,6 +265,37 @@ def _check_frame(size: tuple[int, int], first: tuple[int, int], count: int, max_
 _JPEG_MODES = {1: "L", 3: "RGB"}
 
 
+def _is_deep(mode: str) -> bool:
+    """Return whether a mode is one of 16 bits."""
+    return mode.endswith(";16")
+
+
+def mode_of_file(data: Tensor, max_pixels: int) -> str:
+    """Return the mode of 8 or 16 bits of the image that decode_image returns unchanged."""
+    raw = data.detach().numpy().tobytes()
+    with _one_error(raw):
+        header = _libjpeg.header(raw)
+        if header:
+            return _JPEG_MODES[header[2]]
+        image = _kinds.opened(raw, max_pixels)
+        stored = _stored_mode(raw, image)
+        if stored in _NUMBERS:
+            must = "data must be an image of 8 or 16 bits"
+            raise DataError(must, f"a {image.format} of {_NUMBERS[stored].__name__}")
+        return stored
+
+
+def _stored_mode(raw: bytes, image: Any) -> str:
+    """Return one of the modes of 8 and 16 bits, or Pillow's mode of other numbers, of a file's image."""
+    if image.format == "PNG" and _damaged_png.deep_channels(raw):
+        return f"{('L', 'LA', 'RGB', 'RGBA')[_damaged_png.deep_channels(raw) - 1]};16"
+    if image.format == "TIFF" and _has_deep_colors(image):
+        return f"{image.mode};16"
+    if image.mode in _DEEP:
+        return "L;16"
+    return str(image.mode) if image.mode in _NUMBERS else _own_mode(image)
+
+
 def _own_mode(image: Image.Image) -> str:
     """Return the mode of our four that has the channels of an image of 8 bits; UNCHANGED for others."""
     if image.mode in _DEEP or image.mode in _NUMBERS:
@@ -296,11 +338,9 @@ def _deep_png(raw: bytes, image: Any) -> Any:
 
 def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
     """Decode a TIFF of 16 bits of RGB or RGBA by OpenCV, whose high bytes must be what Pillow reads."""
-    tags = image.tag_v2
-    bits, photometric, extra = (tags.get(key, ()) for key in (258, 262, 338))
-    if set(bits) != {16} or photometric != 2 or tuple(extra)[:1] == (1,):  # 1: alpha is multiplied
+    if not _has_deep_colors(image):
         return None
-    image.load()
+    _kinds.load(raw, image, page)
     file = np.frombuffer(raw, np.uint8)
     if page:
         pages = cv2.imdecodemulti(file, cv2.IMREAD_UNCHANGED, range=(page, page + 1))[1]
@@ -312,6 +352,12 @@ def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
         got = "a TIFF of 16 bits of which OpenCV and Pillow read different pixels"
         raise DataError("data must be a complete image", got)
     return pixels
+
+
+def _has_deep_colors(image: Any) -> bool:
+    """Return whether a TIFF has 16 bits of RGB or RGBA that Pillow does not convert."""
+    bits, photometric, extra = (image.tag_v2.get(key, ()) for key in (258, 262, 338))
+    return set(bits) == {16} and photometric == 2 and tuple(extra)[:1] != (1,)  # 1: alpha is multiplied
 
 
 def _channels_of(pixels: Any, kept: list[int], image: Any) -> Any:
@@ -346,7 +392,7 @@ def _by_libjpeg(
     (left, top, right, bottom), (*size, channels) = box, header
     height, width = bottom - top, right - left
     if turn is _UPRIGHT and (mode == "RGB" or (mode == "L" and channels == 1)):
-        out = fake.decoded(_HOST, len(mode), height, width, channels_last)
+        out = fake.decoded(_HOST, torch.uint8, len(mode), height, width, channels_last)
         return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, size) else None
     pixels = np.empty((height, width, channels), np.uint8)
     if not _libjpeg.decode(pixels, raw, left, top, size):
@@ -384,7 +430,7 @@ def decode_each(out: Tensor, files: list[Tensor], boxes: list[Box], mode: str) -
     Return for each file whether it was decoded. Otherwise ``decode_image`` decodes it by other means, or
     raises.
     """
-    channels = len(mode)
+    channels = fake.MODES[mode]
     if mode not in ("L", "RGB") or ImageFile.LOAD_TRUNCATED_IMAGES:
         return [False] * len(files)
     found, arrays, facts, offset = [], [], [], 0
@@ -428,16 +474,17 @@ def decode_boxes(
 ) -> Tensor:
     """Decode a box of each file of one buffer, planar and one after the other; a skipped file is black."""
     rows, files = boxes.tolist(), _files_of(data.detach(), ends)
-    sizes = [len(mode) * (bottom - top) * (right - left) for left, top, right, bottom in rows]
+    channels = fake.MODES[mode]
+    sizes = [channels * (bottom - top) * (right - left) for left, top, right, bottom in rows]
 
     def checked(i: int) -> None:
         fake.box_of_integers(rows[i])
-        if sizes[i] > len(mode) * max_pixels:
+        if sizes[i] > channels * max_pixels:
             must = f"box must have at most {max_pixels} pixels (max_pixels)"
             check.fail(ValueError, "decode_image", must, tuple(rows[i]))
 
     on_threads(len(rows), checked, None)
-    out = torch.empty(sum(sizes), dtype=torch.uint8, device="cpu")
+    out = torch.empty(sum(sizes), dtype=fake.dtype_of(mode), device="cpu")
     done = decode_each(out, files, rows, mode)
 
     def one(i: int) -> Tensor | None:
@@ -625,7 +672,7 @@ def _turned(pixels: np.ndarray, turn: _Turn, channels_last: bool) -> Tensor:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
     height, width = pixels.shape[:2]
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    out = fake.decoded(_HOST.to(_DTYPES[pixels.dtype]), channels, height, width, channels_last)
+    out = fake.decoded(_HOST, _DTYPES[pixels.dtype], channels, height, width, channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy
