@@ -239,7 +239,7 @@ def test_pipelines_of_sixteen_bits(tmp_path: Path) -> None:
         scale = v2.ToDtype(torch.float32, scale=True)
         evaluate = v2.Compose([v2.Resize(20), v2.CenterCrop(16), scale])
         crop = v2.RandomResizedCrop(12)
-        train = v2.Compose([crop, v2.RandomHorizontalFlip(), v2.GaussianBlur(3), scale], per_sample=True)
+        train = v2.Compose([crop, v2.GaussianBlur(3), scale], per_sample=True)
         for pipeline in (evaluate, train):
             torch.manual_seed(1)
             expected = torch.stack([pipeline(x[None])[0] for x in wanted])
