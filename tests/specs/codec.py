@@ -308,6 +308,7 @@ DECODE_PACKED = OpSpec(
 )
 
 
+ANIMATION = _animation()
 DECODE_FRAMES = OpSpec(
     "decode_frames",
     samples=tuple(
@@ -327,13 +328,13 @@ DECODE_FRAMES = OpSpec(
         ErrorInput(
             ValueError,
             "decode_frames: frames must be from -3 to 2, got 3",
-            lambda x: decode_frames(_animation(), [0, 3]),
+            lambda x: decode_frames(ANIMATION, [0, 3]),
             reads_values=True,
         ),
         ErrorInput(
             ValueError,
             "decode_frames: frames must have at most 59 pixels together (max_pixels), got 3 of 4 x 5",
-            lambda x: decode_frames(_animation(), max_pixels=59),
+            lambda x: decode_frames(ANIMATION, max_pixels=59),
             reads_values=True,
         ),
         ErrorInput(
