@@ -193,7 +193,10 @@ def test_files_by_bytes_and_path(photograph: Tensor, tmp_path: Path) -> None:
         imgops.decode_image(tmp_path / "none.png")
     must = "decode_image: data must be a Tensor, bytes or a path, got "
     check_raises(lambda: imgops.decode_image([1, 2]), TypeError, f"{must}list")
-    with pytest.raises(ValueError, match="decode_image: data must be a JPEG, PNG or WebP file, got 0 bytes"):
+    with pytest.raises(
+        ValueError,
+        match="decode_image: data must be a JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, JPEG 2000 or HEIF file, got 0 bytes",
+    ):
         imgops.decode_image(b"")
 
 
@@ -204,7 +207,7 @@ def test_names_of_modes(photograph: Tensor) -> None:
     for mode, member in modes.items():
         for name in (member, member.name, mode.lower(), member.name.lower()):
             assert torch.equal(imgops.decode_image(raw, name), imgops.decode_image(raw, mode))
-    must = "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got "
+    must = "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got "
     check_raises(lambda: imgops.decode_image(raw, 3), ValueError, f"{must}3")
 
 

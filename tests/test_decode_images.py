@@ -72,9 +72,7 @@ def test_a_file_that_cannot_be_decoded(threads: int, tmp_path: Path) -> None:
     """The first one raises, and names its index; on request they are left out, and their errors are returned."""
     raws = files(8)
     bad = [raws[0], b"no image", *raws[2:5], raws[5][:40], tmp_path / "none.jpg", raws[7]]
-    message = (
-        "decode_images: files[1] must be a JPEG, PNG or WebP file, got 8 bytes that begin with b'no image'"
-    )
+    message = "decode_images: files[1] must be a JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, JPEG 2000 or HEIF file, got 8 bytes that begin with b'no image'"
     check_raises(lambda: imgops.decode_images(bad), ValueError, message)
     skipped: list[tuple[int, Exception]] = []
     images = imgops.decode_images(bad, skipped=skipped)
@@ -120,7 +118,7 @@ def test_wrong_arguments() -> None:
         (
             lambda: imgops.decode_images(raws, "CMYK"),
             ValueError,
-            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
+            "decode_images: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got 'CMYK'",
         ),
     ):
         check_raises(call, error, message)

@@ -200,7 +200,7 @@ def test_wrong_files() -> None:
     check_raises(
         lambda: EncodedImage(b"abc"),
         ValueError,
-        "decode_image: data must be a JPEG, PNG or WebP file, got 3 bytes that begin with b'abc'",
+        "decode_image: data must be a JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, JPEG 2000 or HEIF file, got 3 bytes that begin with b'abc'",
     )
     check_raises(
         lambda: EncodedImage(3), TypeError, "decode_image: data must be a Tensor, bytes or a path, got int"

@@ -791,7 +791,7 @@ NOT_OF_IMAGES = {
     ),  # classes
     *("adjoint", "inverse"),  # of operators: test_inverse.py
     *("decompositions", "show_config"),  # about imgops
-    *("decode_image", "decode_images", "encode_image"),  # of files: test_codec.py
+    *("decode_frames", "decode_image", "decode_images", "encode_image"),  # of files: test_codec.py
 }
 #: Calls of the functions whose specs have no samples: their first tensor, and the other arguments.
 OTHERS: dict[str, tuple[Tensor, tuple[Any, ...]]] = {

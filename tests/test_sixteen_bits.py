@@ -184,7 +184,7 @@ def test_a_graph_knows_channels_and_dtype() -> None:
     def decode(data: Tensor) -> Tensor:
         return imgops.decode_image(data, "unchanged")
 
-    with pytest.raises(Exception, match="mode must be 'L', 'LA', 'RGB' or 'RGBA' in a compiled graph"):
+    with pytest.raises(Exception, match="mode must name channels in a compiled graph"):
         torch.compile(decode, fullgraph=True, backend="eager")(raw)
     check_raises(
         lambda: decode(raw.to("meta")),

@@ -35,8 +35,10 @@ class EncodedImage:
     ----------
     data : Tensor, bytes or path
         The whole file, as :func:`decode_image` takes it. Only the header is read at once.
-    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
-        The mode that the file is converted to: 3, 1, 2 or 4 channels.
+    mode : {"RGB", "L", "LA", "RGBA", "unchanged"} or torchvision.io.ImageReadMode
+        The mode that the file is converted to: 3, 1, 2 or 4 channels. "unchanged" keeps the channels of the
+        file and its 8 or 16 bits, as :func:`decode_image` does; the attribute is then the mode of the file,
+        such as "RGB" or "L;16".
     apply_exif_orientation : bool
         Apply the orientation of the EXIF data.
     max_pixels : int
@@ -51,7 +53,7 @@ class EncodedImage:
     Raises
     ------
     ValueError
-        If the header is not one of a JPEG, PNG or WebP file, or the image has more than ``max_pixels``.
+        If the header is not one that :func:`decode_image` reads, or the image has more than ``max_pixels``.
     TypeError
         If ``data`` is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
         before, and pass it in.
@@ -87,14 +89,22 @@ class EncodedImage:
             "EncodedImage", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
-        fake.decode_image(placeholder_size, self.data, max_pixels, self.mode, apply_exif_orientation, False)
+        known = "RGB" if self.mode == cpu.UNCHANGED else self.mode
+        fake.decode_image(placeholder_size, self.data, max_pixels, known, apply_exif_orientation, False)
         with _naming(self):
+            if self.mode == cpu.UNCHANGED:
+                self.mode = cpu.mode_of_file(self.data, max_pixels)
             self.height, self.width = cpu.size_of_file(self.data, max_pixels, apply_exif_orientation)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """The shape ``(C, H, W)`` of the decoded image."""
-        return len(self.mode), self.height, self.width
+        return fake.MODES[self.mode], self.height, self.width
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the decoded image: uint8, or uint16 for a mode of 16 bits."""
+        return fake.dtype_of(self.mode)
 
     def decode(
         self,
@@ -135,8 +145,9 @@ class EncodedImages:
     ----------
     files : iterable of Tensor, bytes or path
         The files, each as :func:`decode_image` takes it; paths are read, and headers, at once.
-    mode : {"RGB", "L", "LA", "RGBA"} or torchvision.io.ImageReadMode
-        The mode that every file is converted to: 3, 1, 2 or 4 channels.
+    mode : {"RGB", "L", "LA", "RGBA", "unchanged"} or torchvision.io.ImageReadMode
+        The mode that every file is converted to: 3, 1, 2 or 4 channels. "unchanged" keeps the channels and
+        the 8 or 16 bits of the files, which must be those of the first one.
     skipped : list, optional
         Replace files that cannot be decoded by black images, so that the batch keeps its length, and append
         ``(index, error)`` to this list for each of them. A file without a valid header gets the size of the
@@ -153,8 +164,8 @@ class EncodedImages:
     Raises
     ------
     ValueError
-        If there is no file, or a header is not one of a JPEG, PNG or WebP file: the message names its index,
-        and its path if it was given as one.
+        If there is no file, or a header is not one that :func:`decode_image` reads: the message names its
+        index, and its path if it was given as one.
     TypeError
         If a file is neither a uint8 tensor nor bytes nor a path, or in a compiled graph: make the object
         before, and pass it in, without ``skipped``.
@@ -195,23 +206,29 @@ class EncodedImages:
             "EncodedImages", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
-        codec.require_settings("EncodedImages", mode, max_pixels)
+        codec.require_settings("EncodedImages", mode, max_pixels, (*fake.MODES, cpu.UNCHANGED))
 
-        def read(i: int) -> tuple[Tensor, int, int]:
+        def read(i: int) -> tuple[Tensor, int, int, str]:
             data = codec.file_of(files[i])
-            size = cpu.size_of_ordinary_jpeg(data, max_pixels)
+            size = cpu.size_of_ordinary_jpeg(data, max_pixels) if self.mode != cpu.UNCHANGED else None
             if size is not None:
-                return data, *size
+                return data, *size, self.mode
             image = EncodedImage(
                 files[i], mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
             )
-            return image.data, image.height, image.width
+            return image.data, image.height, image.width, image.mode
 
         new: list[tuple[int, Exception]] | None = None if skipped is None else []
-        images: list[tuple[Tensor, int, int] | None] = cpu.on_threads(len(files), read, new)
+        images: list[tuple[Tensor, int, int, str] | None] = cpu.on_threads(len(files), read, new)
         self._report(new or [])
-        known = next(((height, width) for _, height, width in filter(None, images)), (1, 1))
-        sizes = [known if x is None else x[1:] for x in images]
+        _, *known, own = next(filter(None, images), (None, 1, 1, "RGB"))
+        self.mode = own if self.mode == cpu.UNCHANGED else self.mode
+        for i, image in enumerate(images):
+            if image is not None and image[3] != self.mode:
+                path = cpu.named(self._paths[i])
+                must = f"files[{i}]{path} must have mode {self.mode!r}, as other files, for 'unchanged'"
+                check.fail(ValueError, "EncodedImages", must, repr(image[3]))
+        sizes = [known if x is None else x[1:3] for x in images]
         self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
         nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
         parts = [nothing if x is None else x[0] for x in images]
@@ -226,7 +243,12 @@ class EncodedImages:
     @property
     def num_channels(self) -> int:
         """The number of channels of the mode."""
-        return len(self.mode)
+        return fake.MODES[self.mode]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the decoded images: uint8, or uint16 for a mode of 16 bits."""
+        return fake.dtype_of(self.mode)
 
     def __len__(self) -> int:
         return self.sizes.shape[0]

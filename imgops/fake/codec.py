@@ -1,4 +1,4 @@
-"""Fakes of encode_image and decode_image, whose output sizes depend on the data, and of jpeg and webp."""
+"""Fakes of encode_image and the decoders, whose output sizes depend on the data, and of jpeg and webp."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from imgops.fake._output import output
 
 #: For each format, the numbers of channels that it can hold, and its longest side.
 FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), check.INT32_MAX), "webp": ((3, 4), 16383)}
-MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4}
+#: The modes of 8 bits, and those of files of 16 bits, with their numbers of channels.
+MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "L;16": 1, "LA;16": 2, "RGB;16": 3, "RGBA;16": 4}
+
+
+def dtype_of(mode: str) -> torch.dtype:
+    """Return the dtype of decoded pixels."""
+    return torch.uint16 if mode.endswith(";16") else torch.uint8
+
 
 #: The most bytes of an encoded file, and the longest side of a decoded image.
 _MOST = check.INT32_MAX
@@ -49,7 +56,7 @@ def decode_image(
 ) -> Tensor:
     _check_file(data, max_pixels, mode)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded(data, MODES[mode], height, width, channels_last)
+    return decoded(data, dtype_of(mode), MODES[mode], height, width, channels_last)
 
 
 def decode_region(
@@ -68,7 +75,7 @@ def decode_region(
     if box.ndim != 1 or violates(box.shape[0] == 4):
         check.fail_shape("decode_image", must, box)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded(data, MODES[mode], height, width, channels_last)
+    return decoded(data, dtype_of(mode), MODES[mode], height, width, channels_last)
 
 
 def decode_packed(
@@ -87,7 +94,28 @@ def decode_packed(
         check.fail_shape("decode_images", "boxes must have shape (N, 4), one box for each file", boxes)
     if ends.ndim != 1 or violates(ends.shape[0] == boxes.shape[0] + 1):
         check.fail_shape("decode_images", "offsets must have one number more than there are files", ends)
-    return data.new_empty((new_size(min=0, max=2**62),))
+    return data.new_empty((new_size(min=0, max=2**62),), dtype=dtype_of(mode))
+
+
+def decode_frames(
+    new_size: Callable[..., int],
+    data: Tensor,
+    frames: Tensor,
+    max_pixels: int,
+    mode: str,
+    is_slice: bool,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor:
+    op = "decode_frames"
+    _check_file(data, max_pixels, mode, op)
+    check.dtype(op, "frames", frames, torch.int64)
+    if frames.ndim != 1 or (is_slice and violates(frames.shape[0] == 3)):
+        must = "frames must have 3 numbers of a slice" if is_slice else "frames must have 1 dimension"
+        check.fail_shape(op, must, frames)
+    count = new_size(min=0, max=_MOST) if is_slice else frames.shape[0]
+    height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
+    return decoded_frames(data, dtype_of(mode), count, MODES[mode], height, width, channels_last)
 
 
 def box_of_integers(box: tuple[int, ...]) -> None:
@@ -98,8 +126,7 @@ def box_of_integers(box: tuple[int, ...]) -> None:
         fail(ValueError, "decode_image", must, check.numbers(*box))
 
 
-def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
-    op = "decode_image"
+def _check_file(data: Tensor, max_pixels: int, mode: str, op: str = "decode_image") -> None:
     check.choice(op, "mode", mode, MODES)
     check.strided(op, "data", data)
     check.dtype(op, "data", data, torch.uint8)
@@ -110,11 +137,28 @@ def _check_file(data: Tensor, max_pixels: int, mode: str) -> None:
         fail(ValueError, op, "max_pixels must be at least 1", check.number(max_pixels))
 
 
-def decoded(data: Tensor, channels: int, height: int, width: int, channels_last: bool) -> Tensor:
+def decoded(
+    data: Tensor, dtype: torch.dtype, channels: int, height: int, width: int, channels_last: bool
+) -> Tensor:
     """Allocate an image, planar or interleaved; the kernels do it here too, once they know the size."""
     if channels_last:
-        return data.new_empty((height, width, channels)).permute(2, 0, 1)
-    return data.new_empty((channels, height, width))
+        return data.new_empty((height, width, channels), dtype=dtype).permute(2, 0, 1)
+    return data.new_empty((channels, height, width), dtype=dtype)
+
+
+def decoded_frames(
+    data: Tensor,
+    dtype: torch.dtype,
+    count: int,
+    channels: int,
+    height: int,
+    width: int,
+    channels_last: bool,
+) -> Tensor:
+    """Allocate several images of one size, planar or interleaved."""
+    if channels_last:
+        return data.new_empty((count, height, width, channels), dtype=dtype).permute(0, 3, 1, 2)
+    return data.new_empty((count, channels, height, width), dtype=dtype)
 
 
 def jpeg(image: Tensor, quality: Tensor) -> Tensor:

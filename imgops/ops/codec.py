@@ -1,4 +1,4 @@
-"""encode_image and decode_image, whose output sizes depend on data; jpeg and webp, which compress images."""
+"""encode_image and the decoders, whose output sizes depend on data; jpeg and webp, which compress images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from imgops.kernels.cpu import codec as cpu
 from imgops.kernels.cuda import nvjpeg
 from imgops.rules import packed, sharding, vmap
 
-__all__ = ["decode_image", "decode_images", "encode_image", "jpeg", "webp"]
+__all__ = ["decode_frames", "decode_image", "decode_images", "encode_image", "jpeg", "webp"]
 
 _PILLOW = "Pillow's codec runs on the CPU"
 
@@ -77,6 +77,24 @@ def _decode_region(
 )
 def decode_packed(
     data: Tensor, ends: Tensor, boxes: Tensor, max_pixels: int, mode: str, apply_exif_orientation: bool
+) -> Tensor: ...
+
+
+@operator(
+    "imgops::decode_frames",
+    kernel=cpu.decode_frames,
+    fake=fake.decode_frames,
+    dynamic=True,
+    host=_PILLOW,
+)
+def _decode_frames(
+    data: Tensor,
+    frames: Tensor,
+    max_pixels: int,
+    mode: str,
+    is_slice: bool,
+    apply_exif_orientation: bool,
+    channels_last: bool,
 ) -> Tensor: ...
 
 
@@ -189,25 +207,29 @@ def decode_image(
     memory_format: torch.memory_format = torch.contiguous_format,
     device: str | torch.device | None = None,
 ) -> Tensor:
-    """Read the bytes of a JPEG, PNG or WebP file as an image.
+    """Read the bytes of a file as an image: JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, JPEG 2000 or HEIF.
 
     Parameters
     ----------
     data : Tensor, bytes or path
         The whole file: ``(n,)`` uint8 on any device, bytes, or where the file lies. In a compiled graph, a
         tensor.
-    mode : {"RGB", "L", "LA", "RGBA", "unchanged"}, torchvision.io.ImageReadMode or \
-imgops.extend.config.DecodeImage
+    mode : {"RGB", "L", "LA", "RGBA", "RGB;16", "L;16", "LA;16", "RGBA;16", "unchanged"}, \
+torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
         The mode that the file is converted to: 3, 1, 2 or 4 channels. Lowercase letters and the names of
         torchvision ("GRAY", "GRAY_ALPHA", "RGB_ALPHA") will do. "unchanged" keeps the channels of the file,
-        and the 16 bits of a PNG that has them; a compiled graph does not take it.
+        the 16 bits of a PNG or a TIFF that has them, and the numbers of a TIFF of 32 bits or of
+        floating-point numbers; a compiled graph does not take it. A mode of 16 bits, which a graph takes,
+        is "unchanged" for a file that has these channels of 16 bits, and refuses any other file.
     box : sequence of 4 int or Tensor, optional
         ``(left, top, right, bottom)`` in pixels of the image, inside of it; ``right`` and ``bottom`` are
         exclusive. Only these pixels are returned, and of an ordinary JPEG only these are decoded. An integer
         tensor of shape ``(4,)`` is read on the host.
     apply_exif_orientation : bool
         Apply the orientation of the EXIF data; a box is then one of the turned image. The default keeps the
-        image as stored, as :func:`torchvision.io.decode_image` does.
+        image as stored, as :func:`torchvision.io.decode_image` does; the image decoder of TorchCodec, for
+        which torchvision 0.29 deprecates its own, always applies the orientation. Pillow applies the
+        orientation of a TIFF, and pillow-heif that of a HEIF, whatever this argument says.
     max_pixels : int
         The largest number of pixels; a larger image raises as soon as the header has been read, whatever the
         box. The default is Pillow's limit.
@@ -222,15 +244,17 @@ imgops.extend.config.DecodeImage
     -------
     Tensor
         ``(C, H, W)`` uint8 in [0, 255], on ``device``, by default that of ``data``; with "unchanged", uint16
-        in [0, 65535] for a PNG of 16 bits. In a compiled graph H and W are new dynamic sizes, unless there is
-        a box.
+        in [0, 65535] for 16 bits, int32 or float32 for a TIFF of such numbers. In a compiled graph H and W
+        are new dynamic sizes, unless there is a box.
 
     Raises
     ------
     ValueError
-        If ``data`` is not a JPEG, PNG or WebP file, is truncated or corrupt as far as the format can tell, or
-        has more than ``max_pixels``; or if the box is empty or reaches out of the image. A partly decoded
-        image is never returned, so ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` raises too.
+        If ``data`` is not a file of these kinds, is truncated or corrupt as far as the format can tell, or
+        has more than ``max_pixels``; if Pillow cannot read the kind (AVIF from Pillow 11.3, if it was built
+        with it; HEIF after ``pillow_heif.register_heif_opener()``); or if the box is empty or reaches out of
+        the image. A partly decoded image is never returned, so ``PIL.ImageFile.LOAD_TRUNCATED_IMAGES`` raises
+        too.
     TypeError
         If ``data`` is neither a uint8 tensor nor bytes nor a path.
     OSError
@@ -243,13 +267,17 @@ imgops.extend.config.DecodeImage
     progressive, complete. At its first error or warning, for all other files, and without it, Pillow decodes
     (with libjpeg-turbo, zlib, libwebp). Palettes are looked up; CMYK is converted to RGB by Pillow's formula;
     converting to RGB or L drops alpha and does not blend; 16-bit values keep their high byte, gray as well as
-    color (Pillow would clip gray). If there are several frames, the first one is read.
+    color (Pillow would clip gray). A TIFF of 32-bit integers or floating-point numbers has no levels from
+    black to white, and is refused, except in the mode "unchanged". Of several frames or pages the first one
+    is read; :func:`decode_frames` reads the others. Only the kinds of files named above reach a decoder.
 
-    In the mode "unchanged", the reference of a PNG of 16 bits is ``cv2.imdecode`` with
+    In the mode "unchanged", the reference of a PNG or a TIFF of 16 bits is ``cv2.imdecode`` with
     ``cv2.IMREAD_UNCHANGED``, in the order gray, alpha or red, green, blue, alpha; Pillow reads 16 bits of
     gray alone. Other files have Pillow's pixels in the mode with their channels: 1 bit and gray are "L"; a
     palette is looked up, and is "RGBA" if it has transparency, else "RGB"; CMYK is converted to "RGB". A
-    single transparent color of a PNG without a palette is ignored.
+    single transparent color of a PNG without a palette is ignored. 8 bits are kept of a TIFF of 16 bits whose
+    colors Pillow converts (CMYK, premultiplied alpha), and of 16 bits of color in an AVIF, a JPEG 2000 or a
+    HEIF.
 
     A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. The data of a
     sequential JPEG below a box are not read, so a file that is damaged or ends there is not refused. The data
@@ -323,7 +351,7 @@ def _decode_unchanged(
     device: str | torch.device | None,
 ) -> Tensor:
     """Decode a file whose channels and dtype no operator knows before it reads the file."""
-    must = "mode must be 'L', 'LA', 'RGB' or 'RGBA' in a compiled graph, which fixes channels and dtype"
+    must = "mode must name channels in a compiled graph, which fixes channels and dtype"
     check.refuse_in_graph(ValueError, "decode_image", must, "'UNCHANGED'")
     how = max_pixels, "RGB", apply_exif_orientation, channels_last
     if box is None:
@@ -366,16 +394,16 @@ def mode_of(mode: Any) -> str:
     return _READ_MODES.get(name.upper(), name.upper())
 
 
-def file_of(data: Any) -> Tensor:
+def file_of(data: Any, op: str = "decode_image") -> Tensor:
     if isinstance(data, Tensor):
         return data
     must = "data must be a Tensor in a compiled graph"
-    check.refuse_in_graph(TypeError, "decode_image", must, type(data).__name__)
+    check.refuse_in_graph(TypeError, op, must, type(data).__name__)
     if isinstance(data, (str, os.PathLike)):
         data = Path(data).read_bytes()
     if not isinstance(data, (bytes, bytearray, memoryview)):
         must = "data must be a Tensor, bytes or a path"
-        check.fail(TypeError, "decode_image", must, type(data).__name__)
+        check.fail(TypeError, op, must, type(data).__name__)
     data = bytearray(data)  # frombuffer requires writable memory that is not empty
     return (
         torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8, device="cpu")
@@ -397,7 +425,7 @@ def decode_images(
     max_pixels: int = DecodeImage.max_pixels,
     memory_format: torch.memory_format = torch.contiguous_format,
 ) -> list[Tensor]:
-    """Read JPEG, PNG and WebP files as images, on as many threads as PyTorch uses.
+    """Read files as images, on as many threads as PyTorch uses.
 
     Parameters
     ----------
@@ -405,7 +433,7 @@ def decode_images(
         The files; each as :func:`decode_image` takes it.
     mode : {"RGB", "L", "LA", "RGBA", "unchanged"} or torchvision.io.ImageReadMode
         The mode that every file is converted to: 3, 1, 2 or 4 channels; "unchanged" keeps the channels and
-        the 16 bits of each file.
+        the dtype of each file.
     box : sequence or Tensor, optional
         The part of the image that is decoded, ``(left, top, right, bottom)``: one box for all files, or a
         sequence with one for each file (None decodes all of it), or an integer tensor of shape ``(n, 4)``.
@@ -418,8 +446,8 @@ def decode_images(
     Returns
     -------
     list of Tensor
-        The images ``(C, H, W)``, uint8 in [0, 255], in the order of the files; with "unchanged" uint16 for a
-        PNG of 16 bits.
+        The images ``(C, H, W)``, uint8 in [0, 255], in the order of the files; with "unchanged" the dtypes of
+        :func:`decode_image`.
 
     Raises
     ------
@@ -469,6 +497,121 @@ def decode_images(
         )
 
     return [image for image in cpu.on_threads(len(files), one_file, skipped) if image is not None]
+
+
+def decode_frames(
+    data: Tensor | bytes | bytearray | memoryview | str | os.PathLike[str],
+    frames: Sequence[int] | slice | Tensor | None = None,
+    mode: str = "RGB",
+    *,
+    apply_exif_orientation: bool = False,
+    max_pixels: int = DecodeImage.max_pixels,
+    memory_format: torch.memory_format = torch.contiguous_format,
+) -> Tensor:
+    """Read the frames of an animation, or the pages of a TIFF, as a batch of images.
+
+    Parameters
+    ----------
+    data : Tensor, bytes or path
+        The whole file, as :func:`decode_image` takes it: an animated GIF, WebP, AVIF or PNG, a TIFF of
+        several pages, or a HEIF of several images. A file of one image has one frame.
+    frames : sequence of int, slice or Tensor, optional
+        The indices of the frames, in any order, more than once if you like; negative ones count from the
+        last frame. A slice is that of a list of all frames; None returns all of them. An integer tensor of
+        shape ``(T,)`` is read on the host, and may change between calls of a compiled graph.
+    mode : {"RGB", "L", "LA", "RGBA", "unchanged"} or torchvision.io.ImageReadMode
+        The mode that every frame is converted to, as in :func:`decode_image`. With "unchanged" all frames
+        must have the same channels and dtype; a compiled graph does not take it.
+    apply_exif_orientation : bool
+        Apply the orientation of the EXIF data.
+    max_pixels : int
+        The largest number of pixels of all frames that are returned, together; more raise before they are
+        decoded. The default is Pillow's limit for one image.
+    memory_format : torch.memory_format
+        ``torch.contiguous_format``, planar, or ``torch.channels_last``, interleaved.
+
+    Returns
+    -------
+    Tensor
+        ``(T, C, H, W)`` uint8 in [0, 255], on the device of ``data``, in the order of ``frames``; with
+        "unchanged" the dtypes of :func:`decode_image`. In a compiled graph H and W are new dynamic sizes, and
+        T is one for a slice or None.
+
+    Raises
+    ------
+    ValueError
+        If a frame does not exist, the frames have different sizes (decode such pages of a TIFF one by one) or
+        more than ``max_pixels``; or if the file is refused, as by :func:`decode_image`.
+    TypeError
+        If ``data`` is neither a uint8 tensor nor bytes nor a path, or ``frames`` are not integers.
+    OSError
+        If a path cannot be read.
+
+    Notes
+    -----
+    Reference: ``PIL.Image.Image.seek``, then ``convert(mode)``, bit-exact: a frame is what is shown, so
+    that of a GIF, a WebP or a PNG is drawn over the frames before it, which are decoded, too. Each frame is
+    decoded once. The function is not differentiable, and has neither a decomposition nor a batching rule;
+    autocast does not touch uint8.
+
+    A video is decoded by TorchCodec, whose ``VideoDecoder.get_frames_at`` also returns ``(T, C, H, W)``.
+
+    Examples
+    --------
+    >>> import io, imgops
+    >>> from PIL import Image
+    >>> images = [Image.new("L", (5, 4), level) for level in (10, 20, 30)]
+    >>> file = io.BytesIO()
+    >>> images[0].save(file, "GIF", save_all=True, append_images=images[1:])
+    >>> imgops.decode_frames(file.getvalue(), mode="L").shape
+    torch.Size([3, 1, 4, 5])
+    >>> imgops.decode_frames(file.getvalue(), [-1, 0], "L")[:, 0, 0, 0]
+    tensor([30, 10], dtype=torch.uint8)
+    """
+    op = "decode_frames"
+    file = file_of(data, op)
+    mode, last = mode_of(mode), memory_format is torch.channels_last
+    check.choice(op, "mode", mode, (*fake.MODES, cpu.UNCHANGED))
+    if memory_format not in (torch.contiguous_format, torch.channels_last):
+        must = "memory_format must be torch.contiguous_format or torch.channels_last"
+        check.fail(ValueError, op, must, memory_format)
+    chosen, is_slice = _frames_of(frames)
+    if mode == cpu.UNCHANGED:
+        must = "mode must name channels in a compiled graph, which fixes channels and dtype"
+        check.refuse_in_graph(ValueError, op, must, "'UNCHANGED'")
+        how = max_pixels, "RGB", is_slice, apply_exif_orientation, last
+        fake.decode_frames(placeholder_size, file, chosen, *how)
+        if file.is_meta:
+            must = "data must have data, which decide the size of the result"
+            check.fail(NotImplementedError, op, must, "a meta tensor")
+        how = max_pixels, mode, is_slice, apply_exif_orientation, last
+        with cpu.naming([path_of(data)]):
+            return cpu.decode_frames(file, chosen, *how).to(file.device)
+    how = max_pixels, mode, is_slice, apply_exif_orientation, last
+    if isinstance(data, Tensor):
+        return _decode_frames(file, chosen, *how)
+    with cpu.naming([path_of(data)]):
+        return _decode_frames(file, chosen, *how)
+
+
+def _frames_of(frames: Any) -> tuple[Tensor, bool]:
+    """Return the indices of frames, or the numbers of a slice, as a tensor, and whether they are a slice."""
+    op, must = "decode_frames", "frames must be integers, a slice of integers or None"
+    if frames is None or isinstance(frames, slice):
+        numbers = (None, None, None) if frames is None else (frames.start, frames.stop, frames.step)
+        if numbers[2] is not None and check.violates(numbers[2] != 0):
+            check.fail(ValueError, op, "frames must have a step that is not 0", check.number(numbers[2]))
+        values = [cpu.NOTHING if x is None else check.integer(op, must, x) for x in numbers]
+        return check.integers_tensor(op, "frames", values), True
+    if isinstance(frames, Tensor):
+        if frames.dtype.is_floating_point or frames.dtype.is_complex or frames.dtype == torch.bool:
+            check.fail(TypeError, op, must, frames.dtype)
+        if frames.is_meta:
+            check.fail(ValueError, op, must, "a tensor on meta, which has no values")
+        return frames.to("cpu", torch.int64), False
+    if not check.is_sequence(frames):
+        check.fail(TypeError, op, must, type(frames).__name__)
+    return check.integers_tensor(op, "frames", [check.integer(op, must, x) for x in frames]), False
 
 
 def list_of_files(op: str, files: Any) -> list[Any]:

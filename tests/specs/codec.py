@@ -1,4 +1,4 @@
-"""encode_image, decode_image, jpeg and webp."""
+"""encode_image, decode_image, decode_frames, jpeg and webp."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as tv
 
 import imgops
-from imgops import decode_image, encode_image
+from imgops import decode_frames, decode_image, encode_image
 from tests.specs import _benchmarks as bench
 from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, chw, photo_frame, photo_pil
@@ -47,6 +47,15 @@ def _jpeg(x: Tensor) -> bytes:
 
 def _tensor(raw: bytes) -> Tensor:
     return torch.tensor(list(raw), dtype=torch.uint8)
+
+
+@cache
+def _animation(kind: str = "PNG", count: int = 3) -> Tensor:
+    """Return an animation of gray images of 4 x 5 pixels."""
+    images = [Image.new("L", (5, 4), 60 * (i + 1)) for i in range(count)]
+    buffer = io.BytesIO()
+    images[0].save(buffer, kind, save_all=True, append_images=images[1:])
+    return _tensor(buffer.getvalue())
 
 
 ENCODE_IMAGE = OpSpec(
@@ -143,7 +152,7 @@ DECODE_IMAGE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'UNCHANGED', got 'CMYK'",
+            "decode_image: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got 'CMYK'",
             lambda x: decode_image(BYTES, "CMYK"),
         ),
         ErrorInput(
@@ -299,6 +308,86 @@ DECODE_PACKED = OpSpec(
 )
 
 
+ANIMATION = _animation()
+DECODE_FRAMES = OpSpec(
+    "decode_frames",
+    samples=tuple(
+        Sample(
+            f"{kind}-{mode}",
+            lambda m, k=kind, f=frames, o=mode: (_animation(k), f, o),
+            differentiable=False,
+        )
+        for kind, mode, frames in (
+            ("GIF", "RGB", None),
+            ("PNG", "L", [2, -3, 2]),
+            ("WEBP", "RGBA", slice(None, None, -2)),
+            ("TIFF", "LA", []),
+        )
+    ),
+    errors=(
+        ErrorInput(
+            ValueError,
+            "decode_frames: frames must be from -3 to 2, got 3",
+            lambda x: decode_frames(ANIMATION, [0, 3]),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_frames: frames must have at most 59 pixels together (max_pixels), got 3 of 4 x 5",
+            lambda x: decode_frames(ANIMATION, max_pixels=59),
+            reads_values=True,
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_frames: frames must have a step that is not 0, got 0",
+            lambda x: decode_frames(BYTES, slice(0, 2, 0)),
+        ),
+        ErrorInput(
+            TypeError,
+            "decode_frames: frames must be integers, a slice of integers or None, got int",
+            lambda x: decode_frames(BYTES, 1),
+        ),
+        ErrorInput(
+            TypeError,
+            "decode_frames: frames must be integers, a slice of integers or None, got torch.float32",
+            lambda x: decode_frames(BYTES, torch.zeros(2)),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_frames: frames must have 1 dimension, got shape (1, 2)",
+            lambda x: decode_frames(BYTES, torch.zeros(1, 2, dtype=torch.int64)),
+        ),
+        ErrorInput(
+            TypeError,
+            "decode_frames: data must be uint8, got torch.float32",
+            lambda x: decode_frames(BYTES.float()),
+        ),
+        ErrorInput(
+            ValueError,
+            "decode_frames: mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got 'CMYK'",
+            lambda x: decode_frames(BYTES, mode="CMYK"),
+        ),
+    ),
+    reference="tests/test_kinds_of_files.py::test_frames_are_pillows",
+    dtypes=(torch.uint8,),
+    reference_name="`PIL.Image.open`, `PIL.Image.Image.seek`",
+    dtype_names="uint8",
+    section="Files",
+    words="``data``, ``frames``, ``apply_exif_orientation``, ``max_pixels``",
+    formula=r"x_i = \operatorname{PIL.open}(\text{bytes}).\operatorname{seek}(t_i)",
+    border="no pixel looks at another",
+    picture=lambda x: torch.cat(list(decode_frames(_flipbook(x))[..., ::2]), -1),
+)
+
+
+def _flipbook(x: Tensor) -> Tensor:
+    """Return an animated PNG of a photograph and its mirror image."""
+    frames = [Image.fromarray(f.permute(1, 2, 0).contiguous().numpy()) for f in (x, x.flip(-1))]
+    buffer = io.BytesIO()
+    frames[0].save(buffer, "PNG", save_all=True, append_images=frames[1:])
+    return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
+
+
 def file_reference(format: str, image: Array, quality: float) -> Array:
     """Save the image with Pillow, and read the file with Pillow."""
     levels = image
@@ -420,4 +509,4 @@ WEBP = _through_a_file(
     picture=lambda x: imgops.webp(x, 4),
 )
 
-SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_REGION, DECODE_PACKED, JPEG, WEBP)
+SPECS = (ENCODE_IMAGE, DECODE_IMAGE, DECODE_FRAMES, DECODE_REGION, DECODE_PACKED, JPEG, WEBP)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 MAGIC = b"\x89PNG\r\n\x1a\n"
 
@@ -63,9 +63,31 @@ def ends_early(raw: bytes, last_row: bytes) -> bool:
     Missing pixels are 0, so a complete image is recognized by a last row that is not 0. Other images, and
     interlaced ones, are decompressed a second time.
     """
-    width, height, depth, color, _, _, interlaced = _header(raw)
+    width, height, *_, interlaced = _header(raw)
     if not interlaced and any(last_row):
         return False
+    return _is_short(raw, width, height, [chunk[8:-4] for kind, chunk in _chunks(raw) if kind == b"IDAT"])
+
+
+def frame_ends_early(raw: bytes, last: int) -> bool:
+    """Return whether the pixel data of a frame of an animated PNG end early, from the second to the last."""
+    frames: list[tuple[int, int, list[memoryview]]] = []
+    is_behind_first = False
+    for kind, chunk in _chunks(raw):
+        is_behind_first |= kind == b"IDAT"
+        if kind == b"fcTL" and is_behind_first:
+            if len(frames) == last:
+                break
+            width, height = struct.unpack_from(">II", chunk, 12)
+            frames.append((width, height, []))
+        if kind == b"fdAT" and frames:
+            frames[-1][2].append(chunk[12:-4])
+    return len(frames) < last or any(_is_short(raw, *frame) for frame in frames)
+
+
+def _is_short(raw: bytes, width: int, height: int, parts: Iterable[memoryview]) -> bool:
+    """Return whether compressed data have fewer bytes than an image of a size, in the format of a PNG."""
+    _, _, depth, color, _, _, interlaced = _header(raw)
     bits = depth * _CHANNELS[color]
     passes = _PASSES if interlaced else ((0, 0, 1, 1),)
     wanted = 0
@@ -74,10 +96,9 @@ def ends_early(raw: bytes, last_row: bytes) -> bool:
         if columns > 0 and rows > 0:
             wanted += rows * (1 + (columns * bits + 7) // 8)
     inflate, found = zlib.decompressobj(), 0
-    for kind, chunk in _chunks(raw):
-        if kind == b"IDAT":
-            data = bytes(chunk[8:-4])
-            while data and found < wanted:
-                found += len(inflate.decompress(data, 1 << 16))
-                data = inflate.unconsumed_tail
+    for part in parts:
+        data = bytes(part)
+        while data and found < wanted:
+            found += len(inflate.decompress(data, 1 << 16))
+            data = inflate.unconsumed_tail
     return found < wanted

@@ -1,4 +1,4 @@
-"""CPU kernels of encode_image, decode_image, jpeg and webp.
+"""CPU kernels of encode_image, decode_image, decode_frames, jpeg and webp.
 
 Pillow reads and decodes most files; libjpeg-turbo decodes ordinary JPEGs, with Pillow's pixels.
 Decoding a file returns the whole image or the requested box, or raises a ValueError.
@@ -18,19 +18,21 @@ import numpy as np
 import torch
 from PIL import Image, ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
-from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
 
 from imgops._common import check, compare, layout, values
 from imgops.fake import codec as fake
-from imgops.kernels.cpu import _damaged_png, _libjpeg, _resample, _threads, _truncated_jpeg
+from imgops.kernels.cpu import _damaged_png, _kinds, _libjpeg, _resample, _threads
 from imgops.kernels.cpu._arguments import number_per_image
+from imgops.kernels.cpu._kinds import DataError
 
 #: (left, top, right, bottom) in pixels.
 Box = tuple[int, int, int, int]
-#: Pillow's modes of 16-bit gray images; "I" before Pillow 11.
-_DEEP = ("I", "I;16", "I;16B", "I;16L")
+#: Pillow's modes of 16-bit gray images.
+_DEEP = ("I;16", "I;16B", "I;16L", "I;16N")
+#: Pillow's modes of images whose numbers have no levels from black to white, with their dtypes.
+_NUMBERS = {"I": np.int32, "F": np.float32}
 
 
 class _Turn(NamedTuple):
@@ -56,7 +58,7 @@ _ORIENTATION = 0x0112
 #: The mode of decode_image that keeps the channels and the dtype of a file.
 UNCHANGED = "UNCHANGED"
 
-#: The dtype and the device of decoded pixels of 8 bits.
+#: The device of decoded pixels.
 _HOST = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
@@ -117,57 +119,209 @@ def _decode(
     apply_exif_orientation: bool,
     channels_last: bool,
 ) -> Tensor:
-    if ImageFile.LOAD_TRUNCATED_IMAGES:
-        must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, because no image may be decoded in part"
-        check.fail(ValueError, "decode_image", must, True)
+    _refuse_truncated("decode_image")
     raw = data.detach().numpy().tobytes()
     with _one_error(raw):
         header, turn = _libjpeg.header(raw), _UPRIGHT
-        image = None if header else _open(raw)
+        image = None if header else _kinds.opened(raw, max_pixels)
         if isinstance(image, JpegImageFile) and image.mode in ("L", "RGB"):
             header = *image.size, len(image.mode)
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
-        _check_pixels(image.size if image else header[:2], max_pixels)  # type: ignore[index]
-        if mode == UNCHANGED and isinstance(image, PngImageFile) and _damaged_png.deep_channels(raw):
-            return _decode_deep(raw, image, box, apply_exif_orientation, channels_last)
-        if mode == UNCHANGED:
-            mode = _own_mode(image) if image else _JPEG_MODES[header[2]]  # type: ignore[index]
         if header:
-            out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), mode, turn, channels_last)
+            _kinds.check_pixels(header[:2], max_pixels)
+        if header and not _is_deep(mode):
+            own = _JPEG_MODES[header[2]] if mode == UNCHANGED else mode
+            out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), own, turn, channels_last)
             if out is not None:
                 return out
         if image is None:
-            image = _open(raw)
-        image.load()
-        is_jpeg, is_png = isinstance(image, JpegImageFile), isinstance(image, PngImageFile)
-        if (is_jpeg and _truncated_jpeg.ends_early(raw, image)) or (
-            is_png and _damaged_png.ends_early(raw, _last_row(image))
+            image = _kinds.opened(raw, max_pixels)
+        return _decode_page(raw, image, 0, box, mode, apply_exif_orientation, channels_last)
+
+
+def _refuse_truncated(op: str) -> None:
+    if ImageFile.LOAD_TRUNCATED_IMAGES:
+        must = "PIL.ImageFile.LOAD_TRUNCATED_IMAGES must be False, because no image may be decoded in part"
+        check.fail(ValueError, op, must, True)
+
+
+def _decode_page(
+    raw: bytes,
+    image: Any,
+    page: int,
+    box: Box | None,
+    mode: str,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor:
+    """Decode the image that Pillow has opened, or the page of a file to which it has gone."""
+    own, is_own = mode, mode == UNCHANGED or _is_deep(mode)
+    if is_own:
+        own, stored = _own_mode(image), _stored_mode(raw, image)
+        if mode not in (UNCHANGED, stored):
+            raise DataError(f"data must be an image of mode {mode!r}", f"a {image.format} of mode {stored!r}")
+    pixels = _deep_pixels(raw, image, page) if is_own else None
+    if pixels is None or apply_exif_orientation:  # the EXIF data of a PNG may follow its pixels
+        _kinds.load(raw, image, page)
+    if pixels is None:
+        _kinds.check_whole(raw, image)
+    turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
+    left, top, right, bottom = where = _stored_box(image.size, turn, box)
+    if pixels is not None:
+        return _turned(pixels[top:bottom, left:right], turn, channels_last)
+    return _write(image if box is None else image.crop(where), own, turn, channels_last)
+
+
+#: What stands for None in a slice whose numbers are in a tensor.
+NOTHING = -(2**63)
+
+
+def decode_frames(
+    data: Tensor,
+    frames: Tensor,
+    max_pixels: int,
+    mode: str,
+    is_slice: bool,
+    apply_exif_orientation: bool,
+    channels_last: bool,
+) -> Tensor:
+    op = "decode_frames"
+    _refuse_truncated(op)
+    raw, given = data.detach().cpu().numpy().tobytes(), frames.tolist()
+    with _one_error(raw, op):
+        image: Any = _kinds.opened(raw, max_pixels)
+        count = getattr(image, "n_frames", 1)
+        if (
+            (mode == UNCHANGED or _is_deep(mode))
+            and count > 1
+            and image.format == "PNG"
+            and _damaged_png.deep_channels(raw)
         ):
-            raise _DataError("data must be a complete image", f"a {image.format} whose data end early")
-        turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT  # a PNG's may follow its pixels
-        part = image if box is None else image.crop(_stored_box(image.size, turn, box))
-        return _write(part, mode, turn, channels_last)
+            raise DataError(f"{_ONE_OF_FOUR} for an animated PNG of 16 bits", repr(mode))
+        chosen = _chosen(given, is_slice, count)
+        if image.format not in _OF_PAGES:
+            _check_frame(image.size, image.size, len(chosen), max_pixels)
+        last = max(chosen[0], chosen[-1]) if is_slice and chosen else max(chosen, default=0)
+        _kinds.check_frames(raw, image, last, max_pixels)
+        pages = _in_order(chosen) if chosen else [(-1, 0)]  # the first frame tells the size of none
+        out, current, first = _HOST, -1, image.size
+        for place, page in pages:
+            if page != current:
+                if count > 1:
+                    image.seek(page)
+                    _kinds.check_page(raw, image, max_pixels)
+                first = image.size if current < 0 else first
+                _check_frame(image.size, first, len(chosen), max_pixels)
+                made = _decode_page(raw, image, page, None, mode, apply_exif_orientation, channels_last)
+            if current < 0:
+                channels, height, width = made.shape
+                size = len(chosen), channels, height, width
+                out = fake.decoded_frames(_HOST, made.dtype, *size, channels_last)
+            if out.shape[1:] != made.shape or out.dtype != made.dtype:
+                raise DataError(f"{_ONE_OF_FOUR} for frames of different channels", repr(UNCHANGED))
+            if place >= 0:
+                out[place].copy_(made)
+            current = page
+        return out
+
+
+#: Pillow's formats whose pages may differ in size; it does not decode one page to go to the next.
+_OF_PAGES = ("TIFF", "HEIF")
+_ONE_OF_FOUR = "mode must be 'L', 'LA', 'RGB' or 'RGBA'"
+
+
+def _chosen(given: list[int], is_slice: bool, count: int) -> Sequence[int]:
+    """Return the indices of frames, from 0, that integers or the numbers of a slice choose."""
+    if is_slice:
+        return range(count)[slice(*(None if number == NOTHING else number for number in given))]
+    for index in given:
+        if not -count <= index < count:
+            raise DataError(f"frames must be from {-count} to {count - 1}", index)
+    return [index % count for index in given]
+
+
+def _in_order(chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where each frame belongs, and its index, in the order of the file.
+
+    A file may say that it has billions of frames, so the frames of a slice are not listed.
+    """
+    if isinstance(chosen, range):
+        places = range(len(chosen)) if chosen.step > 0 else range(len(chosen) - 1, -1, -1)
+        return ((place, chosen[place]) for place in places)
+    return iter(sorted(enumerate(chosen), key=lambda pair: pair[1]))
+
+
+def _check_frame(size: tuple[int, int], first: tuple[int, int], count: int, max_pixels: int) -> None:
+    """Check the size of a frame before it is decoded, and the pixels of all frames."""
+    if size != first:
+        got = f"{first[1]} x {first[0]} and {size[1]} x {size[0]}"
+        raise DataError("frames must be of one size, or be decoded one by one", got)
+    if count * size[0] * size[1] > max_pixels:
+        must = f"frames must have at most {max_pixels} pixels together (max_pixels)"
+        raise DataError(must, f"{count} of {size[1]} x {size[0]}")
 
 
 #: The mode of a JPEG that libjpeg-turbo decodes, by its number of channels.
 _JPEG_MODES = {1: "L", 3: "RGB"}
 
 
+def _is_deep(mode: str) -> bool:
+    """Return whether a mode is one of 16 bits."""
+    return mode.endswith(";16")
+
+
+def mode_of_file(data: Tensor, max_pixels: int) -> str:
+    """Return the mode of 8 or 16 bits of the image that decode_image returns unchanged."""
+    raw = data.detach().numpy().tobytes()
+    with _one_error(raw):
+        header = _libjpeg.header(raw)
+        if header:
+            return _JPEG_MODES[header[2]]
+        image = _kinds.opened(raw, max_pixels)
+        stored = _stored_mode(raw, image)
+        if stored in _NUMBERS:
+            must = "data must be an image of 8 or 16 bits"
+            raise DataError(must, f"a {image.format} of {_NUMBERS[stored].__name__}")
+        return stored
+
+
+def _stored_mode(raw: bytes, image: Any) -> str:
+    """Return one of the modes of 8 and 16 bits, or Pillow's mode of other numbers, of a file's image."""
+    if image.format == "PNG" and _damaged_png.deep_channels(raw):
+        return f"{('L', 'LA', 'RGB', 'RGBA')[_damaged_png.deep_channels(raw) - 1]};16"
+    if image.format == "TIFF" and _has_deep_colors(image):
+        return f"{image.mode};16"
+    if image.mode in _DEEP:
+        return "L;16"
+    return str(image.mode) if image.mode in _NUMBERS else _own_mode(image)
+
+
 def _own_mode(image: Image.Image) -> str:
-    """Return the mode of our four that has the channels of an image of 8 bits."""
+    """Return the mode of our four that has the channels of an image of 8 bits; UNCHANGED for others."""
+    if image.mode in _DEEP or image.mode in _NUMBERS:
+        return UNCHANGED
+    is_clear = "transparency" in image.info
     if image.mode in ("P", "PA"):
-        return "RGBA" if image.mode == "PA" or "transparency" in image.info else "RGB"
-    return {"1": "L", "L": "L", "LA": "LA", "RGBA": "RGBA"}.get(image.mode, "RGB")
+        return "RGBA" if image.mode == "PA" or is_clear else "RGB"
+    if image.mode == "L" and image.format == "GIF" and is_clear:  # a palette of grays
+        return "LA"
+    return {"1": "L", "L": "L", "LA": "LA", "La": "LA", "RGBA": "RGBA", "RGBa": "RGBA"}.get(image.mode, "RGB")
 
 
-def _last_row(image: Image.Image) -> bytes:
-    return image.crop((0, image.height - 1, image.width, image.height)).tobytes()
+def _deep_pixels(raw: bytes, image: Any, page: int) -> Any:
+    """Return the 16 bits of a PNG, or of the colors of a TIFF, by OpenCV; None for other files.
+
+    Pillow keeps 8 bits of a color.
+    """
+    if image.format == "PNG" and _damaged_png.deep_channels(raw):
+        return _deep_png(raw, image)
+    if image.format == "TIFF":
+        return _deep_tiff(raw, image, page)
+    return None
 
 
-def _decode_deep(
-    raw: bytes, image: Image.Image, box: Box | None, apply_exif_orientation: bool, channels_last: bool
-) -> Tensor:
-    """Decode a PNG of 16 bits by OpenCV: Pillow keeps 8 bits of a color.
+def _deep_png(raw: bytes, image: Any) -> Any:
+    """Decode a PNG of 16 bits by OpenCV.
 
     OpenCV reads only the chunks of pixels, so that no other chunk (a color that stands for transparency,
     animations) changes them.
@@ -175,43 +329,60 @@ def _decode_deep(
     channels = _damaged_png.deep_channels(raw)
     file = np.frombuffer(_damaged_png.only_pixels(raw), np.uint8)
     pixels = cv2.imdecode(file, cv2.IMREAD_UNCHANGED)
-    must = "data must be a complete image"
-    if pixels is None:
-        raise _DataError(must, "a PNG of 16 bits that OpenCV cannot decode")
-    pixels = pixels.reshape(*pixels.shape[:2], -1)
     kept = {1: [0], 2: [0, 3], 3: [2, 1, 0], 4: [2, 1, 0, 3]}[channels]
-    if pixels.dtype != np.uint16 or pixels.shape[1::-1] != image.size or pixels.shape[2] <= max(kept):
-        raise _DataError(must, f"a PNG of 16 bits that OpenCV decodes as {pixels.dtype} of {pixels.shape}")
+    pixels = _channels_of(pixels, kept, image)
     if _damaged_png.ends_early(raw, pixels[-1].tobytes()):
-        raise _DataError(must, "a PNG whose data end early")
-    turn = _UPRIGHT
-    if apply_exif_orientation:
-        image.load()  # the EXIF data may follow the pixels
-        turn = _turn_of(image)
-    left, top, right, bottom = _stored_box(image.size, turn, box)
-    part = pixels[top:bottom, left:right]
-    planes = [np.ascontiguousarray(part[..., i]) for i in kept]
-    return _turned(planes[0] if channels == 1 else cv2.merge(planes), turn, channels_last)
+        raise DataError("data must be a complete image", "a PNG whose data end early")
+    return pixels
+
+
+def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
+    """Decode a TIFF of 16 bits of RGB or RGBA by OpenCV, whose high bytes must be what Pillow reads."""
+    if not _has_deep_colors(image):
+        return None
+    _kinds.load(raw, image, page)
+    file = np.frombuffer(raw, np.uint8)
+    if page:
+        pages = cv2.imdecodemulti(file, cv2.IMREAD_UNCHANGED, range=(page, page + 1))[1]
+        pixels = pages[0] if pages else None
+    else:
+        pixels = cv2.imdecode(file, cv2.IMREAD_UNCHANGED)
+    pixels = _channels_of(pixels, [2, 1, 0, 3][: len(image.mode)], image)
+    if not np.array_equal((pixels >> 8).astype(np.uint8), np.asarray(image)):
+        got = "a TIFF of 16 bits of which OpenCV and Pillow read different pixels"
+        raise DataError("data must be a complete image", got)
+    return pixels
+
+
+def _has_deep_colors(image: Any) -> bool:
+    """Return whether a TIFF has 16 bits of RGB or RGBA that Pillow does not convert."""
+    bits, photometric, extra = (image.tag_v2.get(key, ()) for key in (258, 262, 338))
+    return set(bits) == {16} and photometric == 2 and tuple(extra)[:1] != (1,)  # 1: alpha is multiplied
+
+
+def _channels_of(pixels: Any, kept: list[int], image: Any) -> Any:
+    """Return the channels of 16 bits that OpenCV has decoded in our order."""
+    must, what = "data must be a complete image", f"a {image.format} of 16 bits that OpenCV"
+    if pixels is None:
+        raise DataError(must, f"{what} cannot decode")
+    pixels = pixels.reshape(*pixels.shape[:2], -1)
+    if pixels.dtype != np.uint16 or pixels.shape[1::-1] != image.size or pixels.shape[2] <= max(kept):
+        raise DataError(must, f"{what} decodes as {pixels.dtype} of {pixels.shape}")
+    planes = [np.ascontiguousarray(pixels[..., i]) for i in kept]
+    return planes[0] if len(planes) == 1 else cv2.merge(planes)
 
 
 @contextmanager
-def _one_error(raw: bytes) -> Iterator[None]:
+def _one_error(raw: bytes, op: str = "decode_image") -> Iterator[None]:
     """Raise a ValueError for any fault of a file."""
     try:
         yield
-    except _DataError as refused:
-        check.fail(ValueError, "decode_image", *refused.args)
+    except DataError as refused:
+        check.fail(ValueError, op, *refused.args)
     except Exception as error:  # Pillow raises a dozen types of errors for hostile data
         got = f"{len(raw)} bytes that Pillow cannot decode ({type(error).__name__}: {error})"
-        must = "decode_image: data must be a complete JPEG, PNG or WebP image"
+        must = f"{op}: data must be a complete {_kinds.kind_of(raw)} image"
         raise ValueError(f"{must}, got {got}") from error
-
-
-def _check_pixels(size: tuple[int, int], max_pixels: int) -> None:
-    width, height = size
-    if width * height > max_pixels:
-        must = f"data must be an image of at most {max_pixels} pixels (max_pixels)"
-        raise _DataError(must, f"{height} x {width}")
 
 
 def _by_libjpeg(
@@ -221,7 +392,7 @@ def _by_libjpeg(
     (left, top, right, bottom), (*size, channels) = box, header
     height, width = bottom - top, right - left
     if turn is _UPRIGHT and (mode == "RGB" or (mode == "L" and channels == 1)):
-        out = fake.decoded(_HOST, len(mode), height, width, channels_last)
+        out = fake.decoded(_HOST, torch.uint8, len(mode), height, width, channels_last)
         return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, size) else None
     pixels = np.empty((height, width, channels), np.uint8)
     if not _libjpeg.decode(pixels, raw, left, top, size):
@@ -245,8 +416,7 @@ def size_of_file(data: Tensor, max_pixels: int, apply_exif_orientation: bool) ->
         return size
     raw = data.detach().numpy().tobytes()
     with _one_error(raw):
-        image = _open(raw)
-        _check_pixels(image.size, max_pixels)
+        image = _kinds.opened(raw, max_pixels)
         if not apply_exif_orientation:
             return image.height, image.width
         if not isinstance(image, JpegImageFile):
@@ -260,7 +430,7 @@ def decode_each(out: Tensor, files: list[Tensor], boxes: list[Box], mode: str) -
     Return for each file whether it was decoded. Otherwise ``decode_image`` decodes it by other means, or
     raises.
     """
-    channels = len(mode)
+    channels = fake.MODES[mode]
     if mode not in ("L", "RGB") or ImageFile.LOAD_TRUNCATED_IMAGES:
         return [False] * len(files)
     found, arrays, facts, offset = [], [], [], 0
@@ -304,16 +474,17 @@ def decode_boxes(
 ) -> Tensor:
     """Decode a box of each file of one buffer, planar and one after the other; a skipped file is black."""
     rows, files = boxes.tolist(), _files_of(data.detach(), ends)
-    sizes = [len(mode) * (bottom - top) * (right - left) for left, top, right, bottom in rows]
+    channels = fake.MODES[mode]
+    sizes = [channels * (bottom - top) * (right - left) for left, top, right, bottom in rows]
 
     def checked(i: int) -> None:
         fake.box_of_integers(rows[i])
-        if sizes[i] > len(mode) * max_pixels:
+        if sizes[i] > channels * max_pixels:
             must = f"box must have at most {max_pixels} pixels (max_pixels)"
             check.fail(ValueError, "decode_image", must, tuple(rows[i]))
 
     on_threads(len(rows), checked, None)
-    out = torch.empty(sum(sizes), dtype=torch.uint8, device="cpu")
+    out = torch.empty(sum(sizes), dtype=fake.dtype_of(mode), device="cpu")
     done = decode_each(out, files, rows, mode)
 
     def one(i: int) -> Tensor | None:
@@ -415,7 +586,7 @@ def on_threads(
 
 
 #: The argument that an error of decode_image or decode_images is about, with its index and before its path.
-_SUBJECT = re.compile(r"^decode_images?: (data|files|box)(?:\[(\d+)\])?(?= must| \(| for )")
+_SUBJECT = re.compile(r"^decode_(?:images?|frames): (data|files|box)(?:\[(\d+)\])?(?= must| \(| for )")
 
 
 def _of_file(error: Exception, index: int) -> Exception:
@@ -454,32 +625,6 @@ def named(path: str | None, argument: str = "files") -> str:
     return "" if path is None else f" for {path!r}" if argument == "box" else f" ({path!r})"
 
 
-class _DataError(Exception):
-    """Refusal of a file: what its data must be, and what they were instead."""
-
-
-def _open(raw: bytes) -> Image.Image:
-    """Open a file and read its header.
-
-    This function does not use ``Image.open``, whose limit of pixels is a setting of the whole process.
-    """
-    file = io.BytesIO(raw)
-    if raw.startswith(b"\xff\xd8\xff"):
-        return JpegImageFile(file)
-    if raw.startswith(_damaged_png.MAGIC):
-        wrong = _damaged_png.wrong_chunk(raw)
-        if wrong == b"IEND":
-            raise _DataError("data must be a complete image", "a PNG whose data end early")
-        if wrong is not None:
-            raise _DataError("data must have the checksums of a PNG", f"a wrong one in its chunk {wrong!r}")
-        return PngImageFile(file)
-    if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
-        return WebPImageFile(file)
-    raise _DataError(
-        "data must be a JPEG, PNG or WebP file", f"{len(raw)} bytes that begin with {raw[:12]!r}"
-    )
-
-
 def _turn_of(image: Image.Image) -> _Turn:
     orientation: Any = image.getexif().get(_ORIENTATION)
     return _TURNS.get(orientation, _UPRIGHT)
@@ -492,7 +637,7 @@ def _stored_box(size: tuple[int, int], turn: _Turn, box: Box | None) -> Box:
     width, height = size[::-1] if turn.transposes else size
     left, top, right, bottom = box
     if right > width or bottom > height:
-        raise _DataError(f"box must lie inside of the image of {height} x {width}", box)
+        raise DataError(f"box must lie inside of the image of {height} x {width}", box)
     if turn.mirrors:
         left, right = width - right, width - left
     if turn.flips:
@@ -502,9 +647,21 @@ def _stored_box(size: tuple[int, int], turn: _Turn, box: Box | None) -> Box:
 
 def _write(image: Image.Image, mode: str, turn: _Turn, channels_last: bool) -> Tensor:
     """Return an image as a tensor, in another mode, and turned as its EXIF data say."""
-    if image.mode in _DEEP:  # the high byte, as Pillow itself reads 16-bit color
-        image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
-    return _turned(np.asarray(image if image.mode == mode else image.convert(mode)), turn, channels_last)
+    if mode != UNCHANGED and image.mode in _NUMBERS:
+        must = "data must be an image of levels, or mode must be 'unchanged'"
+        raise DataError(must, f"a {image.format} of {_NUMBERS[image.mode].__name__}")
+    if mode == UNCHANGED:
+        pixels = np.asarray(image)
+        pixels = pixels.astype(_NUMBERS.get(image.mode, np.uint16))
+    elif image.mode in _DEEP:  # the high byte, as Pillow itself reads 16-bit color
+        pixels = np.asarray(Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert(mode))
+    else:
+        pixels = np.asarray(image if image.mode == mode else image.convert(mode))
+    return _turned(pixels, turn, channels_last)
+
+
+#: The dtypes of decoded pixels.
+_DTYPES = {np.dtype(t): getattr(torch, t) for t in ("uint8", "uint16", "int32", "float32")}
 
 
 def _turned(pixels: np.ndarray, turn: _Turn, channels_last: bool) -> Tensor:
@@ -514,9 +671,8 @@ def _turned(pixels: np.ndarray, turn: _Turn, channels_last: bool) -> Tensor:
     if turn.mirrors or turn.flips:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
     height, width = pixels.shape[:2]
-    like = _HOST if pixels.dtype == np.uint8 else _HOST.to(torch.uint16)
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    out = fake.decoded(like, channels, height, width, channels_last)
+    out = fake.decoded(_HOST, _DTYPES[pixels.dtype], channels, height, width, channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy

@@ -112,7 +112,7 @@ class Windows:
         return (
             is_eager()
             and type(data) is Tensor
-            and data.dtype == torch.uint8
+            and self.images.dtype == torch.uint8
             and data.is_cpu
             and len(self.images) > 0
             and self.images.num_channels <= native.MOST_CHANNELS

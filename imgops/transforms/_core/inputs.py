@@ -186,4 +186,4 @@ def as_image(image: Tensor, flat: list[Any]) -> Tensor:
 
 def stand_in(image: EncodedImage) -> Tensor:
     """Return a tensor of the shape of an encoded image, from which a transform reads the size."""
-    return torch.empty(image.shape, dtype=torch.uint8, device="meta")
+    return torch.empty(image.shape, dtype=image.dtype, device="meta")
