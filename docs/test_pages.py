@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import html
 import html.parser
 import http.server
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +42,10 @@ from tests.specs import SPECS
 
 HTML = DOCS / "_build" / "html"
 PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts)
+TUTORIALS = {
+    str(p.relative_to(DOCS.parent / "gallery").with_suffix("")): p
+    for p in sorted((DOCS.parent / "gallery").glob("*/[0-9]_*.py"))
+}
 NOTEBOOKS = sorted(HTML.glob("_downloads/*/*.ipynb"))
 #: The browser's tests, each with its share of the pages, for the workers of pytest-xdist.
 PARTS = 4
@@ -48,7 +54,34 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 def test_something_was_built() -> None:
     assert len(PAGES) > 100, "run make docs first"
-    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 19
+    assert len(NOTEBOOKS) == len(TUTORIALS) == 19
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_tutorial_shows_a_picture_early(name: str) -> None:
+    """The card has one sentence, and a reader sees a picture after at most forty lines of code."""
+    text = TUTORIALS[name].read_text()
+    _, sentence, *_ = ast.get_docstring(ast.parse(text)).split("\n\n")  # type: ignore[union-attr]
+    assert re.fullmatch(r"[A-Z][^.]+(\.\w[^.]+)*\.", sentence) and 30 < len(sentence) < 110, sentence
+    index = (HTML / "gallery" / "index.html").read_text()
+    assert f'tooltip="{html.escape(_sanitize_rst(sentence))}"' in index.replace("&#x27;", "'")
+    page = (HTML / "gallery" / f"{name}.html").read_text().partition("<article")[2]
+    before, picture, _ = page.partition('class="sphx-glr-single-img"')
+    assert picture or "sphx-glr-script-out" not in page, "no picture was made"
+    code = re.findall(r'<div class="highlight-Python.*?</pre>', before, re.S)
+    assert sum(block.rstrip().count("\n") + 1 for block in code) <= 40
+
+
+def test_the_gallery_has_sections() -> None:
+    """The sections are those of the folders, and each has its tutorials."""
+    index = (HTML / "gallery" / "index.html").read_text()
+    for part in index.split("<section ")[2:]:
+        cards = re.findall(r'href="(\w+)/(\w+)\.html', part)
+        folders = {folder for folder, _ in cards}
+        assert len(folders) == 1 and {f"{a}/{b}" for a, b in cards} == {
+            name for name in TUTORIALS if name.startswith(f"{min(folders)}/")
+        }
+    assert index.count("<section ") == 1 + len({name.partition("/")[0] for name in TUTORIALS})
 
 
 def public_names() -> list[str]:
@@ -278,9 +311,10 @@ def statements(code: str) -> list[str]:
 def test_a_notebook_is_what_the_build_ran(notebook: Path) -> None:
     """Its statements are those of the file in the gallery, whose page shows what it printed in the build."""
     code = code_of(notebook)
-    assert statements(code) == statements((DOCS.parent / "gallery" / f"{notebook.stem}.py").read_text())
+    ((name, source),) = [item for item in TUTORIALS.items() if item[1].stem == notebook.stem]
+    assert statements(code) == statements(source.read_text())
     assert "import imgops" in code or "from imgops" in code
-    assert "sphx-glr-script-out" in (HTML / "gallery" / f"{notebook.stem}.html").read_text()
+    assert "sphx-glr-script-out" in (HTML / "gallery" / f"{name}.html").read_text()
 
 
 @pytest.mark.skipif(
