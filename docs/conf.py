@@ -87,7 +87,16 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 _WITHOUT_SIDEBAR = (
-    *("index", "pictures", "gallery/**", "benchmarks", "operators", "migrating", "architecture", "transforms"),
+    *(
+        "index",
+        "pictures",
+        "gallery/**",
+        "benchmarks",
+        "operators",
+        "migrating",
+        "architecture",
+        "transforms",
+    ),
     *("pytorch", "machines", "transformers", "security", "scope", "stability", "vocabulary"),
     "recipes/*",
 )

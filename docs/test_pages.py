@@ -211,10 +211,23 @@ _TOO_WIDE = """() => {
     .map(e => e.tagName + " " + e.textContent.trim().slice(0, 40));
 }"""
 
+#: The tables and cells whose content is cut off, or would have to be scrolled.
+_CUT = """() => {
+  const wide = e => e.clientWidth && e.scrollWidth > e.clientWidth + 1;
+  const hides = e => getComputedStyle(e).overflowX !== "visible";
+  return [...document.querySelectorAll("article *")]
+    .filter(e => e.getClientRects().length && wide(e))
+    .filter(e => e.matches("td, th") || (hides(e) && (e.matches("table") || e.querySelector("table"))))
+    .map(e => e.tagName + " " + e.textContent.trim().slice(0, 40));
+}"""
+_SCROLLS = "() => document.documentElement.scrollWidth - innerWidth"
+
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_in_a_browser(browser: Any, site: str, part: int) -> None:
     """A page has no error in the console, no failed request, no broken picture, and nothing wider than the window.
+
+    A page never scrolls sideways, and at 1280 pixels no table is cut; in a narrow window a table may scroll.
 
     Each page is loaded once, every second one in a dark scheme; it is looked at in a wide window, in one as narrow as a
     telephone, and in the other scheme, to which it changes while it is open.
@@ -240,6 +253,10 @@ def test_every_page_in_a_browser(browser: Any, site: str, part: int) -> None:
                 wrong.append((page, picture))
             for element in tab.evaluate(_TOO_WIDE)[:3]:
                 wrong.append((page, f"out of a window of {width}: {element}"))
+            if tab.evaluate(_SCROLLS) > 0:
+                wrong.append((page, f"scrolls sideways in a window of {width}"))
+            if width == 1280:
+                wrong += [(page, f"cut: {element}") for element in tab.evaluate(_CUT)[:3]]
         tab.set_viewport_size({"width": 1280, "height": 900})
         for scheme in schemes:
             tab.emulate_media(color_scheme=scheme)
