@@ -1,6 +1,6 @@
 """
-What a wrong operator looks like
-================================
+Mistakes in operators
+=====================
 
 See six mistakes of operators that raise no error, and the checks that find them.
 
