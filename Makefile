@@ -89,6 +89,7 @@ bench: $(VENV)/.bench ## Time imgops next to the raw libraries, torchvision, kor
 	$(PY) -m benchmarks.batches
 	$(PY) -m benchmarks.processors
 	$(PY) -m benchmarks.conversions
+	$(PY) -m benchmarks.converted
 	$(PY) -m benchmarks.albumentations_calls
 
 docs: $(VENV)/.docs ## Build the pages, run the gallery, look at every page in a browser

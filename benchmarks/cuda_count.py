@@ -1,7 +1,7 @@
 """``python -m benchmarks.cuda --count``: the instructions of the compiled CUDA kernels, counted without a GPU.
 
 The kernels are compiled to PTX for sm_90 and run on the CPU (``tests/ptx``). Each row shows the instructions
-that the threads execute for each value of the result, per kernel and in total, and the goal; the share of a
+that the threads execute for each value of the result, per kernel and in total; the share of a
 copy's speed that they allow on an H200 that issues 60 % of the instructions it could issue; the bytes read
 and written for each value; the width of the accesses; and the registers, spilled bytes and shared memory of
 the largest kernel. The numbers are exact counts, not timings. ``--write`` stores them in
@@ -20,25 +20,21 @@ from tests.ptx import budgets
 from tests.ptx.budgets import WIDTHS, Measured
 from tests.ptx.count import measure
 from tests.ptx.machine import on_ptx
-from tests.ptx.rows import DTYPES, LAYOUTS, PACKED, calls, goal, packed_calls, share_goal
+from tests.ptx.rows import DTYPES, LAYOUTS, PACKED, calls, packed_calls
 
 HEAD = (
-    f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'goal':>6}{'of copy':>9} {'read':>6}{'written':>8}{'moved':>8}  "
+    f"{'row':36}{'dtype':8}{'layout':12}{'total':>8}{'of copy':>9} {'read':>6}{'written':>8}{'moved':>8}  "
     "registers/spilled bytes/shared bytes  share of accesses by bytes; kernels"
 )
 
 
 def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
     """Return a row as a line of text."""
-    most = goal(name, dtype)
-    mark = "" if most is None else f"{most:g}{'!' if budgets.counted(name, found) > most else ''}"
-    reach, wanted = budgets.share(found), share_goal(name, dtype)
-    of_copy = f"{reach:.0%}{'!' if wanted is not None and reach < wanted else ''}"
     shares = zip(WIDTHS, found["widths"], strict=True)
     widths = " ".join(f"{width}:{share:.0%}" for width, share in shares if share >= 0.005)
     marks = dict.fromkeys(found["spilling"], " spills")
     kernels = ", ".join(f"{kernel} {n:.1f}{marks.get(kernel, '')}" for kernel, n in found["kernels"].items())
-    start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{mark:>6}{of_copy:>9}"
+    start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{budgets.share(found):>9.0%}"
     size = f"{found['registers']}/{found['spills']}/{found['shared']}"
     bytes_of = f"{found['read']:6.2f}{found['written']:8.2f}{sum(found['moved'].values()):8.2f}"
     return f"{start} {bytes_of}  {size:12}  {widths}; {kernels}"

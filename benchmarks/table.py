@@ -1,4 +1,4 @@
-"""The table of ratios, with the budgets, and with explanations of imgops' losses."""
+"""The table of ratios, with explanations of imgops' losses."""
 
 from __future__ import annotations
 
@@ -49,14 +49,6 @@ class Row:
 
     def losses(self) -> list[str]:
         return [p for p in COLUMNS[1:] if (r := self.ratio(p)) is not None and r < EVEN]
-
-    def over_budget(self) -> float | None:
-        """Return the microseconds beyond the budget of 1.1 raw calls + 10, for one image of 512 x 512."""
-        if self.case.size != 512 or self.case.batch != 1:
-            return None
-        if "raw" not in self.rounds[0]:
-            return None
-        return median(r["imgops"] - 1.1 * r["raw"] - 10 for r in self.rounds)
 
 
 def overheads(rows: list[Row]) -> dict[tuple[object, ...], float]:
@@ -208,7 +200,6 @@ def write(rows: list[Row], path: Path) -> str:
         lines += [f"## {operator}", "", *_header()]
         lines += [_line(r, why(r, overhead)) for r in rows if r.case.operator == operator]
         lines.append("")
-    lines += _budgets(rows)
     path.with_suffix(path.suffix + ".md").write_text("\n".join(lines))
     write_json(rows, path)
     lost = [p for r in rows for p in r.losses()]
@@ -233,22 +224,3 @@ def _line(row: Row, reason: str) -> str:
     dtype = str(case.dtype).removeprefix("torch.")
     first = [dtype, case.layout, f"{case.size}²", str(case.batch), f"{row.time('imgops'):.0f}"]
     return "| " + " | ".join([*first, *cells, reason]) + " |"
-
-
-def _budgets(rows: list[Row]) -> list[str]:
-    lines = [
-        "## Budgets: one image of 512 × 512, at most 1.1 raw calls + 10 us",
-        "",
-        "| operator | dtype | layout | imgops, us | raw, us | budget |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        over = row.over_budget()
-        if over is not None:
-            dtype = str(row.case.dtype).removeprefix("torch.")
-            verdict = "kept" if over <= 0 else f"**{over:.0f} us over**"
-            times = f"{row.time('imgops'):.0f}", f"{row.time('raw'):.0f}"
-            lines.append(
-                "| " + " | ".join((row.case.operator, dtype, row.case.layout, *times, verdict)) + " |"
-            )
-    return [*lines, ""]

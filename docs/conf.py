@@ -87,7 +87,16 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 _WITHOUT_SIDEBAR = (
-    *("index", "pictures", "gallery/*", "benchmarks", "operators", "migrating", "architecture", "transforms"),
+    *(
+        "index",
+        "pictures",
+        "gallery/**",
+        "benchmarks",
+        "operators",
+        "migrating",
+        "architecture",
+        "transforms",
+    ),
     *("pytorch", "machines", "transformers", "security", "scope", "stability", "vocabulary"),
     "recipes/*",
 )
@@ -96,8 +105,12 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 sphinx_gallery_conf = {
-    "examples_dirs": str(HERE.parent / "gallery"),
+    "examples_dirs": "../gallery",
     "gallery_dirs": "gallery",
+    "nested_sections": False,
+    "subsection_order": [
+        f"../gallery/{name}" for name in ("start", "pipelines", "training", "deployment", "operators")
+    ],
     "filename_pattern": r"/\d_",
     "ignore_pattern": r"__init__",
     "within_subsection_order": "FileNameSortKey",

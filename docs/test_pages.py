@@ -12,6 +12,7 @@ import html.parser
 import http.server
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,10 @@ from tests.specs import SPECS
 
 HTML = DOCS / "_build" / "html"
 PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts)
+TUTORIALS = {
+    str(p.relative_to(DOCS.parent / "gallery").with_suffix("")): p
+    for p in sorted((DOCS.parent / "gallery").glob("*/[0-9]_*.py"))
+}
 NOTEBOOKS = sorted(HTML.glob("_downloads/*/*.ipynb"))
 #: The browser's tests, each with its share of the pages, for the workers of pytest-xdist.
 PARTS = 4
@@ -48,7 +53,26 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 def test_something_was_built() -> None:
     assert len(PAGES) > 100, "run make docs first"
-    assert len(NOTEBOOKS) == len(list((DOCS.parent / "gallery").glob("[0-9]_*.py"))) == 19
+    assert len(NOTEBOOKS) == len(TUTORIALS) == 19
+
+
+def test_the_gallery_has_sections_and_early_pictures() -> None:
+    """Each folder is a section, each card has one sentence, and at most forty lines of code come before a picture."""
+    index = html.unescape((HTML / "gallery" / "index.html").read_text())
+    sections = [set(re.findall(r'href="(\w+/\w+)\.html', part)) for part in index.split("<section ")[2:]]
+    folders = {name.partition("/")[0] for name in TUTORIALS}
+    assert sorted(map(sorted, sections)) == [
+        sorted(name for name in TUTORIALS if name.startswith(f"{folder}/")) for folder in sorted(folders)
+    ]
+    for name, source in TUTORIALS.items():
+        _, sentence, *_ = str(ast.get_docstring(ast.parse(source.read_text()))).split("\n\n")
+        assert re.fullmatch(r"[^.\n]+(\.\w[^.\n]+)*\.", sentence), name
+        assert f'tooltip="{sentence.replace("``", "")}"' in index, name
+        page = (HTML / "gallery" / f"{name}.html").read_text().partition("<article")[2]
+        before, *pictures = re.split(r'class ?= ?"sphx-glr-(?:single|multi)-img', page, maxsplit=1)
+        assert pictures, name
+        blocks = re.findall(r'<div class="highlight-Python.*?</pre>', before, re.S)
+        assert sum(block.count("\n") for block in blocks) <= 40, name
 
 
 def public_names() -> list[str]:
@@ -187,10 +211,23 @@ _TOO_WIDE = """() => {
     .map(e => e.tagName + " " + e.textContent.trim().slice(0, 40));
 }"""
 
+#: The tables and cells whose content is cut off, or would have to be scrolled.
+_CUT = """() => {
+  const wide = e => e.clientWidth && e.scrollWidth > e.clientWidth + 1;
+  const hides = e => getComputedStyle(e).overflowX !== "visible";
+  return [...document.querySelectorAll("article *")]
+    .filter(e => e.getClientRects().length && wide(e))
+    .filter(e => e.matches("td, th") || (hides(e) && (e.matches("table") || e.querySelector("table"))))
+    .map(e => e.tagName + " " + e.textContent.trim().slice(0, 40));
+}"""
+_SCROLLS = "() => document.documentElement.scrollWidth - innerWidth"
+
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_in_a_browser(browser: Any, site: str, part: int) -> None:
     """A page has no error in the console, no failed request, no broken picture, and nothing wider than the window.
+
+    A page never scrolls sideways, and at 1280 pixels no table is cut; in a narrow window a table may scroll.
 
     Each page is loaded once, every second one in a dark scheme; it is looked at in a wide window, in one as narrow as a
     telephone, and in the other scheme, to which it changes while it is open.
@@ -216,6 +253,10 @@ def test_every_page_in_a_browser(browser: Any, site: str, part: int) -> None:
                 wrong.append((page, picture))
             for element in tab.evaluate(_TOO_WIDE)[:3]:
                 wrong.append((page, f"out of a window of {width}: {element}"))
+            if tab.evaluate(_SCROLLS) > 0:
+                wrong.append((page, f"scrolls sideways in a window of {width}"))
+            if width == 1280:
+                wrong += [(page, f"cut: {element}") for element in tab.evaluate(_CUT)[:3]]
         tab.set_viewport_size({"width": 1280, "height": 900})
         for scheme in schemes:
             tab.emulate_media(color_scheme=scheme)
@@ -278,9 +319,10 @@ def statements(code: str) -> list[str]:
 def test_a_notebook_is_what_the_build_ran(notebook: Path) -> None:
     """Its statements are those of the file in the gallery, whose page shows what it printed in the build."""
     code = code_of(notebook)
-    assert statements(code) == statements((DOCS.parent / "gallery" / f"{notebook.stem}.py").read_text())
+    ((name, source),) = [item for item in TUTORIALS.items() if item[1].stem == notebook.stem]
+    assert statements(code) == statements(source.read_text())
     assert "import imgops" in code or "from imgops" in code
-    assert "sphx-glr-script-out" in (HTML / "gallery" / f"{notebook.stem}.html").read_text()
+    assert "sphx-glr-script-out" in (HTML / "gallery" / f"{name}.html").read_text()
 
 
 @pytest.mark.skipif(

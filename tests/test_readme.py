@@ -109,7 +109,7 @@ def test_table_is_the_registry() -> None:
 
 
 def test_what_is_not_exact_on_uint8_is_named() -> None:
-    """The README and the first page name the functions that differ from PIL or OpenCV, and no others."""
+    """The README, the first page and the comparison name the functions that differ from PIL or OpenCV, and no others."""
     apart = {
         name
         for name, spec in SPECS.items()
@@ -120,6 +120,7 @@ def test_what_is_not_exact_on_uint8_is_named() -> None:
     for text, start, end in (
         (README, "[bit-exact on uint8]", "window"),
         ((ROOT / "docs" / "index.rst").read_text(), "bit-exact on uint8", "measured"),
+        ((ROOT / "docs" / "comparison.md").read_text(), "[bit-exact on uint8]", "window"),
     ):
         assert set(re.findall(r"`(\w+)`", text.partition(start)[2].partition(end)[0])) == apart
 
@@ -295,6 +296,17 @@ def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> No
     found = [x for column in columns for x in _column("albumentations-calls", 0, column)]
     text = " ".join((ROOT / "docs" / "migrating.rst").read_text().split())
     assert f"It takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
+
+
+def test_conversions_cost_what_the_page_says() -> None:
+    text = " ".join((ROOT / "docs" / "migrating.rst").read_text().split())
+    found = _column("converted", 0, "converted")
+    assert f"takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
+    for table, library in enumerate(("torchvision", "timm", "open_clip", "lightly", "albumentations")):
+        found = [x for column in ("one thread", "2 threads") for x in _column("conversions", table, column)]
+        owner = re.escape(library) + ("'" if library.endswith("s") else "'s")
+        said = rf"{owner}( pipelines take)? {min(found):.2f} to {max(found):.2f} times"
+        assert re.search(said, text), said
 
 
 #: Programs of benchmarks with targets, options or machines of their own.

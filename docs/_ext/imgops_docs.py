@@ -7,6 +7,7 @@ import logging
 import random
 import re
 import zlib
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -167,35 +168,51 @@ def _transform_facts(name: str) -> list[str]:
 
 
 class OperatorTable(Parsed):
-    """Show every operator with its facets."""
+    """``.. operator-table:: pixels`` shows every operator with some of its facets: pixels, gradients or places."""
+
+    required_arguments = 1
 
     def lines(self) -> list[str]:
-        head = ["operator", "reference", "tolerance", "measured", "dtypes", "layouts", "CUDA", "per sample"]
-        rows = [
-            [*head, "packed images", "gradient", "adjoint", "vmap", "DTensor", "autocast", "in core ATen"]
-        ]
-        for name, row in operators().items():
+        part = self.arguments[0]
+        rows = [["operator", *(head for head, _ in _FACETS[part])]]
+        for name in operators():
             spec = SPECS[name]
-            rows.append(
-                [
-                    f":func:`imgops.{name}`" if spec.is_public else f"``torch.ops.imgops.{name}``",
-                    double(spec.reference_name),
-                    spec.difference,
-                    difference(name),
-                    spec.dtype_names,
-                    "planar" if row.contract is Contract.DYNAMIC else "planar, interleaved",
-                    operator_table.cuda(spec),
-                    ", ".join(f"``{n}``" for n in operator_table.per_sample(spec)) or "–",
-                    operator_table.packed(spec),
-                    double(operator_table.gradient(spec)),
-                    f"``{row.adjoint}``" if row.adjoint else "–",
-                    "yes" if row.vmap else "–",
-                    "batch" if row.sharding else "–",
-                    row.autocast.__name__ if row.autocast else "as given",
-                    operator_table.decomposition(spec),
-                ]
-            )
-        return table(rows, kind="wide operators")
+            title = f":func:`imgops.{name}`" if spec.is_public else f"``torch.ops.imgops.{name}``"
+            rows.append([title, *(cell(name, spec) for _, cell in _FACETS[part])])
+        return table(rows)
+
+
+#: The columns of the tables of operators.
+_FACETS: dict[str, list[tuple[str, Callable[[str, Any], str]]]] = {
+    "pixels": [
+        ("reference", lambda name, spec: double(spec.reference_name)),
+        ("tolerance", lambda name, spec: spec.difference),
+        ("measured", lambda name, spec: difference(name)),
+        ("dtypes", lambda name, spec: spec.dtype_names),
+    ],
+    "gradients": [
+        ("gradient", lambda name, spec: double(operator_table.gradient(spec))),
+        ("adjoint", lambda name, spec: f"``{a}``" if (a := operators()[name].adjoint) else "–"),
+        (
+            "per sample",
+            lambda name, spec: ", ".join(f"``{n}``" for n in operator_table.per_sample(spec)) or "–",
+        ),
+        ("packed images", lambda name, spec: operator_table.packed(spec)),
+        ("vmap", lambda name, spec: "yes" if operators()[name].vmap else "–"),
+    ],
+    "places": [
+        ("CUDA", lambda name, spec: operator_table.cuda(spec)),
+        ("in core ATen", lambda name, spec: operator_table.decomposition(spec)),
+        (
+            "layouts",
+            lambda name, spec: (
+                "planar" if operators()[name].contract is Contract.DYNAMIC else "planar, interleaved"
+            ),
+        ),
+        ("DTensor", lambda name, spec: "batch" if operators()[name].sharding else "–"),
+        ("autocast", lambda name, spec: f.__name__ if (f := operators()[name].autocast) else "as given"),
+    ],
+}
 
 
 class TransformTable(Parsed):
@@ -264,7 +281,7 @@ def _sources() -> str:
     """Return the text of all docstrings, tutorials and pages."""
     return "".join(
         p.read_text()
-        for n in ("imgops/**/*.py", "gallery/*.py", "docs/*.rst", "docs/recipes/*.rst")
+        for n in ("imgops/**/*.py", "gallery/*/*.py", "docs/*.rst", "docs/recipes/*.rst")
         for p in ROOT.glob(n)
     )
 

@@ -17,7 +17,7 @@ Measured = dict[str, Any]
 
 
 def counted(name: str, found: Measured) -> float:
-    """Return the instructions of a row that its goal is about."""
+    """Return the instructions of a row, or those of its last kernel if only that one counts."""
     if name.removeprefix(PACKED) in OF_LAST_KERNEL:
         return float(list(found["kernels"].values())[-1])
     return float(found["instructions"])

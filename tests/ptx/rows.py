@@ -1,4 +1,4 @@
-"""The calls whose instructions are counted, on a batch of one size, and the goals of each."""
+"""The calls whose instructions are counted, on a batch of one size."""
 
 from __future__ import annotations
 
@@ -26,55 +26,7 @@ class Call(NamedTuple):
     part: float = 1.0
 
 
-#: The instructions of an output value that a uint8 image of either layout may take, all launches together.
-#: Of equalize only the pass that writes the result counts: the first is a histogram.
-GOALS = {
-    **dict.fromkeys(("crop", "pad reflect", "flip, chosen", "erase, a box each"), 8),
-    **dict.fromkeys(("lut", "solarize, each", "posterize, each", "equalize"), 12),
-    "paste with a mask": 16,
-    "color matrix": 20,
-    "color jitter, each": 45,
-    **{f"{kind} nearest, each": 16 for kind in ("affine", "perspective")},
-    **{f"{kind} bilinear, each": 45 for kind in ("affine", "perspective")},
-    **{f"{kind} bicubic, each": 110 for kind in ("affine", "perspective")},
-    "resize plain bilinear": 40,
-    "resize plain area": 60,
-    "resize plain lanczos": 160,
-    "resize bilinear": 60,
-    "resize bicubic": 80,
-    "resized crop, a box each": 70,
-    "gaussian blur 23 x 23, each": 120,
-    "sharpness, each": 35,
-}
-#: The shares of a copy's speed that a device should reach, by the start of a row's name.
-MOVEMENT = ("crop", "pad reflect", "flip", "erase", "paste", "blend", "accumulate")
-TABLES = ("lut", "solarize", "posterize", "equalize", "gamma", "autocontrast", "ToDtype")
-RESIZES = ("resize bilinear", "resize bicubic", "resized crop, a box each")
-SHARES: dict[str, list[tuple[tuple[str, ...], float]]] = {
-    "uint8": [
-        (MOVEMENT, 0.8),
-        (TABLES, 0.7),
-        (RESIZES, 0.45),
-        (("affine nearest", "perspective nearest"), 0.5),
-        (("affine bilinear", "perspective bilinear"), 0.2),
-        (("color jitter",), 0.2),
-    ],
-    "float32": [
-        ((*MOVEMENT, *TABLES, "color", "grayscale"), 0.8),
-        (("affine bilinear", "perspective bilinear"), 0.7),
-        (RESIZES, 0.5),
-    ],
-}
-
-
-def share_goal(name: str, dtype: str) -> float | None:
-    """Return the share of a copy's speed that is a row's goal, if it has one."""
-    if name.endswith(("adjoint", "adjoint of the map")):
-        return None
-    return next((share for starts, share in SHARES[dtype] if name.startswith(starts)), None)
-
-
-#: The rows of which only the last kernel counts for the goal.
+#: The rows of which only the last kernel counts: the first one of equalize is a histogram.
 OF_LAST_KERNEL = ("equalize",)
 #: The rows that spill registers in some dtype and layout. No other may.
 SPILLING = (
@@ -86,18 +38,8 @@ SPILLING = (
     "packed: resize bicubic",
     "packed: resized crop, a box each",
 )
-#: How a row of packed images begins, and how many times the goal of a batch it may take.
-PACKED, PACKED_GOAL = "packed: ", 1.1
-
-
-def goal(name: str, dtype: str) -> float | None:
-    """Return the most instructions of an output value that are a row's goal, if it has one."""
-    if dtype != "uint8":
-        return None
-    if name.startswith(PACKED):
-        same = GOALS.get(name.removeprefix(PACKED))
-        return None if same is None else same * PACKED_GOAL
-    return GOALS.get(name)
+#: How the name of a row of packed images begins.
+PACKED = "packed: "
 
 
 def noise(dtype: str, layout: str, side: int, batch: int) -> Tensor:
@@ -182,7 +124,7 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
 
 
 def _colors_and_levels(x: Tensor, limit: Tensor, each: Tensor) -> Iterator[Call]:
-    """Yield the operators without a goal in instructions, whether they have a kernel or not."""
+    """Yield operators on colors and levels, whether they have a kernel or not."""
     for code in ("rgb2hsv", "hsv2rgb", "rgb2lab", "lab2rgb", "rgb2yuv"):
         yield Call(code, "cvt_color", (x, code))
     most = torch.full_like(limit, 255 if x.dtype == torch.uint8 else 1)

@@ -2,6 +2,8 @@
 Mutable, in-place and out=
 ==========================
 
+Write into existing memory with the right gradient, or with an error instead of a wrong one.
+
 An operator may write into existing memory. There are three contracts for this, and each makes a promise to
 autograd and to the compiler. ``torch.library`` alone keeps the promise to the compiler but breaks the promise to
 autograd: the gradient is wrong, and PyTorch does not warn.
@@ -10,8 +12,7 @@ autograd: the gradient is wrong, and PyTorch does not warn.
 # %%
 # A stock mutable operator
 # ------------------------
-# This operator puts a stamp onto a canvas, in place. Autograd should know two things: the canvas depends on the stamp,
-# and it no longer depends on the pixels under the stamp.
+# The next operator puts a stamp (right) onto a canvas (left), in place.
 
 import matplotlib.pyplot as plt
 import torch
@@ -23,6 +24,14 @@ import imgops
 photo = torch.from_numpy(data.coffee()).permute(2, 0, 1)[:, :400, 100:500] / 255
 stamp = torch.from_numpy(data.chelsea()).permute(2, 0, 1)[:, 60:210, 150:320] / 255
 place = (30, 40)
+
+figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
+for ax, image in zip(axes, (photo, stamp), strict=True):
+    ax.imshow(image.permute(1, 2, 0))
+    ax.axis("off")
+
+# %%
+# Autograd should know two things: the canvas depends on the stamp, and it no longer depends on the pixels under the stamp.
 
 
 @torch.library.custom_op("page2::stamp_", mutates_args=("canvas",))
@@ -46,6 +55,8 @@ print("paste_: stamp.grad is 1 everywhere:", bool((ours[1] == 1).all()))
 
 # %%
 # The stock operator raises no error and gives no warning. The photograph's gradient is 1 even where the stamp covers it:
+
+# sphinx_gallery_thumbnail_number = 2
 
 result = imgops.paste(photo, stamp, place)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")

@@ -2,8 +2,10 @@
 A pipeline in one graph
 =======================
 
-This page builds the augmentation of SimCLR in torchvision and in imgops. The classes and arguments are the same, and so are
-the draws for the same seed. Only the imgops pipeline compiles into one graph.
+Build SimCLR's augmentation in torchvision and in imgops, and compile it into one graph.
+
+The classes and arguments are the same in both libraries, and so are the draws for the same seed. Only the imgops pipeline
+compiles into one graph.
 """
 
 # %%
@@ -41,6 +43,22 @@ def simclr(v2, last=True):
 theirs, ours = simclr(torchvision_v2), simclr(imgops_v2)
 
 # %%
+# The same seed, the same pictures
+# --------------------------------
+
+figure, axes = plt.subplots(2, 6, figsize=(12, 4.4), layout="constrained")
+for row, (name, module) in enumerate(
+    (("torchvision", torchvision_v2), ("imgops", imgops_v2))
+):
+    views = simclr(module, last=False)
+    for seed in range(6):
+        torch.manual_seed(seed)
+        axes[row, seed].imshow(views(photo).permute(1, 2, 0))
+        axes[row, seed].set_xticks([])
+        axes[row, seed].set_yticks([])
+    axes[row, 0].set_ylabel(name, fontsize=12)
+
+# %%
 # Graph breaks
 # ------------
 # A compiler leaves code that it cannot trace to Python, and compiles the pieces in between. Count the pieces:
@@ -65,22 +83,6 @@ for seed in range(50):
     same.append(torch.allclose(compiled, ours(photo), atol=1e-5))
 print("compiled and eager agree:", all(same))
 print("graphs:", torch._dynamo.utils.counters["stats"]["unique_graphs"])
-
-# %%
-# The same seed, the same pictures
-# --------------------------------
-
-figure, axes = plt.subplots(2, 6, figsize=(12, 4.4), layout="constrained")
-for row, (name, module) in enumerate(
-    (("torchvision", torchvision_v2), ("imgops", imgops_v2))
-):
-    views = simclr(module, last=False)
-    for seed in range(6):
-        torch.manual_seed(seed)
-        axes[row, seed].imshow(views(photo).permute(1, 2, 0))
-        axes[row, seed].set_xticks([])
-        axes[row, seed].set_yticks([])
-    axes[row, 0].set_ylabel(name, fontsize=12)
 
 # %%
 # Time

@@ -2,10 +2,12 @@
 The processor that your model was trained with
 ==============================================
 
-A model of transformers comes with a processor, which resizes and normalizes its images. Most processors exist
-in two versions: one uses PIL images, which models are trained with, and one uses tensors and torchvision.
-This page trains a small network on the pixels of the PIL processor. It then tests the network on the pixels
-of the torchvision processor and on the exact pixels of imgops, and counts how many answers change.
+Give a model of transformers the pixels that it was trained with, and count the answers that change.
+
+A model of transformers comes with a processor, which resizes and normalizes its images. Most processors exist in two versions:
+one uses PIL images, which models are trained with, and one uses tensors and torchvision. This page trains a small network on
+the pixels of the PIL processor. It then tests the network on the pixels of the torchvision processor and on the exact pixels
+of imgops.
 """
 
 # %%
@@ -13,7 +15,7 @@ of the torchvision processor and on the exact pixels of imgops, and counts how m
 # ----------------
 #
 # The processor is Qwen2-VL's. It resizes with bicubic interpolation to sides that are multiples of 28, and returns patches
-# of 14 x 14 pixels as rows of numbers.
+# of 14 x 14 pixels as rows of numbers. This page uses parts of six photographs.
 
 import time
 
@@ -33,6 +35,14 @@ processors = {
     "torchvision": Qwen2VLImageProcessor(),
     "imgops": exact(Qwen2VLImageProcessor()),
 }
+names = "astronaut", "chelsea", "coffee", "rocket", "immunohistochemistry"
+photographs = [getattr(data, name)() for name in names]
+photographs.insert(4, data.hubble_deep_field()[:500, :700])
+
+figure, axes = plt.subplots(1, 6, figsize=(11, 1.8), layout="constrained")
+for ax, photograph in zip(axes, photographs, strict=True):
+    ax.imshow(photograph)
+    ax.axis("off")
 
 # %%
 # A small network
@@ -42,17 +52,7 @@ processors = {
 # 99 to 125 pixels, which become 112. The patches from the left half of each photograph are for training, and
 # those from the right half are for testing.
 
-photographs = [
-    np.ascontiguousarray(p[..., :3])
-    for p in (
-        data.astronaut(),
-        data.chelsea(),
-        data.coffee(),
-        data.rocket(),
-        data.hubble_deep_field()[:500, :700],
-        data.immunohistochemistry(),
-    )
-]
+# sphinx_gallery_thumbnail_number = 2
 
 
 def patches(count: int, half: int, seed: int) -> tuple[list[Tensor], Tensor]:

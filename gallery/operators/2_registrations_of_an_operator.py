@@ -2,9 +2,11 @@
 The registrations of an operator
 ================================
 
+See what each registration of an operator makes possible, from autograd to DTensor.
+
 An operator that has a kernel and a fake runs and compiles. Gradients, per-sample gradients, ``torch.func``, tensor
-subclasses and DTensor each need one more registration with PyTorch. This page shows what each registration makes possible,
-on :func:`imgops.resize` and similar operators.
+subclasses and DTensor each need one more registration with PyTorch. The examples are :func:`imgops.resize` and similar
+operators.
 """
 
 # %%
@@ -33,13 +35,19 @@ print("gradgradcheck:", torch.autograd.gradgradcheck(resize, small))
 
 # %%
 # The adjoint is defined by its inner products: :math:`\langle R x, y \rangle = \langle x, R^\top y \rangle` for every x
-# and y.
+# and y. Here y is the resized photograph, and the right picture is :math:`R^\top y`.
 
-x = torch.rand(1, 40, 50, dtype=torch.float64)
-y = torch.rand(1, 16, 20, dtype=torch.float64)
-down = imgops.resize(x, (16, 20))
-up = imgops.adjoint(imgops.resize)(y, x, (16, 20))
-print("inner products:", (down * y).sum().item(), (x * up).sum().item())
+x = photo.double() / 255
+y = imgops.resize(x, (28, 28))
+up = imgops.adjoint(imgops.resize)(y, x, (28, 28))
+print("inner products:", (y * y).sum().item(), (x * up).sum().item())
+
+figure, axes = plt.subplots(1, 3, figsize=(8, 3), layout="constrained")
+titles = "x", "y, its resize", "the adjoint of y"
+for ax, image, title in zip(axes, (x, y, up / up.max()), titles, strict=True):
+    ax.imshow(image.permute(1, 2, 0))
+    ax.set_title(title)
+    ax.axis("off")
 
 # %%
 # vmap: per-sample gradients
@@ -69,6 +77,8 @@ matrices = torch.vmap(turn)(angles)
 per_sample = torch.vmap(torch.func.grad(score), in_dims=(None, 0))(
     photo / 255, matrices
 )
+# sphinx_gallery_thumbnail_number = 2
+
 figure, axes = plt.subplots(2, 5, figsize=(11, 4.6), layout="constrained")
 for (above, below), matrix, grad in zip(axes.T, matrices, per_sample, strict=True):
     view = imgops.warp_affine(photo, matrix, (140, 140), "bilinear")

@@ -2,21 +2,22 @@
 On the GPU
 ==========
 
+Run the operators on CUDA, with PIL's pixels and the draws of the CPU.
+
 An image on CUDA stays on the device: almost every operator runs there, as a Triton kernel or with ATen, and gives PIL's and
 OpenCV's own pixels. The machine that built these pages may have had no GPU. Then Triton's interpreter ran the kernels' own
-code on the CPU, slowly but with the same arithmetic; or, without Triton, the CPU kernels ran. The first output says which
-code ran.
+code on the CPU, slowly but with the same arithmetic; or, without Triton, the CPU kernels ran. The page says which code ran.
 """
 
 # %%
-# What runs on this machine
-# -------------------------
+# A call on the device
+# --------------------
+# A call looks the same on every device. Without a GPU, this one runs on the CPU.
 
 import os
 
-os.environ.setdefault(
-    "TRITON_INTERPRET", "1"
-)  # Triton reads this variable when it is imported; a GPU does not need it
+# Triton reads this variable when it is imported; a GPU does not need it.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,6 +28,19 @@ from torch.nn import functional as F
 
 import imgops
 from imgops import transforms as v2
+
+photo = torch.from_numpy(data.astronaut()[:256, 100:356]).permute(2, 0, 1)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+small = imgops.resize(photo.to(device), (64, 64))
+figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
+for ax, image in zip(axes, (photo, small.cpu()), strict=True):
+    ax.imshow(image.permute(1, 2, 0))
+    ax.axis("off")
+
+# %%
+# What runs on this machine
+# -------------------------
+# The rest of this page calls the CUDA kernels by their names, so that Triton's interpreter runs them where there is no GPU.
 
 if torch.cuda.is_available():
     device, how = torch.device("cuda"), torch.cuda.get_device_name()
@@ -42,7 +56,6 @@ def on_the_device(name: str, *args):
     return imgops.extend.testing.cuda_kernel(f"imgops::{name}")(*args)
 
 
-photo = torch.from_numpy(data.astronaut()[:256, 100:356]).permute(2, 0, 1)
 try:
     on_the_device("crop", photo.to(device), 0, 0, 8, 8)
 except RuntimeError:
@@ -59,6 +72,8 @@ image, size = photo.to(device), (64, 64)
 ours = on_the_device("resize", image, None, *size, "bilinear", True).cpu()
 pil = np.asarray(Image.fromarray(data.astronaut()[:256, 100:356]).resize(size, 2))
 pil = torch.from_numpy(pil.copy()).permute(2, 0, 1)
+# sphinx_gallery_thumbnail_number = 2
+
 other = F.interpolate(image[None].float(), size, mode="bilinear", antialias=True)
 other = other[0].round().clamp(0, 255).to(torch.uint8).cpu()
 

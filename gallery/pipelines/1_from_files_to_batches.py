@@ -2,9 +2,10 @@
 From files to batches
 =====================
 
-Photographs have different sizes, but all images of a batch must have the same size. This page turns JPEG
-files into a training batch in one call, on threads and without worker processes. It then skips a corrupt
-file, makes the draws depend on the file names, and resumes in the middle of an epoch.
+Turn JPEG files into a training batch in one call, on threads and without worker processes.
+
+Photographs have different sizes, but all images of a batch must have the same size. After the first batch, this page skips a
+corrupt file, makes the draws depend on the file names, and resumes in the middle of an epoch.
 """
 
 # %%
@@ -39,6 +40,11 @@ files = [
 ]
 print([tuple(photo.shape[1:]) for photo in photos])
 
+fig, axes = plt.subplots(1, 6, figsize=(12, 2))
+for ax, photo in zip(axes, photos, strict=True):
+    ax.imshow(photo.permute(1, 2, 0))
+    ax.axis("off")
+
 # %%
 # One call
 # --------
@@ -60,12 +66,12 @@ torch.manual_seed(0)
 batch = augment(imgops.EncodedImages(files))
 print(batch.shape)
 
-fig, axes = plt.subplots(2, 6, figsize=(12, 3.8))
-for ax, photo, made in zip(axes.T, photos, batch, strict=True):
-    ax[0].imshow(photo.permute(1, 2, 0))
-    ax[1].imshow(made.permute(1, 2, 0))
-    ax[0].axis("off")
-    ax[1].axis("off")
+# sphinx_gallery_thumbnail_number = 2
+
+fig, axes = plt.subplots(1, 6, figsize=(12, 2))
+for ax, made in zip(axes, batch, strict=True):
+    ax.imshow(made.permute(1, 2, 0))
+    ax.axis("off")
 
 # %%
 # The pixels and the draws are those of a loop over decoded images.

@@ -2,10 +2,12 @@ r"""
 Differentiable augmentation in training
 =======================================
 
+Learn the strength of rotations and shifts by gradient descent, together with a classifier.
+
 How strong should an augmentation be? If it is too weak, the model learns the pose of its training set; if it is too strong,
-a 6 becomes a 9. This page learns the range of rotations and shifts by gradient descent, together with a small classifier of
-scikit-learn's digits (after Benton et al., *Learning Invariances in Neural Networks*, 2020). This needs only a warp that
-takes an angle and a shift for each sample, and has a gradient with respect to them.
+a 6 becomes a 9. This page learns the strength together with a small classifier of scikit-learn's digits (after Benton et al.,
+*Learning Invariances in Neural Networks*, 2020). This needs only a warp that takes an angle and a shift for each sample, and
+has a gradient with respect to them.
 """
 
 # %%
@@ -34,6 +36,13 @@ def augment(batch: Tensor, strength: Tensor) -> Tensor:
     turn, x, y = torch.rand(3, len(batch)) * 2 - 1
     return imgops.affine(batch, strength[0] * turn, (strength[1] * x, strength[1] * y))
 
+
+torch.manual_seed(1)
+figure, axes = plt.subplots(1, 8, figsize=(10, 1.5), layout="constrained")
+for ax, view in zip(axes, augment(images[:8], torch.tensor([30.0, 2.0])), strict=True):
+    ax.imshow(view[0], cmap="gray_r")
+    ax.axis("off")
+figure.suptitle("rotated by up to 30 degrees, moved by up to 2 pixels", fontsize=10)
 
 # %%
 # Training
@@ -128,7 +137,7 @@ ax.legend(frameon=False, ncols=2, loc="upper right")
 # %%
 # These are ten training digits, and below them the classifier's inputs at the end of training:
 
-# sphinx_gallery_thumbnail_number = 3
+# sphinx_gallery_thumbnail_number = 4
 
 figure, axes = plt.subplots(2, 10, figsize=(11, 2.4), layout="constrained")
 ten = torch.stack([images[train][labels[train] == d][0] for d in range(10)])

@@ -2,16 +2,17 @@ r"""
 An adversarial patch
 ====================
 
-A sticker in a picture can make a classifier see a digit that is not there (Brown et al., *Adversarial Patch*, 2017). The patch
-is trained through the picture: in each image it lies at another position and has another angle, so it must work in all of
-them. :func:`imgops.paste` takes a position for each image of a batch, and :func:`imgops.rotate` an angle, as tensors. So there
-is no loop over the images, and one compiled graph serves every draw.
+Train a sticker that makes a classifier see a digit that is not there.
+
+The patch (Brown et al., *Adversarial Patch*, 2017) is trained through the picture: in each image it lies at another position
+and has another angle, so it must work in all of them. :func:`imgops.paste` takes a position for each image of a batch, and
+:func:`imgops.rotate` an angle, as tensors. So there is no loop over the images, and one compiled graph serves every draw.
 """
 
 # %%
-# A classifier
-# ------------
-# We train a small network on scikit-learn's digits. It never sees a patch.
+# The images
+# ----------
+# The images are scikit-learn's digits, resized to 16 x 16 pixels.
 
 import matplotlib.pyplot as plt
 import torch
@@ -28,6 +29,16 @@ images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
 images = imgops.resize(images, (16, 16), "bicubic").clamp(0, 1)
 labels = torch.tensor(digits.target)
 train, test = torch.randperm(1797).split([1200, 597])
+
+figure, axes = plt.subplots(1, 8, figsize=(10, 1.4), layout="constrained")
+for ax, image in zip(axes, images[test[:8]], strict=True):
+    ax.imshow(image[0], cmap="gray", vmin=0, vmax=1)
+    ax.axis("off")
+
+# %%
+# A classifier
+# ------------
+# We train a small network on the digits. It never sees a patch.
 
 model = nn.Sequential(
     *(nn.Conv2d(1, 24, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
@@ -109,6 +120,8 @@ def seen_as_target(patch: Tensor) -> float:
 noise = torch.rand(1, SIDE, SIDE)
 print(f"seen as an {TARGET}, with noise:     {seen_as_target(noise):.0%}")
 print(f"seen as an {TARGET}, with the patch: {seen_as_target(patch):.0%}")
+
+# sphinx_gallery_thumbnail_number = 2
 
 shown = test[:8]
 torch.manual_seed(3)

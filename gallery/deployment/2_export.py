@@ -2,6 +2,8 @@
 Export: the pixels without the library
 ======================================
 
+Export preprocessing and model as one program, and run it where imgops is not installed.
+
 A server should run exactly the preprocessing that the model was trained with, and should not need Python packages for it.
 An exported program keeps each call of imgops as one node. After decomposition it consists of PyTorch's own operators, gives
 the same pixels, and runs where imgops is not installed.
@@ -30,9 +32,8 @@ photo = torch.from_numpy(data.chelsea()).permute(2, 0, 1).contiguous()
 class Served(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.model = nn.Sequential(
-            nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10)
-        )
+        layers = nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.Flatten()
+        self.model = nn.Sequential(*layers, nn.LazyLinear(10))
 
     def preprocess(self, image: Tensor) -> Tensor:
         small = imgops.resize(image, (96, 128), "bicubic")  # PIL's pixels
@@ -46,6 +47,9 @@ class Served(nn.Module):
 served = Served().eval()
 with torch.no_grad():
     view, logits = served(photo)
+figure, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+for ax, shown in zip(axes, (photo, view), strict=True):
+    ax.imshow(shown.permute(1, 2, 0))
 
 # %%
 # Exported: opaque nodes
@@ -109,9 +113,11 @@ print(done.stdout)
 # %%
 # Compare the picture that the server computes with the one that it would compute with ``interpolate``:
 
-other = torch.nn.functional.interpolate(photo[None].float(), (96, 128), mode="bicubic")[
-    0
-]
+# sphinx_gallery_thumbnail_number = 2
+
+(other,) = torch.nn.functional.interpolate(
+    photo[None].float(), (96, 128), mode="bicubic"
+)
 other = imgops.crop(other.round().clamp(0, 255).to(torch.uint8), (16, 0, 112, 96))
 other = imgops.adjust_contrast(other, 1.2)
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.5), layout="constrained")

@@ -2,11 +2,12 @@
 A learned policy
 ================
 
-How strong should each augmentation be? AutoAugment searched for the answer with thousands of training runs.
-If a pipeline is differentiable in its strengths, no search is necessary. Augmented images should look like
-the images that the model will see, so we minimize the distance between the two sets of images; its gradient
-reaches the strengths through the pixels. This is the idea of Faster AutoAugment (Hataya et al., 2020). This
-page applies it to ten transforms, with a draw for each sample.
+Learn the strengths of ten transforms by gradient descent instead of a search.
+
+AutoAugment searched for the strengths of a policy with thousands of training runs. If a pipeline is differentiable in its
+strengths, no search is necessary. Augmented images should look like the images that the model will see, so we minimize the
+distance between the two sets of images; its gradient reaches the strengths through the pixels. This is the idea of Faster
+AutoAugment (Hataya et al., 2020). This page applies it to ten transforms, with a draw for each sample.
 """
 
 # %%
@@ -33,6 +34,17 @@ images = torch.tensor(digits.images / 16, dtype=torch.float32)[:, None]
 images = imgops.resize(images, (16, 16), "bicubic").clamp(0, 1) * 0.8 + 0.1
 labels = torch.tensor(digits.target)
 train, known, test = torch.randperm(1797).split([900, 400, 497])
+
+
+def show(batch, title):
+    figure, axes = plt.subplots(1, 10, figsize=(11, 1.6), layout="constrained")
+    for ax, image in zip(axes, batch, strict=True):
+        ax.imshow(image[0], cmap="gray", vmin=0, vmax=1)
+        ax.axis("off")
+    figure.suptitle(title, x=0.005, ha="left")
+
+
+show(images[:10], "clean digits")
 
 # %%
 # Ten transforms
@@ -71,6 +83,7 @@ def augment(x, strengths):
 
 hidden = torch.tensor([0.7, 0.0, 0.4, 0.0, 0.0, 0.0, 0.0, 0.8, 0.0, 0.0])
 met = augment(images, hidden)
+show(met[:10], "the same digits, as the classifier will meet them")
 
 # %%
 # A distance between two sets of digits
@@ -108,7 +121,7 @@ learned = torch.stack(history[-50:]).mean(0)
 # The rings show the hidden strengths. Where a hidden strength is 0, the learned strength stays slightly above 0, because one
 # batch cannot distinguish such a small strength from chance; a blur of half a pixel, for example, is hardly visible.
 
-# sphinx_gallery_thumbnail_number = 1
+# sphinx_gallery_thumbnail_number = 3
 
 figure, axes = plt.subplots(
     1, 2, figsize=(11, 3.6), width_ratios=[1.2, 1], layout="constrained"

@@ -2,9 +2,11 @@
 From PIL's crop to an operator
 ==============================
 
-``PIL.Image.crop`` is correct and fast, but PyTorch cannot see it: the call breaks a compiled graph and has no gradient.
-This page turns the crop into an operator, step by step. It also shows two mistakes that cause no warning: a fake that
-returns the wrong shape, and a gradient that is rounded to 8 bits.
+Turn ``PIL.Image.crop`` into an operator with a gradient, and see two mistakes that cause no warning.
+
+``PIL.Image.crop`` is correct and fast, but PyTorch cannot trace it: the call breaks a compiled graph and has no gradient.
+This page makes the crop an operator, step by step. The two mistakes are a fake that returns the wrong shape, and a gradient
+that is rounded to 8 bits.
 """
 
 # %%

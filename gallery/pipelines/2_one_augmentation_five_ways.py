@@ -2,9 +2,10 @@
 One augmentation, five ways
 ===========================
 
-This page makes the same four draws in five ways: image by image in eager mode, for a whole batch at once, in
-one compiled graph, from an exported program, and in two worker processes. The results are bitwise identical,
-so you can try an augmentation in one way and use it in another.
+Run one augmentation in five ways, and get the same bits each time.
+
+This page makes the same four draws image by image in eager mode, for a whole batch at once, in one compiled graph, from an
+exported program, and in two worker processes. So you can try an augmentation in one way and use it in another.
 """
 
 # %%

@@ -2,21 +2,21 @@
 From albumentations to one compiled graph
 =========================================
 
-This page converts an albumentations pipeline. You call the converted pipeline in the same way, and for the same seed it
-makes the same draws and gives the same pixels. It also takes tensors, draws separately for each image of a batch, and
-compiles into one graph with the model.
+Convert an albumentations pipeline, keep its draws and pixels, and compile it with the model.
+
+You call the converted pipeline in the same way, and for the same seed it makes the same draws and gives the same pixels. It
+also takes tensors, draws separately for each image of a batch, and compiles into one graph with the model.
 """
 
 # %%
 # One call
 # --------
+# Call the converted pipeline by keyword, as before, or with a tensor, as you call imgops' transforms.
 
 import os
 import time
 
-os.environ["NO_ALBUMENTATIONS_UPDATE"] = (
-    "1"  # albumentations would look for a newer version online
-)
+os.environ["NO_ALBUMENTATIONS_UPDATE"] = "1"  # no search for a newer version
 
 import albumentations as A
 import matplotlib.pyplot as plt
@@ -44,8 +44,11 @@ theirs = A.Compose(
 )
 ours = transforms.convert(theirs)
 print(ours)
-print(ours(image=frame)["image"].shape)  # by keyword, as before
-print(ours(image).shape)  # or as imgops' transforms are called
+view = ours(image=frame)["image"]
+figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
+for ax, shown in zip(axes, (image / 255, ours(image) / 4.8 + 0.45), strict=True):
+    ax.imshow(shown.clamp(0, 1).permute(1, 2, 0))
+    ax.axis("off")
 
 # %%
 # If transforms or arguments have no counterpart, an error names all of them and gives the reasons.
@@ -63,6 +66,8 @@ except ValueError as error:
 #
 # albumentations' own code also draws in the converted pipeline. With a seed, both pipelines make the same draws, call by
 # call:
+
+# sphinx_gallery_thumbnail_number = 2
 
 drawn = {
     "warp": A.Affine(rotate=40, shear=12, p=1),

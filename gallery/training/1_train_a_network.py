@@ -2,18 +2,17 @@
 Train a network
 ===============
 
-This page trains a small residual network, from the data to the test accuracy. Workers of a ``DataLoader`` load the images.
-The compiled training step augments them, with separate parameters for each image, and runs the network. In the training
-images, the shapes are upright and centered; in the test images, they vary in angle, position and size. Only augmentation
-can close this gap.
+Train a small network with an augmentation inside the compiled training step.
+
+Workers of a ``DataLoader`` load the images. The compiled training step augments them, with separate parameters for each image,
+and runs the network. In the training images, the shapes are upright and centered; in the test images, they vary in angle,
+position and size. Only augmentation can close this gap.
 """
 
 # %%
 # The data
 # --------
-# This dataset draws its images instead of reading files: four shapes, in random bright colors on a dark
-# background, with noise. In the training images, all shapes are upright, centered and the same size. In the
-# test images, they are rotated, moved, and smaller or larger.
+# The images show four shapes, which a function draws:
 
 import math
 
@@ -28,6 +27,32 @@ from imgops import transforms as v2
 torch.manual_seed(0)
 torch.set_num_threads(1)
 NAMES = ("disk", "square", "triangle", "cross")
+
+
+def inside(label: int, x: Tensor, y: Tensor) -> Tensor:
+    """Return which of the positions ``(x, y)`` lie inside a shape around the origin."""
+    far = (x * x + y * y).sqrt()
+    return (
+        far < 1,
+        (x.abs() < 0.85) & (y.abs() < 0.85),
+        (y < 0.6) & (y > 1.9 * x.abs() - 1),
+        ((x.abs() < 0.3) | (y.abs() < 0.3)) & (far < 1.1),
+    )[label]
+
+
+y, x = torch.meshgrid(*[torch.linspace(-1.7, 1.7, 64)] * 2, indexing="ij")
+figure, axes = plt.subplots(1, 4, figsize=(6, 1.8), layout="constrained")
+for label, ax in enumerate(axes):
+    ax.imshow(inside(label, x, y), cmap="gray")
+    ax.set_title(NAMES[label])
+    ax.axis("off")
+
+# %%
+# This dataset draws its images instead of reading files: the shapes have random bright colors on a dark background, with
+# noise. In the training images, all shapes are upright, centered and the same size. In the test images, they are rotated,
+# moved, and smaller or larger.
+
+# sphinx_gallery_thumbnail_number = 2
 
 
 class Shapes(Dataset):
@@ -51,16 +76,9 @@ class Shapes(Dataset):
         )
         c, s = math.cos(angle) / size, math.sin(angle) / size
         x, y = c * x + s * y, c * y - s * x
-        far = (x * x + y * y).sqrt()
         label = index % len(NAMES)
-        inside = (
-            far < 1,
-            (x.abs() < 0.85) & (y.abs() < 0.85),
-            (y < 0.6) & (y > 1.9 * x.abs() - 1),
-            ((x.abs() < 0.3) | (y.abs() < 0.3)) & (far < 1.1),
-        )[label]
         paper, ink = torch.rand(2, 3, 1, 1, generator=generator)
-        image = torch.where(inside, 0.5 + 0.5 * ink, 0.3 * paper)
+        image = torch.where(inside(label, x, y), 0.5 + 0.5 * ink, 0.3 * paper)
         image = image + 0.05 * torch.randn(3, 32, 32, generator=generator)
         return (image.clamp(0, 1) * 255).byte(), label
 

@@ -2,9 +2,10 @@ r"""
 Image registration by gradient descent
 ======================================
 
-Two views of one plane are related by a homography. This page finds the homography from the views.
-:func:`imgops.warp_perspective` has an exact gradient with respect to its matrix, so eight numbers and an
-optimizer are enough if the search proceeds from coarse to fine.
+Find the homography between two views by gradient descent through a warp.
+
+Two views of one plane are related by a homography. :func:`imgops.warp_perspective` has an exact gradient with respect to its
+matrix, so eight numbers and an optimizer are enough if the search proceeds from coarse to fine.
 """
 
 # %%
@@ -31,6 +32,11 @@ second = imgops.warp_perspective(first, truth, interpolation="bicubic")
 second = (
     imgops.adjust_brightness(second.clamp(0, 1), 0.9) + 0.02 * torch.randn_like(second)
 ).clamp(0, 1)
+
+figure, axes = plt.subplots(1, 2, figsize=(6, 3.2), layout="constrained")
+for ax, view in zip(axes, (first, second), strict=True):
+    ax.imshow(view.permute(1, 2, 0))
+    ax.axis("off")
 
 # %%
 # Eight numbers
@@ -91,6 +97,8 @@ progress.close()
 # Before, during, after
 # ---------------------
 # The pictures show the warped first view in red and the second view in cyan. The pictures are gray where the views agree.
+
+# sphinx_gallery_thumbnail_number = 2
 
 error = lambda m: (
     (_points(m, corners) - _points(truth, corners)).norm(dim=-1).mean().item()

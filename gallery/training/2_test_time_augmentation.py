@@ -2,16 +2,15 @@
 Test-time augmentation
 ======================
 
-A network gets one photograph many times, mirrored, cropped and scaled. ``invert`` takes its maps back to the
-photograph, and their mean is better than a single map.
+Average the maps that a network computes from many views of one photograph.
+
+The network gets one photograph many times, mirrored, cropped and scaled. ``invert`` takes its maps back to the photograph, and
+their mean is better than a single map.
 """
 
 # %%
-# A small network
-# ---------------
-# Its fixed layers find edges: eight filters respond to edges of a smoothed image, a pooling layer reduces the map to
-# an eighth of the image's size, and a last layer adds the channels. Like many networks it returns a coarse map. Here it
-# is repeated to the size of the input, so that each value fills a block of 8 x 8 pixels.
+# The photograph
+# --------------
 
 import matplotlib.pyplot as plt
 import torch
@@ -19,6 +18,19 @@ from skimage import data
 from torch import Tensor, nn
 
 from imgops import transforms as v2
+
+photo = torch.from_numpy(data.chelsea().copy()).permute(2, 0, 1)
+photo = photo[..., :296, 40:408].float() / 255
+figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
+ax.imshow(photo.permute(1, 2, 0))
+ax.axis("off")
+
+# %%
+# A small network
+# ---------------
+# Its fixed layers find edges: eight filters respond to edges of a smoothed image, a pooling layer reduces the map to
+# an eighth of the image's size, and a last layer adds the channels. Like many networks it returns a coarse map. Here it
+# is repeated to the size of the input, so that each value fills a block of 8 x 8 pixels.
 
 torch.manual_seed(0)
 edges = torch.tensor(
@@ -43,8 +55,6 @@ def network(pool: nn.Module, stride: int) -> nn.Sequential:
 
 
 coarse = network(nn.AvgPool2d(8), stride=8)
-photo = torch.from_numpy(data.chelsea().copy()).permute(2, 0, 1)
-photo = photo[..., :296, 40:408].float() / 255
 
 # %%
 # There and back
@@ -88,6 +98,8 @@ with torch.no_grad():
     one, dense = coarse(photo[None])[0], every(photo[None])[0]
     for name, found in (("one view", one), ("49 views", mean)):
         print(f"{name}: mean difference {(found - dense).abs().mean():.4f}")
+
+# sphinx_gallery_thumbnail_number = 2
 
 fig, axes = plt.subplots(1, 4, figsize=(10, 2.4), layout="constrained")
 titles = ("the photograph", "one view", "49 views", "all pixels")

@@ -1,16 +1,17 @@
 """
-What a wrong operator looks like
-================================
+Mistakes in operators
+=====================
 
-PyTorch trusts what an operator says about itself. If one of these statements is wrong, there is often no error: a gradient
-is wrong, or the pixels are, perhaps only in a graph. This page shows six mistakes in a few lines each, and the checks that
-find them.
+See six mistakes of operators that raise no error, and the checks that find them.
+
+PyTorch trusts the statements that an operator makes about itself. If one of them is wrong, there is often no error: a gradient
+is wrong, or the pixels are, perhaps only in a graph.
 """
 
 # %%
 # A correct operator
 # ------------------
-# This operator computes the negative of an image. ``check_operator`` runs all generic tests on a sample and raises nothing.
+# This operator computes the negative of an image.
 
 import itertools
 from collections.abc import Callable
@@ -24,8 +25,6 @@ from torch import Tensor
 import imgops
 
 numbers = itertools.count()
-# An interleaved image, as in PIL and OpenCV
-sample = torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
 
 
 def negative(out: Tensor, image: Tensor) -> None:
@@ -41,6 +40,19 @@ def operator(**facets: Any) -> Callable[[Tensor], Tensor]:
     def op(image: Tensor) -> Tensor: ...
 
     return op
+
+
+photo = torch.from_numpy(data.chelsea().copy()).permute(2, 0, 1)[None].contiguous()
+fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+for axis, image in zip(axes, (photo / 255, 1 + operator()(photo / 255)), strict=True):
+    axis.imshow(image[0].permute(1, 2, 0))
+    axis.axis("off")
+
+# %%
+# ``check_operator`` runs all generic tests on a sample. It raises nothing for this operator.
+
+# An interleaved image, as in PIL and OpenCV
+sample = torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
 
 
 def seen(op: Callable[[Tensor], Tensor]) -> None:
@@ -79,7 +91,8 @@ def read(image: Tensor) -> Tensor:
     return torch.as_strided(out, out.shape, out.stride())  # as generated code does
 
 
-photo = torch.from_numpy(data.chelsea().copy()).permute(2, 0, 1)[None].contiguous()
+# sphinx_gallery_thumbnail_number = 2
+
 graph = torch.compile(read, fullgraph=True, backend="aot_eager")
 fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
 for axis, image, title in zip(
