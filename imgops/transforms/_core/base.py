@@ -549,10 +549,9 @@ class OperatorTransform(torchvision_private.Hooks):
         if self._moves and sampler.record is not None:
             moving = [x for x, needed in zip(flat, self._needs(flat), strict=True) if needed]
             sizes = [self._shape_of([inpt])[2:] for inpt in moving] or [self._shape_of(moving)[2:]]
-            differ = any(
-                guard_or_false(a != b) for size in sizes for a, b in zip(size, sizes[0], strict=True)
-            )
-            sampler.record[sampler.path] = Params(programs.OWN_SIZES if differ else sizes[0], [])
+            pairs = [pair for size in sizes for pair in zip(size, sizes[0], strict=True)]
+            have_own = any(guard_or_false(a != b) for a, b in pairs)
+            sampler.record[sampler.path] = Params(programs.OWN_SIZES if have_own else sizes[0], [])
 
     #: Whether results go back, by default if nothing moves.
     _goes_back: bool | None = None
