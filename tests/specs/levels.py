@@ -16,7 +16,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
-from tests.specs._maker import LEVELS_AND_FLOATS, Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, of_levels
 from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, number
 
 NO_BORDER = "no pixel looks at another"
@@ -263,13 +263,13 @@ INVERT = spec_of_imageops(
 
 
 def _table(m: Maker, *lead: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    entries = 256 if m.dtype == torch.uint8 else 65536
+    entries = 65536 if m.dtype == torch.uint16 else 256
     values = torch.arange(torch.Size(lead).numel() * entries).reshape(*lead, entries) * 7 % 251
     return values.to(dtype).requires_grad_(m.grad and dtype.is_floating_point)
 
 
 def _levels(m: Maker, channels: int = 3) -> Tensor:
-    return m.image(channels, 5, 6)
+    return of_levels(m).image(channels, 5, 6)
 
 
 def lut_reference(image: Array, table: Array) -> Array:

@@ -13,7 +13,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, chw, photo_frame
-from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, of_levels, parameter
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 _OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv")
@@ -39,7 +39,7 @@ def _value(m: Maker, value: float) -> Tensor:
 
 
 def _levels(m: Maker, channels: int = 3) -> Tensor:
-    return replace(m, dtype=torch.uint8).image(channels, 9, 11)
+    return of_levels(m).image(channels, 9, 11)
 
 
 def _gray(x: Tensor) -> Tensor:
@@ -57,13 +57,13 @@ THRESHOLD = OpSpec(
         Sample("above", lambda m: (m.image(1, 4, 5), 300, -3.0, "tozero_inv")),
         Sample(
             "otsu",
-            lambda m: (m.image(3, 9, 11), 0, 200.5, "otsu"),
+            lambda m: (_levels(m), 0, 200.5, "otsu"),
             dtypes=(torch.uint8, torch.uint16),
             differentiable=False,
         ),
         Sample(
             "triangle",
-            lambda m: (_levels(m), 0, 255, "triangle"),
+            lambda m: (replace(m, dtype=torch.uint8).image(3, 9, 11), 0, 255, "triangle"),
             dtypes=(torch.uint8,),
             differentiable=False,
         ),
