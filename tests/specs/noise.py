@@ -331,7 +331,7 @@ ISO_NOISE = _spec(
         lambda x, n, c: imgops.iso_noise(x, n, c, 0.4), _iso_plain, (_UNIT, _NORMAL[:2] * 0.3, number(10.8))
     ),
     reference_name="`cv2.cvtColor` and NumPy's formula",
-    difference="uint8 0; uint16 1 level; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",
     words="``color_shift`` (albumentations)",
     formula=r"h' = h + c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",
