@@ -16,6 +16,7 @@ import torch
 from checks import check_raises
 from PIL import Image, ImageOps
 from torch import Tensor
+from torch._dynamo.testing import CompileCounterWithBackend
 from torchvision import tv_tensors
 from torchvision.io import ImageReadMode
 from torchvision.transforms import InterpolationMode
@@ -23,7 +24,9 @@ from torchvision.transforms import v2 as tv
 
 import imgops
 from imgops import transforms as v2
+from imgops.transforms.policy import _COLORS, _Color
 from tests import fuzz_decode
+from tests.specs import SPECS
 
 #: PNG's color types by the number of channels.
 COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
@@ -280,3 +283,209 @@ def test_to_dtype_is_torchvisions() -> None:
     to_unit = v2.Compose([v2.Resize((11, 17)), v2.ToDtype(torch.float32, scale=True)])
     wanted = each_plane(DEEP[0], PIPELINES["Resize"][1]).float() / 65535
     torch.testing.assert_close(to_unit(imgops.decode_image(raw, "unchanged")), wanted, rtol=2e-7, atol=0)
+
+
+#: Public operators of images that refuse uint16, and arguments with which they are called.
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "adaptive_threshold": (),
+    "bilateral_filter": (5, 10.0, 10.0),
+    "canny": (10, 20),
+    "connected_components": (),
+    "distance_transform": (),
+    "jpeg": (50,),
+    "webp": (50,),
+}
+#: Public names that compute nothing of an image's values: they make files, maps, or move pixels of any dtype.
+NOT_COMPUTED = (
+    *("accumulate", "decode_image", "decode_images", "encode_image", "adjoint", "decompositions", "inverse"),
+    *("show_config", "elastic_map", "flow_map", "grid_distortion_map", "optical_distortion_map", "polar_map"),
+    "thin_plate_spline_map",
+)
+
+
+def test_every_operator_takes_uint16_or_refuses_it() -> None:
+    """A spec names uint16 and has a reference, or the operator refuses it in eager mode, on meta and in a graph."""
+    image, mask = DEEP[:, :1], torch.arange(31) % 2 == 0
+    moved = {
+        "flip": (imgops.flip(image), image.numpy()[..., ::-1]),
+        "rotate90": (imgops.rotate90(image, 1), np.rot90(image.numpy(), 1, (-2, -1))),
+        "composite": (
+            imgops.composite(image, DEEP[:, 1:2], mask.expand(2, 1, 23, 31)),
+            np.where(mask.numpy(), image.numpy(), DEEP[:, 1:2].numpy()),
+        ),
+    }
+    for name, (found, wanted) in moved.items():
+        assert found.dtype == torch.uint16 and np.array_equal(found.numpy(), wanted), name
+    with pytest.raises(TypeError, match="composite: mask must be bool"):
+        imgops.composite(image, image, mask.float().expand(2, 1, 23, 31))
+    for name in imgops.__all__:
+        if not name.islower() or name in NOT_COMPUTED or name in moved:
+            continue
+        spec, call = SPECS[name], getattr(imgops, name)
+        if name not in REFUSED:
+            assert spec.reference is not None and any(torch.uint16 in s.dtypes for s in spec.samples), name
+            continue
+        assert not any(torch.uint16 in s.dtypes for s in spec.samples), name
+        args = REFUSED[name]
+        messages = set()
+        for compute, given in (
+            (call, image),
+            (call, image.to("meta")),
+            (torch.compile(call, fullgraph=True, backend="eager"), image),
+        ):
+            with pytest.raises(Exception, match=f"{name}: image must be .*, got torch.uint16") as raised:
+                compute(given, *args)
+            messages.add(str(raised.value).partition("\n")[0])
+            assert isinstance(raised.value, TypeError) or compute is not call
+        assert len(messages) == 1, messages
+
+
+def test_white_and_black_stay() -> None:
+    """Levels repeat those of 8 bits, so white is white: an operator on 257 times an image is 257 times that of the image."""
+    image = torch.from_numpy(np.random.default_rng(4).integers(0, 256, (3, 40, 50)).astype(np.uint8))
+    image[:, :4], image[:, -4:] = 0, 255
+    deep = (image.int() * 257).to(torch.uint16)
+    noise = torch.from_numpy(np.random.default_rng(5).standard_normal((3, 40, 50)).astype(np.float32))
+    calls: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+        "adjust_brightness": (lambda x: imgops.adjust_brightness(x, 1.3), 1),
+        "adjust_contrast": (lambda x: imgops.adjust_contrast(x, 0.6), 1.5),
+        "adjust_saturation": (lambda x: imgops.adjust_saturation(x, 1.7), 2),
+        "adjust_sharpness": (lambda x: imgops.adjust_sharpness(x, 1.7), 2),
+        "grayscale": (imgops.grayscale, 0.6),
+        "autocontrast": (imgops.autocontrast, 1),
+        "posterize": (lambda x: imgops.posterize(x, 3), 31),
+        "invert": (imgops.invert, 0),
+        "unsharp_mask": (lambda x: imgops.unsharp_mask(x, 2.0, 150, 0), 3),
+        "blend": (lambda x: imgops.blend(x, x.flip(-1), 0.3), 1),
+        "add_weighted": (lambda x: imgops.add_weighted(x, 0.7, x.flip(-1), 0.4), 0.6),
+        "match_histograms": (lambda x: imgops.match_histograms(x, x.flip(0)), 1),
+        "shot_noise": (lambda x: imgops.shot_noise(x, noise, 0.02), 0.6),
+        "speckle_noise": (lambda x: imgops.speckle_noise(x, noise, 0.2), 0.6),
+        "salt_and_pepper": (lambda x: imgops.salt_and_pepper(x, noise.abs().clamp(max=0.999), 0.5), 0),
+        "iso_noise": (lambda x: imgops.iso_noise(x, noise[:2], 10.0, 0.3), 0.6),
+        "threshold": (lambda x: imgops.threshold(x, operation="otsu"), 0),
+        "sobel": (lambda x: imgops.sobel(x, 1, 0), 0),
+        "pyr_down": (imgops.pyr_down, 0.6),
+        "cvt_color": (lambda x: imgops.cvt_color(x, "rgb2ycrcb"), 1.6),
+        "downscale": (lambda x: imgops.downscale(x, 0.5), 1.1),
+    }
+    for name, (call, most) in calls.items():
+        small, large = call(image), call(deep)
+        apart = (large.double() / 257 - small.double()).abs().max().item()
+        assert apart <= most, f"{name}: {apart}"
+        assert large.dtype == (torch.float32 if name == "sobel" else torch.uint16)
+    # The chroma of white is half of the levels, which are 32768 and not 257 times 128.
+    for operation in ("binary", "binary_inv"):
+        top = imgops.threshold(deep, 1000, operation=operation)
+        assert {0, 65535} == set(top.int().unique().tolist())
+    for plane in image:
+        wanted = torch.from_numpy(cv2.equalizeHist(plane.numpy()))
+        found = imgops.equalize((plane.int() * 257).to(torch.uint16)[None])[0]
+        assert (found.double() / 257 - wanted.double()).abs().max() <= 0.51
+
+
+#: Functionals whose results on uint16 torchvision computes, the most levels between them and ours, and a share of values.
+TORCHVISIONS: dict[str, tuple[tuple[Any, ...], int, float]] = {
+    "adjust_brightness": ((1.3,), 0, 0),
+    "posterize": ((5,), 0, 0),
+    "autocontrast": ((), 1, 0.6),
+    "adjust_sharpness": ((1.7,), 1, 0.02),
+    "invert": ((), 0, 0),
+    # Weights of gray: 0.2989 in torchvision, 0.299 in OpenCV.
+    "adjust_contrast": ((0.6,), 4, 1),
+    "adjust_saturation": ((1.7,), 7, 1),
+    "rgb_to_grayscale": ((), 8, 1),
+    "adjust_hue": ((0.2,), 2, 0.1),
+}
+
+
+def test_functionals_are_torchvisions() -> None:
+    """Where torchvision is right: it turns white into black in adjust_hue, and keeps 8 bits in equalize."""
+    dark = (DEEP.int().clamp(max=65000)).to(torch.uint16)
+    for name, (args, most, share) in TORCHVISIONS.items():
+        ours, theirs = (getattr(f, name)(dark, *args).long() for f in (v2.functional, tv.functional))
+        apart = (ours - theirs).abs()
+        assert apart.max() <= most and (apart > 0).double().mean() <= share, f"{name}: {apart.max()}"
+    for name in ("posterize", "solarize"):
+        bad = 17 if name == "posterize" else 65536
+        with pytest.raises(TypeError):
+            getattr(v2.functional, name)(dark, bad)
+    white = torch.full((3, 2, 2), 65535, dtype=torch.int32).to(torch.uint16)
+    for name in TORCHVISIONS:
+        if name not in ("invert", "posterize"):
+            args = TORCHVISIONS[name][0]
+            assert (getattr(v2.functional, name)(white, *args) == 65535).all() or name == "adjust_contrast"
+    assert torch.equal(v2.functional.adjust_hue(DEEP, 0.0), DEEP)
+
+
+#: Transforms, the levels of 8 bits by which their result on 257 times an image differs, and whether a graph has its draws.
+OF_LEVELS: dict[str, tuple[Callable[..., Any], float]] = {
+    "ColorJitter": (lambda **how: v2.ColorJitter(0.4, 0.4, 0.4, **how), 4),
+    "RandomPhotometricDistort": (lambda **how: v2.RandomPhotometricDistort(hue=(0, 0), p=1.0, **how), 12),
+    "RandomAutocontrast": (lambda **how: v2.RandomAutocontrast(1.0, **how), 1),
+    "RandomAdjustSharpness": (lambda **how: v2.RandomAdjustSharpness(1.7, 1.0, **how), 2),
+    "RandomPosterize": (lambda **how: v2.RandomPosterize(3, 1.0, **how), 31),
+    "RandomInvert": (lambda **how: v2.RandomInvert(1.0, **how), 0),
+    "RandomGrayscale": (lambda **how: v2.RandomGrayscale(1.0, **how), 1),
+    "RandomSaltAndPepper": (lambda **how: v2.RandomSaltAndPepper(p=1.0, **how), 0),
+    "RandomShotNoise": (lambda **how: v2.RandomShotNoise(p=1.0, **how), 0.6),
+    "RandomISONoise": (lambda **how: v2.RandomISONoise(p=1.0, **how), 0.6),
+    "RandomGaussianNoise": (lambda **how: v2.RandomGaussianNoise(p=1.0, **how), 1),
+    "GaussianNoise": (lambda **how: v2.GaussianNoise(**how), 1),
+    "RandomMultiplicativeNoise": (lambda **how: v2.RandomMultiplicativeNoise(p=1.0, **how), 1),
+    "RandomBrightnessContrast": (lambda **how: v2.RandomBrightnessContrast(p=1.0, **how), 1),
+    "RandomRGBShift": (lambda **how: v2.RandomRGBShift(p=1.0, **how), 1),
+    "RandomToneCurve": (lambda **how: v2.RandomToneCurve(p=1.0, **how), 0.6),
+    "RandomTemperature": (lambda **how: v2.RandomTemperature(p=1.0, **how), 1),
+    "RandomUnsharpMask": (lambda **how: v2.RandomUnsharpMask(p=1.0, **how), 6),
+    "RandomDownscale": (lambda **how: v2.RandomDownscale(p=1.0, **how), 2),
+}
+
+
+@pytest.mark.parametrize("name", OF_LEVELS)
+def test_transforms_draw_what_they_draw_for_8_bits(name: str) -> None:
+    """One image, a batch with and without per_sample, both memory formats, and a graph without a recompile."""
+    make, most = OF_LEVELS[name]
+    small = torch.from_numpy(np.random.default_rng(6).integers(0, 256, (3, 3, 24, 31)).astype(np.uint8))
+    deep = (small.int() * 257).to(torch.uint16)
+    last = deep.contiguous(memory_format=torch.channels_last)
+    for how in ({}, {"per_sample": True}):
+        transform = make(**how)
+
+        def run(image: Tensor, call: Any = transform) -> Tensor:
+            torch.manual_seed(3)
+            return call(image)
+
+        for x, y in ((small, deep), (small[0], deep[0])) if not how else ((small, deep),):
+            of_8, of_16 = run(x), run(y)
+            assert of_16.dtype == torch.uint16
+            apart = (of_16.double() / 257 - of_8.double()).abs().max().item()
+            assert apart <= most, f"{how}: {apart}"
+        wanted = run(deep)
+        if name != "GaussianNoise":  # torchvision draws noise in the order of the memory
+            assert torch.equal(run(last), wanted)
+        assert torch.equal(run(tv_tensors.Image(deep)), wanted)
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(transform, fullgraph=True, backend=counter)
+    for _ in range(3):
+        assert compiled(deep).dtype == torch.uint16
+    assert counter.frame_count == 1
+
+
+def test_policies_of_16_bits() -> None:
+    """AutoAugment solarizes from a share of white on; all policies give uint16, alone and for each sample."""
+    small = torch.from_numpy(np.random.default_rng(7).integers(0, 256, (4, 3, 24, 31)).astype(np.uint8))
+    deep = (small.int() * 257).to(torch.uint16)
+    for make in (v2.AutoAugment, v2.RandAugment, v2.TrivialAugmentWide, v2.AugMix):
+        for seed in range(6):
+            torch.manual_seed(seed)
+            assert make()(deep).dtype == torch.uint16
+            torch.manual_seed(seed)
+            assert make(per_sample=True)(deep).dtype == torch.uint16
+    steps = torch.tensor([[1.0, 0, 0, 0, 1, 0, list(_COLORS).index("Solarize"), 100.0, 100 / 255, 0, 0]])
+    image = deep[:1]
+    found = _Color(steps[..., 6:9]).image(image)
+    one = _Color(steps[0, 6:9].tolist()).image(image[0])
+    assert torch.equal(found, imgops.solarize(image, 65535 * float(np.float32(100 / 255))))
+    assert torch.equal(one, found[0])

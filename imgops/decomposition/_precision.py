@@ -11,6 +11,13 @@ from imgops._common import layout
 
 #: The greatest level of each dtype that has levels.
 LEVELS = {torch.uint8: 255, torch.uint16: 65535}
+#: The signed dtypes of as many bits, which ATen gathers.
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def white_of(image: Any) -> int:
+    """Return the value of white: the greatest level, or 1 for floats."""
+    return LEVELS.get(image.dtype, 1)
 
 
 def working_dtype(image: Tensor) -> torch.dtype:
@@ -56,8 +63,9 @@ def finish(out: Tensor, image: Tensor, dtype: torch.dtype | None = None) -> Tens
 
 def mix(start: Tensor, end: Tensor, factor: Tensor, image: Tensor) -> Tensor:
     """Compute ``Image.blend`` from one image to another, or beyond; clamp float images to [0, 1]."""
-    if image.dtype == torch.uint8:
-        return (start.float() + factor * (end.float() - start.float())).clamp(0, 255).trunc()
+    if image.dtype in LEVELS:
+        made = start.float() + factor.float() * (end.float() - start.float())
+        return made.clamp(0, LEVELS[image.dtype]).trunc()
     return (end * factor + start * (1 - factor)).clamp(0, 1)
 
 

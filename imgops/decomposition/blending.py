@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import finish, finish_rounded, parameter, working_dtype
+from imgops.decomposition._precision import (
+    LEVELS,
+    divide,
+    finish,
+    finish_rounded,
+    mix,
+    parameter,
+    working_dtype,
+)
 
 #: The number of fraction bits in PIL's fixed-point arithmetic.
 _BITS = 7
@@ -21,11 +29,15 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
         color = upper * share + under * ((255 << _BITS) - share)
         color = _by_255(color + (128 << _BITS)) >> _BITS
         return finish(torch.where(b == 0, below, torch.cat([color, _by_255(alpha + 128)], -3)), image)
+    deep = image.dtype == torch.uint16
+    if deep:  # the shares are those of floats, and colors stay levels
+        a, b = divide(a, LEVELS[image.dtype]), divide(b, LEVELS[image.dtype])
     rest = a * (1 - b)
     alpha = b + rest
     there = alpha > 0
     color = torch.where(there, (upper * b + under * rest) / torch.where(there, alpha, 1), under)
-    return finish(torch.cat([color, alpha], -3), image)
+    alpha = alpha * LEVELS[image.dtype] if deep else alpha
+    return finish_rounded(torch.cat([color, alpha], -3), image)
 
 
 def _by_255(value: Tensor) -> Tensor:
@@ -41,6 +53,6 @@ def add_weighted(image: Tensor, other: Tensor, alpha: Tensor, beta: Tensor, gamm
 def blend(image: Tensor, other: Tensor, alpha: Tensor) -> Tensor:
     start, end = image.to(working_dtype(image)), other.to(working_dtype(image))
     factor = parameter(alpha, image)
-    if image.dtype == torch.uint8:
-        return finish((start + factor * (end - start)).clamp(0, 255).trunc(), image)
+    if image.dtype in LEVELS:
+        return finish(mix(start, end, factor, image), image)
     return finish(end * factor + start * (1 - factor), image)

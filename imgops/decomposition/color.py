@@ -1,5 +1,7 @@
 """Decompositions of the color operators: PIL's arithmetic on uint8, its formulas in real numbers on floats.
 
+On uint16 the gray is OpenCV's, and the other formulas are torchvision's with a white of 65535.
+
 Float images are in [0, 1], as in torchvision. The kernels also run these formulas where no faster code gives
 the same values.
 """
@@ -12,21 +14,33 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import filter, histograms, levels
-from imgops.decomposition._precision import divide, finish, mix, of_sums, parameter, working_dtype
+from imgops.decomposition._precision import (
+    LEVELS,
+    divide,
+    finish,
+    finish_rounded,
+    mix,
+    of_sums,
+    parameter,
+    working_dtype,
+)
 
 #: PIL's weights of red, green and blue: in 65536ths, and as real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
+#: OpenCV's weights for uint16, in 32768ths.
+_LUMA_OF_16_BITS = (9798, 19235, 3735)
 _LUMA = (0.299, 0.587, 0.114)
 
 
 def luma(image: Tensor) -> Tensor:
     """Convert an image of three channels to one, as PIL's mode L; others keep their channels."""
     if image.shape[-3] != 3:
-        return image.to(torch.int32) if image.dtype == torch.uint8 else image.to(working_dtype(image))
+        return image.to(torch.int32) if image.dtype in LEVELS else image.to(working_dtype(image))
     red, green, blue = image.unsqueeze(-4).unbind(-3)
-    if image.dtype == torch.uint8:
-        r, g, b = (w * x.to(torch.int32) for w, x in zip(_LUMA_INTEGERS, (red, green, blue), strict=True))
-        return torch.div(r + g + b + 0x8000, 1 << 16, rounding_mode="floor")
+    if image.dtype in LEVELS:
+        bits, weights = (16, _LUMA_INTEGERS) if image.dtype == torch.uint8 else (15, _LUMA_OF_16_BITS)
+        r, g, b = (w * x.to(torch.int32) for w, x in zip(weights, (red, green, blue), strict=True))
+        return torch.div(r + g + b + (1 << (bits - 1)), 1 << bits, rounding_mode="floor")
     dtype = working_dtype(image)
     return _LUMA[0] * red.to(dtype) + _LUMA[1] * green.to(dtype) + _LUMA[2] * blue.to(dtype)
 
@@ -38,10 +52,12 @@ def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
 
 def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
     gray = luma(image)
-    if image.dtype == torch.uint8:
+    if image.dtype in LEVELS:
         count = gray.shape[-3] * gray.shape[-2] * gray.shape[-1]
         total = gray.to(torch.int64).sum((-3, -2, -1), keepdim=True)
-        mean = (divide(total.double(), count) + 0.5).floor()
+        mean = divide(total.double(), count)
+        if image.dtype == torch.uint8:  # PIL rounds the mean
+            mean = (mean + 0.5).floor()
     else:
         mean = gray.mean((-3, -2, -1), keepdim=True)
     x = image.to(working_dtype(image))
@@ -64,6 +80,8 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
         return _turn_levels(image, factor)
     x = image.to(working_dtype(image))
+    if image.dtype == torch.uint16:
+        x = divide(x, LEVELS[image.dtype])
     red, green, blue = x.unsqueeze(-4).unbind(-3)
     most, least = x.amax(-3, keepdim=True), x.amin(-3, keepdim=True)
     chroma = most - least
@@ -75,7 +93,10 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     )
     turn = turn + parameter(factor, image) * 6
     turn = turn - 6 * torch.floor(turn * (1 / 6))
-    return finish((most - chroma * _fall(turn, 1)).clamp(0, 1), image)
+    turned = (most - chroma * _fall(turn, 1)).clamp(0, 1)
+    if image.dtype == torch.uint16:  # torchvision's rule of 255.999, with more levels
+        turned = (turned * 65535.999).trunc()
+    return finish(turned, image)
 
 
 def _fall(place: Tensor, one: int) -> Tensor:
@@ -126,14 +147,12 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     out = matrix[..., :channels] @ flat
     if matrix.shape[-1] > channels:
         out = out + matrix[..., channels:]
-    if image.dtype == torch.uint8:
-        out = out.round().clamp(0, 255)
-    return finish(out.reshape(*image.shape[:-3], matrix.shape[-2], *image.shape[-2:]), image)
+    return finish_rounded(out.reshape(*image.shape[:-3], matrix.shape[-2], *image.shape[-2:]), image)
 
 
 def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
     given, steps = image, [STEPS[name] for name in names.split(",")]
-    if image.dtype != torch.uint8:
+    if image.dtype not in LEVELS:
         image = image.to(working_dtype(image))
     for turn in range(order.shape[-1]):
         which = order[..., turn].to(image.device)[..., None, None, None]

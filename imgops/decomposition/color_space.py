@@ -1,4 +1,7 @@
-"""Decomposition of cvt_color, by way of RGB; for uint8, most spaces use OpenCV's integer arithmetic."""
+"""Decomposition of cvt_color, by way of RGB; for levels, most spaces use OpenCV's integer arithmetic.
+
+A conversion takes the greatest level, or 0 for floats; curved spaces have levels of uint8 only.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import divide, finish, working_dtype
+from imgops.decomposition._precision import LEVELS, divide, finish, working_dtype
 
 #: The channels of an image, each ``(..., H, W)``.
 Color = list[Tensor]
@@ -36,7 +39,7 @@ _FROM_YUV_LEVELS = ((0, 18678), (-6472, -9519), (33292, 0))
 
 
 def cvt_color(image: Tensor, code: str) -> Tensor:
-    levels = image.dtype == torch.uint8
+    levels = LEVELS.get(image.dtype, 0)
     source, _, target = code.partition("2")
     x = image.to(torch.int32 if levels else working_dtype(image))
     color = list(x.unbind(-3))
@@ -44,7 +47,7 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
         color = _FROM[source](color, levels)
     elif source == "gray":
         color = color * 3
-    alpha = color[3] if len(color) == 4 else torch.full_like(color[0], 255 if levels else 1)
+    alpha = color[3] if len(color) == 4 else torch.full_like(color[0], levels or 1)
     swapped = source.startswith("bgr") != target.startswith("bgr")
     color = color[2::-1] if swapped else color[:3]
     if target in _TO:
@@ -66,8 +69,12 @@ def _combine(color: Color, weights: Sequence[float]) -> Tensor:
     return color[0] * weights[0] + color[1] * weights[1] + color[2] * weights[2]
 
 
-def _clamp(color: Color) -> Color:
-    return [c.clamp(0, 255) for c in color]
+def _clamp(color: Color, levels: int) -> Color:
+    return [c.clamp(0, levels) for c in color]
+
+
+def _half(levels: int) -> int:
+    return (levels + 1) // 2
 
 
 def _round(color: Color) -> Color:
@@ -77,12 +84,12 @@ def _round(color: Color) -> Color:
 # -- linear spaces -----------------------------------------------------------------------------------
 
 
-def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, bool], Color]:
-    def to(rgb: Color, levels: bool) -> Color:
+def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, int], Color]:
+    def to(rgb: Color, levels: int) -> Color:
         if levels:
             luma = _shift(_combine(rgb, (4899, 9617, 1868)), 14)
-            chroma = [_shift((rgb[i] - luma) * whole + (128 << 14), 14) for i, _, whole in parts]
-            return _clamp([luma, *chroma])
+            chroma = [_shift((rgb[i] - luma) * whole + (_half(levels) << 14), 14) for i, _, whole in parts]
+            return _clamp([luma, *chroma], levels)
         luma = _combine(rgb, _LUMA)
         return [luma, *[(rgb[i] - luma) * scale + 0.5 for i, scale, _ in parts]]
 
@@ -91,23 +98,25 @@ def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, bool
 
 def _from_chroma(
     parts: Sequence[tuple[float, float]], whole: Sequence[tuple[int, int]], blue: int
-) -> Callable[[Color, bool], Color]:
+) -> Callable[[Color, int], Color]:
     """Return the conversion to RGB; channel ``blue`` holds the blue difference, the other one the red."""
 
-    def back(color: Color, levels: bool) -> Color:
+    def back(color: Color, levels: int) -> Color:
         luma, of_blue, of_red = color[0], color[blue], color[3 - blue]
         if levels:
-            sums = [(of_blue - 128) * b + (of_red - 128) * r for b, r in whole]
-            return _clamp([luma + _shift(s, 14) for s in sums])
+            half = _half(levels)
+            sums = [(of_blue - half) * b + (of_red - half) * r for b, r in whole]
+            return _clamp([luma + _shift(s, 14) for s in sums], levels)
         return [luma + (of_blue - 0.5) * b + (of_red - 0.5) * r for b, r in parts]
 
     return back
 
 
-def _by_matrix(rows: Sequence[Sequence[float]]) -> Callable[[Color, bool], Color]:
-    def apply(color: Color, levels: bool) -> Color:
+def _by_matrix(rows: Sequence[Sequence[float]]) -> Callable[[Color, int], Color]:
+    def apply(color: Color, levels: int) -> Color:
         if levels:
-            return _clamp([_shift(_combine(color, [round(v * 4096) for v in row]), 12) for row in rows])
+            whole = [[round(v * 4096) for v in row] for row in rows]
+            return _clamp([_shift(_combine(color, row), 12) for row in whole], levels)
         return [_combine(color, row) for row in rows]
 
     return apply
@@ -131,10 +140,10 @@ def _hue(rgb: Color, high: Tensor, apart: Tensor) -> Tensor:
     return torch.where(hue < 0, hue + 360, hue)
 
 
-def _to_hsv(degrees: int) -> Callable[[Color, bool], Color]:
+def _to_hsv(degrees: int) -> Callable[[Color, int], Color]:
     """Return the conversion from RGB to HSV; on uint8 a full circle has ``degrees`` steps."""
 
-    def to(rgb: Color, levels: bool) -> Color:
+    def to(rgb: Color, levels: int) -> Color:
         high, low = _extremes(rgb)
         apart = high - low
         if not levels:
@@ -144,7 +153,7 @@ def _to_hsv(degrees: int) -> Callable[[Color, bool], Color]:
         share = _shift(apart * _reciprocal(high, 255 << 12), 12)
         hue = torch.where(high == r, g - b, torch.where(high == g, b - r + 2 * apart, r - g + 4 * apart))
         hue = _shift(hue * _reciprocal(apart, (degrees << 12) / 6), 12)
-        return _clamp([torch.where(hue < 0, hue + degrees, hue), share, high])
+        return _clamp([torch.where(hue < 0, hue + degrees, hue), share, high], levels)
 
     return to
 
@@ -154,8 +163,8 @@ def _reciprocal(value: Tensor, scale: float) -> Tensor:
     return torch.where(value > 0, (scale / value.clamp(min=1).double()).round(), 0).int()
 
 
-def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
-    def back(color: Color, levels: bool) -> Color:
+def _from_hsv(degrees: int) -> Callable[[Color, int], Color]:
+    def back(color: Color, levels: int) -> Color:
         hue, share, high = color
         if levels:
             hue, share, high = hue.float() * (360 / degrees), _unit(share), _unit(high)
@@ -168,9 +177,9 @@ def _from_hsv(degrees: int) -> Callable[[Color, bool], Color]:
     return back
 
 
-def to_hls(rgb: Color, levels: bool) -> Color:
+def to_hls(rgb: Color, levels: int) -> Color:
     if levels:
-        hue, light, share = to_hls([_unit(c) for c in rgb], False)
+        hue, light, share = to_hls([_unit(c) for c in rgb], 0)
         return _round([hue / 2, light * 255, share * 255])
     high, low = _extremes(rgb)
     apart, total = high - low, high + low
@@ -180,7 +189,7 @@ def to_hls(rgb: Color, levels: bool) -> Color:
     return [_hue(rgb, high, torch.where(apart > 2.0**-23, apart, 0)), total / 2, share]
 
 
-def from_hls(color: Color, levels: bool) -> Color:
+def from_hls(color: Color, levels: int) -> Color:
     hue, light, share = color
     if levels:
         hue, light, share = hue.float() * 2, _unit(light), _unit(share)
@@ -215,10 +224,10 @@ def _lightness(y: Tensor) -> Tensor:
     return torch.where(y > 0.008856, 116 * y.clamp(min=0.008) ** (1 / 3) - 16, 903.3 * y)
 
 
-def _to_lab(rgb: Color, levels: bool) -> Color:
+def _to_lab(rgb: Color, levels: int) -> Color:
     if levels:
         return _to_lab_levels(rgb)
-    xyz = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], False)
+    xyz = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], 0)
     x, y, z = (_root(divide(c, w)) for c, w in zip(xyz, _WHITE, strict=True))
     return [_lightness(xyz[1]), 500 * (x - y), 200 * (y - z)]
 
@@ -240,11 +249,12 @@ def _to_lab_levels(rgb: Color) -> Color:
             _shift((116 * 255 + 50) // 100 * y - shift, 15),
             _shift(500 * (x - y) + middle, 15),
             _shift(200 * (y - z) + middle, 15),
-        ]
+        ],
+        255,
     )
 
 
-def _from_lab(color: Color, levels: bool) -> Color:
+def _from_lab(color: Color, levels: int) -> Color:
     light, a, b = color
     if levels:
         light, a, b = light.float() * (100 / 255), (a - 128).float(), (b - 128).float()
@@ -259,21 +269,21 @@ def _cube(root: Tensor) -> Tensor:
     return torch.where(root <= 7.787 * 0.008856 + 16 / 116, divide(root - 16 / 116, 7.787), root**3)
 
 
-def _from_xyz_light(xyz: Color, levels: bool) -> Color:
-    rgb = [_gamma(c.clamp(0, 1)) for c in _by_matrix(_FROM_XYZ)(xyz, False)]
+def _from_xyz_light(xyz: Color, levels: int) -> Color:
+    rgb = [_gamma(c.clamp(0, 1)) for c in _by_matrix(_FROM_XYZ)(xyz, 0)]
     return _round([c * 255 for c in rgb]) if levels else rgb
 
 
-def _to_luv(rgb: Color, levels: bool) -> Color:
+def _to_luv(rgb: Color, levels: int) -> Color:
     if levels:
-        light, u, v = _to_luv([_unit(c) for c in rgb], False)
+        light, u, v = _to_luv([_unit(c) for c in rgb], 0)
         return _round([light * 2.55, (u + 134) * (255 / 354), (v + 140) * (255 / 262)])
-    x, y, z = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], False)
+    x, y, z = _by_matrix(_TO_XYZ)([_linear(c.clamp(0, 1)) for c in rgb], 0)
     light, total = _lightness(y), (x + 15 * y + 3 * z).clamp(min=2.0**-23)
     return [light, 13 * light * (4 * x / total - _U_WHITE), 13 * light * (9 * y / total - _V_WHITE)]
 
 
-def _from_luv(color: Color, levels: bool) -> Color:
+def _from_luv(color: Color, levels: int) -> Color:
     light, u, v = color
     if levels:
         light = divide(light.float(), 2.55)
@@ -285,7 +295,7 @@ def _from_luv(color: Color, levels: bool) -> Color:
     return _from_xyz_light([3 * y * up * vp, y, y * ((156 * light - up) * vp - 5)], levels)
 
 
-_TO: dict[str, Callable[[Color, bool], Color]] = {
+_TO: dict[str, Callable[[Color, int], Color]] = {
     "gray": lambda rgb, levels: [
         _shift(_combine(rgb, (9798, 19235, 3735)), 15) if levels else _combine(rgb, _LUMA)
     ],
@@ -298,7 +308,7 @@ _TO: dict[str, Callable[[Color, bool], Color]] = {
     "yuv": _to_chroma(_YUV),
     "xyz": _by_matrix(_TO_XYZ),
 }
-_FROM: dict[str, Callable[[Color, bool], Color]] = {
+_FROM: dict[str, Callable[[Color, int], Color]] = {
     "hsv": _from_hsv(180),
     "hsv_full": _from_hsv(255),
     "hls": from_hls,

@@ -51,7 +51,7 @@ def laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor:
 
 def _finish(out: Tensor, image: Tensor) -> Tensor:
     if image.dtype != torch.uint8:
-        return finish(out, image)
+        return finish(out, image, torch.float32 if image.dtype == torch.uint16 else None)
     return finish(out.clamp(-(2**15), 2**15 - 1), image, torch.int16)
 
 

@@ -10,6 +10,7 @@ from torch.nn.functional import conv2d
 
 from imgops.decomposition._borders import margins, widen
 from imgops.decomposition._precision import (
+    LEVELS,
     divide,
     finish,
     finish_rounded,
@@ -51,16 +52,20 @@ def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
         for j in range(3):
             total = total + x[..., i : i + height - 2, j : j + width - 2]
     smooth = divide(total, 13)
-    if image.dtype == torch.uint8:
+    if image.dtype in LEVELS:
         smooth = (smooth + 0.5).floor()
-    inner = mix(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image)
-    if image.dtype != torch.uint8:
+    inner = mix(smooth, x[..., 1:-1, 1:-1], parameter(factor, image), image).to(x.dtype)
+    if image.dtype not in LEVELS:
         x = x.clamp(0, 1)
     rows = torch.slice_scatter(x[..., 1:-1, :], inner, -1, 1, width - 1)
     return finish(torch.slice_scatter(x, rows, -2, 1, height - 1), image)
 
 
 def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor:
+    if image.dtype == torch.uint16:  # Pillow does not filter mode I;16
+        white = LEVELS[image.dtype]
+        real = unsharp_mask(divide(image.double(), white), radius, percent, threshold)
+        return finish_rounded(real * white, image)
     levels = image.dtype == torch.uint8
     x = image.to(torch.float64 if levels else of_sums(working_dtype(image), image.device))
     whole, part = box(radius.to(image.device, torch.float64), levels)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition import _resampling_weights
-from imgops.decomposition._precision import finish, finish_rounded, of_sums, working_dtype
+from imgops.decomposition._precision import LEVELS, finish, finish_rounded, of_sums, working_dtype
 from imgops.decomposition._resampling_filters import count, scalar
 
 
@@ -24,8 +24,8 @@ def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
         shrink.append(_matrix(down, whole, less, size).to(x.dtype))
         grow.append(_matrix(up, less, whole, size).to(x.dtype))
     smaller = shrink[0] @ x @ shrink[1].mT
-    if image.dtype == torch.uint8:
-        smaller = smaller.round().clamp(0, 255)
+    if image.dtype in LEVELS:
+        smaller = smaller.round().clamp(0, LEVELS[image.dtype])
     return finish(finish_rounded(grow[0] @ smaller @ grow[1].mT, image), image)
 
 

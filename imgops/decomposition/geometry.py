@@ -10,10 +10,9 @@ from torch import Tensor
 
 from imgops._common.torch_private import sym_max
 from imgops.decomposition._borders import fold_positions
-from imgops.decomposition._precision import finish, finish_rounded, working_dtype
+from imgops.decomposition._precision import SIGNED, finish, finish_rounded, working_dtype
 from imgops.decomposition._saturate import saturate
 
-_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 #: Coordinates are clamped to [-FAR, FAR]: an infinite one becomes FAR or -FAR, a NaN becomes -FAR. If the
 #: border repeats the image, coordinates beyond FAR are folded by its period instead.
 FAR = 2.0**30
@@ -107,9 +106,9 @@ def warp_perspective(
 def remap(image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str) -> Tensor:
     height, width = map.shape[-2:]
     # ATen's gather takes no unsigned dtype but uint8: use the bits.
-    if image.dtype in _SIGNED and interpolation == "nearest":
-        bits = None if fill is None else saturate(fill, image.dtype).view(_SIGNED[image.dtype])
-        moved = remap(image.view(_SIGNED[image.dtype]), map, bits, interpolation, padding_mode)
+    if image.dtype in SIGNED and interpolation == "nearest":
+        bits = None if fill is None else saturate(fill, image.dtype).view(SIGNED[image.dtype])
+        moved = remap(image.view(SIGNED[image.dtype]), map, bits, interpolation, padding_mode)
         return moved.view(image.dtype)
     source = image if interpolation == "nearest" else image.to(working_dtype(image))
     pixels = source.reshape(*image.shape[:-2], image.shape[-2] * image.shape[-1])

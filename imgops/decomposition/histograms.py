@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imgops.decomposition._borders import widen
 from imgops.decomposition._histograms import counts_of
-from imgops.decomposition._precision import divide, finish, working_dtype
+from imgops.decomposition._precision import LEVELS, divide, finish, working_dtype
 from imgops.decomposition.color_space import cvt_color
 
 
@@ -116,6 +116,8 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
 def autocontrast(image: Tensor) -> Tensor:
     if image.numel() == 0:
         return finish(image, image)
+    if image.dtype == torch.uint16:
+        return _autocontrast_of_16_bits(image)
     exact = torch.float64 if image.dtype == torch.uint8 else working_dtype(image)
     x = image.to(exact)
     low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
@@ -130,7 +132,17 @@ def autocontrast(image: Tensor) -> Tensor:
     return finish(torch.where(flat, x, stretched), image)
 
 
+def _autocontrast_of_16_bits(image: Tensor) -> Tensor:
+    """Stretch levels in whole numbers, so that white is reached; torchvision rounds."""
+    x, white = image.to(torch.int64), LEVELS[image.dtype]
+    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
+    stretched = torch.div((x - low) * white, (high - low).clamp(min=1), rounding_mode="floor")
+    return finish(torch.where(high <= low, x, stretched), image)
+
+
 def equalize(image: Tensor) -> Tensor:
+    if image.dtype == torch.uint16:
+        return _equalize_16_bits(image)
     levels = image
     if image.dtype != torch.uint8:
         levels = (
@@ -152,3 +164,17 @@ def equalize(image: Tensor) -> Tensor:
     if image.dtype == torch.uint8:
         return finish(out, image)
     return finish(divide(out.to(working_dtype(image)), 255), image)
+
+
+def _equalize_16_bits(image: Tensor) -> Tensor:
+    """Run ``cv2.equalizeHist`` with 65,536 levels, in whole numbers; PIL's step would often be 0."""
+    white, size = LEVELS[image.dtype], image.shape[-2] * image.shape[-1]
+    planes = image.reshape(image.shape[:-2].numel(), size).to(torch.int64)
+    counts = counts_of(planes, white + 1)
+    first = planes.amin(1, keepdim=True) if planes.shape[1] else planes.new_zeros((planes.shape[0], 1))
+    darkest = counts.gather(1, first)
+    rest = size - darkest
+    above = counts.cumsum(1) - darkest
+    table = torch.div(2 * white * above + rest, (2 * rest).clamp(min=1), rounding_mode="floor")
+    out = torch.where(rest == 0, planes, table.clamp(0, white).gather(1, planes))
+    return finish(out.reshape(image.shape), image)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import divide, finish, parameter, working_dtype
+from imgops.decomposition._precision import LEVELS, SIGNED, divide, finish, parameter, white_of, working_dtype
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
-    rows = table.to(image.device).expand(*image.shape[:-2], 256).reshape(-1, 256)
+    entries = LEVELS[image.dtype] + 1
+    bits = table.view(SIGNED[table.dtype]) if table.dtype in SIGNED else table
+    rows = bits.to(image.device).expand(*image.shape[:-2], entries).reshape(-1, entries)
     planes = image.reshape(rows.shape[0], image.shape[-2] * image.shape[-1])
-    return finish(rows.gather(1, planes.to(torch.int64)).reshape(image.shape), image, table.dtype)
+    found = rows.gather(1, planes.to(torch.int64)).reshape(image.shape)
+    return finish(found.view(table.dtype) if table.dtype in SIGNED else found, image, table.dtype)
 
 
 def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
@@ -28,9 +31,10 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
-    levels = torch.pow(2, bits.to(image.device).clamp(0, 8).to(torch.int64))[..., None, None, None]
-    if image.dtype == torch.uint8:
-        step = torch.div(256, levels, rounding_mode="floor")
+    most = 16 if image.dtype == torch.uint16 else 8
+    levels = torch.pow(2, bits.to(image.device).clamp(0, most).to(torch.int64))[..., None, None, None]
+    if image.dtype in LEVELS:
+        step = torch.div(1 << most, levels, rounding_mode="floor")
         return finish(image.to(torch.int64) - torch.remainder(image.to(torch.int64), step), image)
     x = image.to(working_dtype(image))
     levels = levels.to(x.dtype)
@@ -40,7 +44,7 @@ def posterize(image: Tensor, bits: Tensor) -> Tensor:
 def solarize(image: Tensor, threshold: Tensor) -> Tensor:
     x = image.to(working_dtype(image))
     bright = x >= parameter(threshold, image)
-    return finish(torch.where(bright, (255 if image.dtype == torch.uint8 else 1) - x, x), image)
+    return finish(torch.where(bright, white_of(image) - x, x), image)
 
 
 def invert(image: Tensor) -> Tensor:

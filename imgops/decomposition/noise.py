@@ -5,20 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import divide, finish, parameter, working_dtype
+from imgops.decomposition._precision import LEVELS, divide, finish, parameter, white_of, working_dtype
 from imgops.decomposition.color_space import from_hls, to_hls
 
 
 def salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor) -> Tensor:
     amount, salt = parameter(amount, image), parameter(salt, image)
     noise = noise.to(working_dtype(image))
-    white = 255 if image.dtype == torch.uint8 else 1
-    out = torch.where(noise >= 1 - amount * salt, white, image)
+    out = torch.where(noise >= 1 - amount * salt, white_of(image), image)
     return finish(torch.where(noise < amount * (1 - salt), 0, out), image)
 
 
 def shot_noise(image: Tensor, noise: Tensor, scale: Tensor) -> Tensor:
-    x, top = image.to(working_dtype(image)), _top(image)
+    x, top = image.to(working_dtype(image)), white_of(image)
     variance = (parameter(scale, image) * x * top).clamp(min=0)
     # The square root has no derivative at a variance of 0, where there is no noise.
     there = variance > 0
@@ -32,20 +31,16 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor:
 
 
 def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
-    x = divide(image.to(working_dtype(image)), _top(image))
+    x = divide(image.to(working_dtype(image)), white_of(image))
     strength = parameter(intensity, image)[..., 0, :, :]
     hue, light, share = to_hls(list(x.unbind(-3)), False)
     of_hue, of_light = noise.to(x.dtype).unbind(-3)
     hue = hue + parameter(color_shift, image)[..., 0, :, :] * strength * of_hue
     light = light + strength * of_light * (1 - light)
-    return _clamp(torch.stack(from_hls([hue, light, share], False), -3) * _top(image), image)
-
-
-def _top(image: Tensor) -> int:
-    return 255 if image.dtype == torch.uint8 else 1
+    return _clamp(torch.stack(from_hls([hue, light, share], False), -3) * white_of(image), image)
 
 
 def _clamp(out: Tensor, image: Tensor) -> Tensor:
-    if image.dtype == torch.uint8:
+    if image.dtype in LEVELS:
         out = out.round()
-    return finish(out.clamp(0, _top(image)), image)
+    return finish(out.clamp(0, white_of(image)), image)

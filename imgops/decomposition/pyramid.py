@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import correlate_along, fold_positions
-from imgops.decomposition._precision import finish, of_sums, working_dtype
+from imgops.decomposition._precision import LEVELS, finish, of_sums, working_dtype
 
 
 def pyr_down(image: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def _up(x: Tensor, dim: int) -> Tensor:
 
 
 def _scale(total: Tensor, scale: int, image: Tensor) -> Tensor:
-    if image.dtype == torch.uint8:
+    if image.dtype in LEVELS:
         return finish(((total + scale / 2) / scale).floor(), image)
     return finish(total / scale, image)
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import correlate_along
-from imgops.decomposition._histograms import histogram
-from imgops.decomposition._precision import divide, finish, parameter, working_dtype
+from imgops.decomposition._histograms import counts_of, histogram
+from imgops.decomposition._precision import LEVELS, divide, finish, parameter, working_dtype
 from imgops.decomposition.blur import SHORT_KERNELS, sigma_of
 
 #: The least share of an image that may lie on one side of Otsu's threshold.
@@ -17,16 +17,19 @@ _LEAST = 2.0**-23
 def threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor:
     x = image.to(working_dtype(image))
     limit, top = parameter(threshold, image), parameter(max_value, image)
-    if image.dtype == torch.uint8:
-        limit, top = parameter(threshold.double().floor(), image), top.round().clamp(0, 255)
-    if operation in ("otsu", "triangle"):
-        chosen = _otsu if operation == "otsu" else _triangle
-        limit, operation = chosen(histogram(image)).to(x.dtype)[..., None, None], "binary"
+    if image.dtype in LEVELS:
+        limit = parameter(threshold.double().floor(), image)
+        top = top.round().clamp(0, LEVELS[image.dtype])
+    if operation == "otsu":
+        counts = counts_of(image.flatten(-2).long(), LEVELS[image.dtype] + 1)
+        limit, operation = _otsu(counts).to(x.dtype)[..., None, None], "binary"
+    elif operation == "triangle":
+        limit, operation = _triangle(histogram(image)).to(x.dtype)[..., None, None], "binary"
     above, zero = x > limit, torch.zeros_like(x)
     if operation in ("binary", "binary_inv"):
         out = torch.where(above == (operation == "binary"), top, zero)
     elif operation == "trunc":
-        bound = limit.clamp(0, 255) if image.dtype == torch.uint8 else limit
+        bound = limit.clamp(0, LEVELS[image.dtype]) if image.dtype in LEVELS else limit
         out = torch.where(above, bound, x)
     else:
         out = torch.where(above == (operation == "tozero"), x, zero)
@@ -34,9 +37,9 @@ def threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: st
 
 
 def _otsu(counts: Tensor) -> Tensor:
-    """Return the level that splits a histogram ``(..., 256)`` with the largest variance between the parts."""
+    """Return the level that splits a histogram ``(..., n)`` with the largest variance between the parts."""
     share = counts.double() / counts.sum(-1, keepdim=True)
-    level = torch.arange(256, dtype=torch.float64, device=counts.device)
+    level = torch.arange(counts.shape[-1], dtype=torch.float64, device=counts.device)
     below = share.cumsum(-1)
     above = 1 - below
     moment = (share * level).cumsum(-1)

@@ -20,30 +20,30 @@ _NEEDS = {
 
 
 def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_brightness", image, factor=factor)
+    return output("adjust_brightness", image, takes_uint16=True, factor=factor)
 
 
 def adjust_contrast(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_contrast", image, factor=factor)
+    return output("adjust_contrast", image, takes_uint16=True, factor=factor)
 
 
 def adjust_saturation(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_saturation", image, check.SATURATION, factor=factor)
+    return output("adjust_saturation", image, check.SATURATION, takes_uint16=True, factor=factor)
 
 
 def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_hue", image, check.HUE, factor=factor)
+    return output("adjust_hue", image, check.HUE, takes_uint16=True, factor=factor)
 
 
 def grayscale(image: Tensor, num_output_channels: int) -> Tensor:
-    check.computed_image("grayscale", image, check.GRAY)
+    check.computed_image("grayscale", image, check.GRAY, takes_uint16=True)
     if num_output_channels not in (1, 3):
         fail(ValueError, "grayscale", "num_output_channels must be 1 or 3", check.number(num_output_channels))
     return layout.empty(image, *image.shape[-2:], channels=num_output_channels)
 
 
 def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
-    check.computed_image("color_matrix", image)
+    check.computed_image("color_matrix", image, takes_uint16=True)
     channels = image.shape[-3]
     if matrix.ndim < 2 or matrix.shape[-1] not in (channels, channels + 1):
         channels = check.number(channels)
@@ -59,7 +59,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str)
     steps = names.split(",")
     for name in steps:
         check.choice(op, "names", name, STEPS)
-    out = output(op, image, _NEEDS[("saturation" in steps, "hue" in steps)])
+    out = output(op, image, _NEEDS[("saturation" in steps, "hue" in steps)], takes_uint16=True)
     if order.ndim < 1:
         check.fail_shape(op, "order must have at least 1 dimension", order)
     check.dtype(op, "order", order, torch.int64)

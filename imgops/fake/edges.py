@@ -9,6 +9,8 @@ from imgops._common import check, layout
 from imgops._common.check import fail, violates
 
 SIZES = (1, 3, 5, 7)
+#: The dtypes of the derivatives of levels, which can be negative.
+_SIGNED = {torch.uint8: torch.int16, torch.uint16: torch.float32}
 
 
 def sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> Tensor:
@@ -35,11 +37,9 @@ def laplacian(image: Tensor, kernel_size: int, padding_mode: str) -> Tensor:
 
 
 def _derivative(op: str, image: Tensor, padding_mode: str) -> Tensor:
-    check.computed_image(op, image)
+    check.computed_image(op, image, takes_uint16=True)
     check.border(op, padding_mode)
-    # The derivatives of uint8 can be negative.
-    dtype = torch.int16 if image.dtype == torch.uint8 else image.dtype
-    return layout.empty(image, *image.shape[-2:], dtype=dtype)
+    return layout.empty(image, *image.shape[-2:], dtype=_SIGNED.get(image.dtype, image.dtype))
 
 
 def _kernel_size(op: str, value: int, values: tuple[int, ...]) -> None:

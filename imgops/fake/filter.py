@@ -16,8 +16,10 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
 
 
 def adjust_sharpness(image: Tensor, factor: Tensor) -> Tensor:
-    return output("adjust_sharpness", image, factor=factor)
+    return output("adjust_sharpness", image, takes_uint16=True, factor=factor)
 
 
 def unsharp_mask(image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> Tensor:
-    return output("unsharp_mask", image, radius=radius, percent=percent, threshold=threshold)
+    return output(
+        "unsharp_mask", image, takes_uint16=True, radius=radius, percent=percent, threshold=threshold
+    )

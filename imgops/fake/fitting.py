@@ -11,7 +11,7 @@ DOWN, UP = ("area", "nearest", "bilinear"), ("bilinear", "nearest", "bicubic")
 
 
 def downscale(image: Tensor, factor: Tensor, down: str, up: str) -> Tensor:
-    out = output("downscale", image, factor=factor)
+    out = output("downscale", image, takes_uint16=True, factor=factor)
     check.choice("downscale", "down", down, DOWN)
     check.choice("downscale", "up", up, UP)
     return out

@@ -35,7 +35,7 @@ def clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Tens
 
 def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     op = "match_histograms"
-    out = output(op, image)
+    out = output(op, image, takes_uint16=True)
     check.image(op, "reference", reference)
     check.same_dtype_and_device(op, "reference", reference, "image", image)
     check.batch(op, "reference", reference, "image", image)
@@ -46,8 +46,8 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
 
 
 def autocontrast(image: Tensor) -> Tensor:
-    return output("autocontrast", image)
+    return output("autocontrast", image, takes_uint16=True)
 
 
 def equalize(image: Tensor) -> Tensor:
-    return output("equalize", image)
+    return output("equalize", image, takes_uint16=True)

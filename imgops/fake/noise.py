@@ -22,7 +22,7 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: Tensor) -> Tensor:
 
 
 def iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
-    check.computed_image("iso_noise", image, check.HLS)
+    check.computed_image("iso_noise", image, check.HLS, takes_uint16=True)
     return _output("iso_noise", image, noise, 2, color_shift=color_shift, intensity=intensity)
 
 
@@ -33,7 +33,7 @@ def _output(
 
     The noise has ``channels`` channels, by default 1 or those of the image.
     """
-    out = output(op, image, None, False, **parameters)
+    out = output(op, image, None, True, **parameters)
     check.image(op, "noise", noise)
     check.floating(op, "noise", noise)
     check.same_device(op, "noise", noise, "image", image)

@@ -9,7 +9,7 @@ from imgops._common.check import fail, violates
 
 
 def pyr_down(image: Tensor) -> Tensor:
-    check.computed_image("pyr_down", image)
+    check.computed_image("pyr_down", image, takes_uint16=True)
     height, width = image.shape[-2:]
     return layout.empty(image, (height + 1) // 2, (width + 1) // 2)
 
@@ -23,7 +23,7 @@ def pyr_down_adjoint(image: Tensor, height: int, width: int) -> Tensor:
 
 
 def pyr_up(image: Tensor) -> Tensor:
-    check.computed_image("pyr_up", image)
+    check.computed_image("pyr_up", image, takes_uint16=True)
     height, width = image.shape[-2:]
     check.pixels("pyr_up", "image, doubled,", 2 * height, 2 * width)
     return layout.empty(image, 2 * height, 2 * width)

@@ -11,13 +11,16 @@ from imgops.fake._output import output
 
 OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle")
 METHODS = ("mean", "gaussian")
+#: The dtypes of which OpenCV finds a threshold in a histogram.
+_FROM_HISTOGRAMS = {"otsu": (torch.uint8, torch.uint16), "triangle": (torch.uint8,)}
 
 
 def threshold(image: Tensor, threshold: Tensor, max_value: Tensor, operation: str) -> Tensor:
-    out = output("threshold", image, threshold=threshold, max_value=max_value)
+    out = output("threshold", image, takes_uint16=True, threshold=threshold, max_value=max_value)
     check.choice("threshold", "operation", operation, OPERATIONS)
-    if operation in OPERATIONS[5:] and image.dtype != torch.uint8:
-        fail(TypeError, "threshold", f"image must be uint8 for {operation!r}", image.dtype)
+    if operation in _FROM_HISTOGRAMS and image.dtype not in _FROM_HISTOGRAMS[operation]:
+        levels = " or ".join([f"{d}".removeprefix("torch.") for d in _FROM_HISTOGRAMS[operation]])
+        fail(TypeError, "threshold", f"image must be {levels} for {operation!r}", image.dtype)
     return out
 
 

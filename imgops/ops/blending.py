@@ -48,7 +48,7 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        The lower image: ``(..., 4, H, W)``, RGBA, uint8, or floating point in [0, 1]. Any device.
+        The lower image: ``(..., 4, H, W)``, RGBA, uint8, uint16, or floating point in [0, 1]. Any device.
     other : Tensor
         The upper image, with the shape, dtype and device of ``image``.
 
@@ -60,15 +60,16 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``other`` has a different one.
+        If the dtype is none of uint8, uint16 and floating point, or ``other`` has a different one.
     ValueError
         If the channels are not 4, or the shapes differ.
 
     Notes
     -----
-    Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. Floats: the same formula in real
-    numbers, within 1e-6; half precision is computed in float32 and rounded once. Alpha is not premultiplied.
-    The gradient, for both images, is derived from the formula. Autocast does not change the dtype.
+    Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. uint16: the formula in
+    double precision, rounded. Floats: the same formula in real numbers, within 1e-6; half precision is
+    computed in float32 and rounded once. Alpha is not premultiplied. The gradient, for both images, is
+    derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def add_weighted(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     alpha : float or Tensor
         The weight of ``image``.
     other : Tensor
@@ -113,16 +114,16 @@ def add_weighted(
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or a parameter is not made of numbers.
     ValueError
         If the shapes differ, or a parameter does not fit or is NaN.
 
     Notes
     -----
-    Reference: ``cv2.addWeighted``, bit-exact on uint8 (clamped) and float32, float64 within 1e-12. Half
-    precision is computed in float32 and rounded once. On an accelerator the result is within 1 level. The
-    gradient, for both images and every weight, is derived from the formula. Autocast does not change the
-    dtype.
+    Reference: ``cv2.addWeighted``, bit-exact on uint8, uint16 (both clamped) and float32, float64
+    within 1e-12. Half precision is computed in float32 and rounded once. On an accelerator the result is
+    within 1 level. The gradient, for both images and every weight, is derived from the formula. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -202,7 +203,7 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     Parameters
     ----------
     image, other : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range, of one shape, dtype and device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range, of one shape, dtype and device.
     alpha : float or Tensor
         The weight of ``other``: 0 gives ``image``, 1 gives ``other``. Any real number. A tensor of
         shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
@@ -216,13 +217,14 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``alpha`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``alpha`` is not made of numbers.
     ValueError
         If a shape does not fit.
 
     Notes
     -----
-    Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range). Floats:
+    Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range);
+    uint16: the same formula in float32. Floats:
     ``image * (1 - alpha) + other * alpha``, within 1e-6; half precision is computed in float32 and
     rounded once. The gradient, for both images and ``alpha``, is derived from the formula. Autocast does not
     change the dtype.

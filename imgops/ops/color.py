@@ -123,7 +123,7 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     factor : float or Tensor
         0 gives black, 1 the image itself, 2 an image twice as bright. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
@@ -137,13 +137,14 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``factor`` is not made of numbers.
     ValueError
         If ``factor`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageEnhance.Brightness`, bit-exact on uint8 (results are truncated).
+    Reference: :class:`PIL.ImageEnhance.Brightness`, bit-exact on uint8 (results are truncated). uint16:
+    torchvision's ``adjust_brightness``, which is the same formula in float32 up to 65535, bit-exact.
     Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
     float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
     exact to second order; it is 0 where a value is clamped. Autocast does not change the dtype.
@@ -164,7 +165,8 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device. An image of 3 channels is RGB.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device. An image of 3 channels is
+        RGB.
     factor : float or Tensor
         0 gives uniform gray, 1 the image itself, 2 twice the contrast. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
@@ -178,7 +180,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``factor`` is not made of numbers.
     ValueError
         If ``factor`` is not one value or one per sample.
 
@@ -187,6 +189,7 @@ def adjust_contrast(image: Tensor, factor: float | Tensor) -> Tensor:
     Reference: :class:`PIL.ImageEnhance.Contrast`, bit-exact on uint8: the mean of mode L is rounded to a
     level. For another number of channels than 3 the gray is the mean of all values, of all channels, as in
     kornia; on uint8 it is rounded, too, which is PIL's contrast of one gray image that has these values.
+    uint16: torchvision's formula in float32, truncated, with OpenCV's gray and its mean in double precision.
     Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
     float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
     formula and is exact to second order; it is 0 where a value is clamped. Autocast does not change the
@@ -208,7 +211,7 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., 1 or 3, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     factor : float or Tensor
         0 gives gray, 1 the image itself, 2 an image twice as colorful. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
@@ -222,14 +225,15 @@ def adjust_saturation(image: Tensor, factor: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``factor`` is not made of numbers.
     ValueError
         If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels,
         because only RGB colors have a saturation.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageEnhance.Color`, bit-exact on uint8. An image of 1 channel is returned
+    Reference: :class:`PIL.ImageEnhance.Color`, bit-exact on uint8. uint16: torchvision's formula in
+    float32, truncated, with OpenCV's gray, as in :func:`grayscale`. An image of 1 channel is returned
     unchanged. Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is
     computed in float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the
     formula and is exact to second order; it is 0 where a value is clamped. Autocast does not change the
@@ -252,7 +256,7 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., 1 or 3, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     factor : float or Tensor
         The shift, as a fraction of the color circle: 1/3 turns red into green, and so does -2/3. Any real
         number. A tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a
@@ -266,7 +270,7 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``factor`` is not made of numbers.
     ValueError
         If ``factor`` is not one value or one per sample, or ``image`` has neither 1 nor 3 channels,
         because only RGB colors have a hue.
@@ -276,7 +280,8 @@ def adjust_hue(image: Tensor, factor: float | Tensor) -> Tensor:
     Reference: torchvision's ``adjust_hue``. On uint8 it is that of a PIL image, bit-exact: the image is
     converted to PIL's mode HSV and back, and the whole part of ``255 * factor`` is added to hues of 8 bits.
     The conversions alone round colors by some levels, with a factor of 0 too. On floats it is that of a
-    tensor: the same in real numbers, clamped to [0, 1], within 1e-5; 0 changes nothing. Half precision is
+    tensor: the same in real numbers, clamped to [0, 1], within 1e-5; 0 changes nothing. On uint16 it
+    is that of floats in double precision, from and to levels by ``ToDtype(scale=True)``. Half precision is
     computed in float32 and rounded once. An image of 1 channel is returned unchanged. The gradient, for
     ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a value
     is clamped. Autocast does not change the dtype.
@@ -298,7 +303,7 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., 1 or 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., 1 or 3, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     num_output_channels : {1, 3}
         The number of output channels, all equal.
 
@@ -310,16 +315,17 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point.
+        If the dtype is none of uint8, uint16 and floating point.
     ValueError
         If the result has neither 1 nor 3 channels, or ``image`` has other channels, because gray is a sum of
         red, green and blue.
 
     Notes
     -----
-    Reference: ``Image.convert("L")``, bit-exact on uint8. Floats: 0.299 R + 0.587 G + 0.114 B,
-    within 1e-6. The operator is linear; its gradient is derived from the formula. Autocast does not change
-    the dtype.
+    Reference: ``Image.convert("L")``, bit-exact on uint8. uint16: ``cv2.cvtColor``, bit-exact,
+    which keeps white; torchvision's weights are 0.0001 smaller, and its white becomes 65528. Floats: 0.299 R
+    + 0.587 G + 0.114 B, within 1e-6. The operator is linear; its gradient is derived from the formula.
+    Autocast does not change the dtype.
 
     Examples
     --------
@@ -339,7 +345,7 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8 or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     matrix : Tensor
         ``(D, C)``, or ``(D, C + 1)`` whose last column is added; ``(..., D, C)`` for one per sample. On the
         CPU. The matrix can change between calls without a recompile, and can require a gradient.
@@ -352,15 +358,15 @@ def color_matrix(image: Tensor, matrix: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``matrix`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``matrix`` is not made of numbers.
     ValueError
         If ``matrix`` has neither C nor C + 1 columns, or is neither one matrix nor one per sample.
 
     Notes
     -----
-    Reference: ``cv2.transform``: within 1 level on uint8 (rounded half to even, clamped to the range) and
-    1e-5 on floats. float64 is computed in double precision; half precision in float32 and rounded once. The
-    gradient is derived from the product. Autocast does not change the dtype.
+    Reference: ``cv2.transform``: within 1 level on uint8 and uint16 (rounded half to even,
+    clamped to the range) and 1e-5 on floats. float64 is computed in double precision; half precision in
+    float32 and rounded once. The gradient is derived from the product. Autocast does not change the dtype.
 
     Examples
     --------
@@ -380,7 +386,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     order : Tensor
         int64, ``(K,)`` or ``(..., K)`` (one order per sample), on the CPU: which step comes first, second and
         so on, as an index into ``names``. -1, and any other value that is not an index, skips the step.
@@ -399,17 +405,17 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: Sequ
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, ``order`` is not int64, ``parameters`` is not made
-        of numbers, or ``names`` is one str.
+        If the dtype is none of uint8, uint16 and floating point, ``order`` is not int64, ``parameters`` is
+        not made of numbers, or ``names`` is one str.
     ValueError
         If a name is unknown, a shape does not fit, a parameter is not finite, or a step is "saturation" or
         "hue" and ``image`` has neither 1 nor 3 channels.
 
     Notes
     -----
-    Reference: the operators with these names (:func:`adjust_brightness` and so on), one after the other,
-    bit-exact on uint8. Changing the order never recompiles, and a step that is not chosen is not computed.
-    The gradient is that of the operators in this order. Autocast does not change the dtype.
+    Reference: the operators with these names (:func:`adjust_brightness` and so on), one after the
+    other, bit-exact on uint8 and uint16. Changing the order never recompiles, and a step that is not chosen
+    is not computed. The gradient is that of the operators in this order. Autocast does not change the dtype.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     dx, dy : int
         The order of the derivative along x and along y, not negative; at least one of them is positive, and
         both are less than ``kernel_size`` (less than 3 if ``kernel_size`` is 1).
@@ -87,21 +87,21 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     Returns
     -------
     Tensor
-        The shape and memory format of ``image``; int16 for uint8, else its dtype.
+        The shape and memory format of ``image``; int16 for uint8, float32 for uint16, else its dtype.
 
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or an order is not an integer.
+        If the dtype is none of uint8, uint16 and floating point, or an order is not an integer.
     ValueError
         If ``dx``, ``dy`` or ``kernel_size`` is out of range, or ``padding_mode`` is unknown.
 
     Notes
     -----
-    Reference: ``cv2.Sobel`` (to CV_16S from uint8, where a kernel of 7 saturates), bit-exact on uint8,
-    float32 and float64; for "wrap", which OpenCV does not support, the image is padded first. Half precision
-    is computed in float32 and rounded once. The operator is linear; its gradient is derived from the formula.
-    Autocast does not change the dtype.
+    Reference: ``cv2.Sobel`` (to CV_16S from uint8, where a kernel of 7 saturates, and to CV_32F
+    from uint16), bit-exact on uint8, uint16, float32 and float64; for "wrap", which OpenCV does not support,
+    the image is padded first. Half precision is computed in float32 and rounded once. The operator is linear;
+    its gradient is derived from the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Te
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     dx, dy : int
         1 and 0 for the derivative along x, 0 and 1 for that along y.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
@@ -130,12 +130,12 @@ def scharr(image: Tensor, dx: int, dy: int, padding_mode: str = "reflect") -> Te
     Returns
     -------
     Tensor
-        The shape and memory format of ``image``; int16 for uint8, else its dtype.
+        The shape and memory format of ``image``; int16 for uint8, float32 for uint16, else its dtype.
 
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or an order is not an integer.
+        If the dtype is none of uint8, uint16 and floating point, or an order is not an integer.
     ValueError
         If ``dx`` and ``dy`` are not 1 and 0 or 0 and 1, or ``padding_mode`` is unknown.
 
@@ -164,7 +164,7 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     kernel_size : {1, 3, 5, 7}
         1 is the cross of 3 x 3 with -4 in its middle; larger sizes are the sum of two Sobel kernels.
     padding_mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
@@ -173,12 +173,12 @@ def laplacian(image: Tensor, kernel_size: int = 1, padding_mode: str = "reflect"
     Returns
     -------
     Tensor
-        The shape and memory format of ``image``; int16 for uint8, else its dtype.
+        The shape and memory format of ``image``; int16 for uint8, float32 for uint16, else its dtype.
 
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``kernel_size`` is not an integer.
+        If the dtype is none of uint8, uint16 and floating point, or ``kernel_size`` is not an integer.
     ValueError
         If ``kernel_size`` is none of 1, 3, 5 and 7, or ``padding_mode`` is unknown.
 

@@ -91,7 +91,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     factor : float or Tensor
         0 gives the smoothed image, 1 the image itself, 2 a sharper one. Any real number. A tensor of shape
         ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
@@ -105,14 +105,15 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``factor`` is not made of numbers.
     ValueError
         If ``factor`` is not one value or one per sample.
 
     Notes
     -----
     Reference: :class:`PIL.ImageEnhance.Sharpness`, bit-exact on uint8; the outermost pixels are
-    unchanged, and so is an image less than 3 pixels wide or high. Floats: the same formula in real numbers,
+    unchanged, and so is an image less than 3 pixels wide or high. uint16: the blur is rounded to a level, and
+    the blend is computed in float32 and truncated, as on uint8. Floats: the same formula in real numbers,
     clamped to [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The gradient, for
     ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a value
     is clamped. Autocast does not change the dtype.
@@ -153,7 +154,7 @@ def unsharp_mask(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     radius : float or Tensor
         The standard deviation of the blur in pixels, not negative.
     percent : float or Tensor
@@ -171,17 +172,17 @@ def unsharp_mask(
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or a parameter is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or a parameter is not made of numbers.
     ValueError
         If ``radius`` is negative, or a parameter is NaN or does not fit.
 
     Notes
     -----
-    Reference: :class:`PIL.ImageFilter.UnsharpMask`, bit-exact on uint8; its blur is made of three box blurs.
-    Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
-    float32 and rounded once. The border is replicated. The gradient, for ``image``, ``radius`` and
-    ``percent``, is derived from the formula; it is 0 where a value is clamped. Autocast does not change the
-    dtype.
+    Reference: :class:`PIL.ImageFilter.UnsharpMask`, bit-exact on uint8; its blur is made of three
+    box blurs. uint16: the formula of floats in double precision, rounded. Floats: the same formula in real
+    numbers, clamped to [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The
+    border is replicated. The gradient, for ``image``, ``radius`` and ``percent``, is derived from the
+    formula; it is 0 where a value is clamped. Autocast does not change the dtype.
 
     Examples
     --------

@@ -41,7 +41,7 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     factor : float or Tensor
         In (0, 1]: the smaller size is ``max(round(factor * H), 1)`` by ``max(round(factor * W), 1)``. A
         tensor of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile.
@@ -58,16 +58,16 @@ def downscale(image: Tensor, factor: float | Tensor, down: str = "area", up: str
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``factor`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``factor`` is not made of numbers.
     ValueError
         If an interpolation is unknown, or ``factor`` is out of range or does not fit.
 
     Notes
     -----
-    Reference: ``cv2.resize`` twice, bit-exact on uint8, float32 and float64; half precision is computed in
-    float32 and rounded once. On an accelerator the result is within 2 levels. The operator is linear in
-    floats; its gradient for ``image`` is derived from the formula; the gradient for ``factor`` is 0, because
-    sizes are integers. Autocast does not change the dtype.
+    Reference: ``cv2.resize`` twice, bit-exact on uint8, uint16, float32 and float64; half
+    precision is computed in float32 and rounded once. On an accelerator the result is within 2 levels. The
+    operator is linear in floats; its gradient for ``image`` is derived from the formula; the gradient for
+    ``factor`` is 0, because sizes are integers. Autocast does not change the dtype.
 
     Examples
     --------

@@ -99,7 +99,7 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
     reference : Tensor
         ``(..., C, H', W')`` with the dtype, device, leading dimensions and channels of ``image``.
 
@@ -111,16 +111,16 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``reference`` has a different one.
+        If the dtype is none of uint8, uint16 and floating point, or ``reference`` has a different one.
     ValueError
         If ``reference`` has other leading dimensions or channels, or one of the images is empty.
 
     Notes
     -----
-    Reference: :func:`skimage.exposure.match_histograms` with ``channel_axis``, bit-exact on uint8, float32
-    and float64; half precision is computed in float32 and rounded once. An image with NaN has an unspecified
-    result. The gradient, derived from the formula, goes to ``reference``; for ``image`` it is 0, because only
-    the order of its values counts. Autocast does not change the dtype.
+    Reference: :func:`skimage.exposure.match_histograms` with ``channel_axis``, bit-exact on
+    uint8, uint16, float32 and float64; half precision is computed in float32 and rounded once. An image with
+    NaN has an unspecified result. The gradient, derived from the formula, goes to ``reference``; for
+    ``image`` it is 0, because only the order of its values counts. Autocast does not change the dtype.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def autocontrast(image: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
 
     Returns
     -------
@@ -174,15 +174,17 @@ def autocontrast(image: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point.
+        If the dtype is none of uint8, uint16 and floating point.
     ValueError
         If ``image`` has fewer than 3 dimensions.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel of
-    one level is unchanged. Floats: the same formula in real numbers, within 1e-5. The gradient is derived
-    from the formula, also through the darkest and the brightest value. Autocast does not change the dtype.
+    Reference: :func:`PIL.ImageOps.autocontrast` without a cutoff, bit-exact on uint8; a channel
+    of one level is unchanged. uint16: the whole part of ``(image - min) * 65535 / (max - min)``, within 1
+    level of torchvision's, which rounds it in float32. Floats: the same formula in real numbers, within 1e-5.
+    The gradient is derived from the formula, also through the darkest and the brightest value. Autocast does
+    not change the dtype.
 
     Examples
     --------
@@ -200,7 +202,7 @@ def equalize(image: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
 
     Returns
     -------
@@ -210,13 +212,15 @@ def equalize(image: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point.
+        If the dtype is none of uint8, uint16 and floating point.
     ValueError
         If ``image`` has fewer than 3 dimensions.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. Floats are quantized to 256 levels, as in
+    Reference: :func:`PIL.ImageOps.equalize`, bit-exact on uint8. uint16: the formula of
+    ``cv2.equalizeHist`` with 65,536 levels, rounded half up (PIL's step would be 0 for most images, and
+    torchvision keeps 8 bits). Floats are quantized to 256 levels, as in
     torchvision; values outside of [0, 1] are clamped first. The result is piecewise constant, so the gradient
     is 0. Autocast does not change the dtype.
 

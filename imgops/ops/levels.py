@@ -118,10 +118,10 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     bits : int or Tensor
-        The number of bits to keep, clamped to [0, 8]. A tensor of shape ``()`` or ``(...)`` (one per
-        sample) can change between calls without a recompile.
+        The number of bits to keep, clamped to [0, 8], for uint16 to [0, 16]. A tensor of shape ``()`` or
+        ``(...)`` (one per sample) can change between calls without a recompile.
 
     Returns
     -------
@@ -131,15 +131,15 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``bits`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``bits`` is not made of numbers.
     ValueError
         If ``bits`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.posterize`, bit-exact on uint8. Floats: rounded down to one of 2 ** bits
-    levels of [0, 1), as in torchvision. The result is piecewise constant, so the gradient is 0. Autocast does
-    not change the dtype.
+    Reference: :func:`PIL.ImageOps.posterize`, bit-exact on uint8; uint16 keeps the highest of its
+    16 bits. Floats: rounded down to one of 2 ** bits levels of [0, 1), as in torchvision. The result is
+    piecewise constant, so the gradient is 0. Autocast does not change the dtype.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     threshold : float or Tensor
         Values equal to the threshold or above it are inverted. A tensor of shape ``()`` or ``(...)`` (one per
         sample) can change between calls without a recompile.
@@ -170,15 +170,15 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point, or ``threshold`` is not made of numbers.
+        If the dtype is none of uint8, uint16 and floating point, or ``threshold`` is not made of numbers.
     ValueError
         If ``threshold`` is not one value or one per sample.
 
     Notes
     -----
-    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. Floats: ``1 - image`` where a value is
-    inverted. The gradient is 1 or -1 for ``image`` and 0 for ``threshold``, which is the true derivative
-    almost everywhere. Autocast does not change the dtype.
+    Reference: :func:`PIL.ImageOps.solarize`, bit-exact on uint8. uint16: ``65535 - image``,
+    floats: ``1 - image`` where a value is inverted. The gradient is 1 or -1 for ``image`` and 0 for
+    ``threshold``, which is the true derivative almost everywhere. Autocast does not change the dtype.
 
     Examples
     --------
@@ -235,10 +235,11 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8. Any device.
+        ``(..., C, H, W)``, uint8 or uint16. Any device.
     table : Tensor
-        ``(256,)``, one for each channel ``(C, 256)``, or one per sample ``(..., 1 or C, 256)``; any dtype; on
-        the CPU. The table can change between calls without a recompile, and can require a gradient.
+        ``(256,)``, one for each channel ``(C, 256)``, or one per sample ``(..., 1 or C, 256)``; for uint16
+        with 65536 values in place of 256; any dtype; on the CPU. The table can change between calls without a
+        recompile, and can require a gradient.
 
     Returns
     -------
@@ -248,14 +249,14 @@ def lut(image: Tensor, table: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If ``image`` is not uint8.
+        If ``image`` is neither uint8 nor uint16.
     ValueError
         If ``table`` does not fit.
 
     Notes
     -----
-    Reference: ``cv2.LUT``, bit-exact. The gradient of a floating point ``table`` is the sum over
-    the pixels that use an entry. Autocast does not change the dtype.
+    Reference: ``cv2.LUT``, bit-exact; uint16: ``table[image]`` of NumPy. The gradient of a
+    floating point ``table`` is the sum over the pixels that use an entry. Autocast does not change the dtype.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def salt_and_pepper(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     noise : Tensor
         ``(..., C, H, W)``, or with 1 channel for all channels, floating point, uniformly distributed in [0,
         1): ``torch.rand(...)``. On the device of ``image``.
@@ -99,9 +99,10 @@ def salt_and_pepper(
 
     Notes
     -----
-    Reference: NumPy's ``where(noise < amount * (1 - salt), 0, where(noise >= 1 - amount * salt, 1, image))``,
-    bit-exact in every dtype; comparisons are made in float32 (float64 for float64). The gradient goes to the
-    values that stay. Autocast does not change the dtype.
+    Reference: NumPy's ``where(noise < amount * (1 - salt), 0, where(noise >= 1 - amount * salt,
+    1, image))``, with 255 or 65535 for levels, bit-exact in every dtype; comparisons are made in float32
+    (float64 for uint16 and float64). The gradient goes to the values that stay. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     noise : Tensor
         ``(..., C, H, W)``, or with 1 channel for all channels, floating point, normally distributed:
         ``torch.randn(...)``. On the device of ``image``.
@@ -143,10 +144,11 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
 
     Notes
     -----
-    Reference: NumPy's ``clip(x + sqrt(scale * x) * noise, 0, 1)``, the normal approximation of Poisson's
-    distribution; uint8 is computed in float32 and rounded once, half precision likewise. Exact on uint8,
-    within 1e-6 on floats. The gradient, for ``image``, ``noise`` and ``scale``, is derived from the formula;
-    it is 0 where a value is clamped. Autocast does not change the dtype.
+    Reference: NumPy's ``clip(x + sqrt(scale * x) * noise, 0, 1)``, the normal approximation of
+    Poisson's distribution; uint8 is computed in float32 and rounded once, half precision likewise, uint16 in
+    float64. Exact on uint8 and uint16, within 1e-6 on floats. The gradient, for ``image``, ``noise`` and
+    ``scale``, is derived from the formula; it is 0 where a value is clamped. Autocast does not change the
+    dtype.
 
     Examples
     --------
@@ -169,7 +171,7 @@ def iso_noise(
     Parameters
     ----------
     image : Tensor
-        ``(..., 3, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., 3, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     noise : Tensor
         ``(..., 2, H, W)``, floating point: one channel for hue (normally distributed, for example) and one
         for lightness. On the device of ``image``.
@@ -194,8 +196,8 @@ def iso_noise(
     Notes
     -----
     Reference: ``cv2.cvtColor`` to HLS, ``h + color_shift * intensity * noise[0]`` and ``l + intensity *
-    noise[1] * (1 - l)``, and back, clamped; uint8 is scaled to [0, 1] and rounded once. Within 1 level on
-    uint8, 1e-5 on floats. (albumentations' ISONoise is this formula with a normal and a Poisson
+    noise[1] * (1 - l)``, and back, clamped; uint8 and uint16 are scaled to [0, 1] and rounded once. Within 1
+    level on both, 1e-5 on floats. (albumentations' ISONoise is this formula with a normal and a Poisson
     distribution.) The gradient is derived from the formula; the hue of a gray pixel has none. Autocast does
     not change the dtype.
 
@@ -217,7 +219,7 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point in [0, 1]. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point in [0, 1]. Any device.
     noise : Tensor
         ``(..., C, H, W)``, or with 1 channel for all channels, floating point: ``torch.randn(...)``, or
         uniformly distributed in [-1, 1]. On the device of ``image``.
@@ -239,10 +241,10 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
 
     Notes
     -----
-    Reference: NumPy's ``clip(x * (1 + sigma * noise), 0, 1)``; uint8 is computed in float32 and rounded
-    once, half precision likewise. Exact on uint8, within 1e-6 on floats. The gradient, for ``image``,
-    ``noise`` and ``sigma``, is derived from the formula; it is 0 where a value is clamped. Autocast does not
-    change the dtype.
+    Reference: NumPy's ``clip(x * (1 + sigma * noise), 0, 1)``; uint8 is computed in float32 and
+    rounded once, half precision likewise, uint16 in float64. Exact on uint8 and uint16, within 1e-6 on
+    floats. The gradient, for ``image``, ``noise`` and ``sigma``, is derived from the formula; it is 0 where a
+    value is clamped. Autocast does not change the dtype.
 
     Examples
     --------

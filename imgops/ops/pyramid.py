@@ -83,7 +83,7 @@ def pyr_down(image: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
 
     Returns
     -------
@@ -93,13 +93,13 @@ def pyr_down(image: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point.
+        If the dtype is none of uint8, uint16 and floating point.
 
     Notes
     -----
-    Reference: ``cv2.pyrDown``, bit-exact on uint8, float32 and float64. Half precision is computed in float32
-    and rounded once. The border is reflected without the border pixel. The operator is linear; its backward
-    is the registered adjoint. Autocast does not change the dtype.
+    Reference: ``cv2.pyrDown``, bit-exact on uint8, uint16, float32 and float64. Half precision is
+    computed in float32 and rounded once. The border is reflected without the border pixel. The operator is
+    linear; its backward is the registered adjoint. Autocast does not change the dtype.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def pyr_up(image: Tensor) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range. Any device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range. Any device.
 
     Returns
     -------
@@ -127,16 +127,16 @@ def pyr_up(image: Tensor) -> Tensor:
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point.
+        If the dtype is none of uint8, uint16 and floating point.
     ValueError
         If the result has too many pixels.
 
     Notes
     -----
-    Reference: ``cv2.pyrUp``, bit-exact on uint8, float32 and float64. Half precision is computed in float32
-    and rounded once. As in OpenCV, the border is reflected without the border pixel at the top and on the
-    left, replicated at the bottom and on the right. The operator is linear; its backward is the registered
-    adjoint. Autocast does not change the dtype.
+    Reference: ``cv2.pyrUp``, bit-exact on uint8, uint16, float32 and float64. Half precision is
+    computed in float32 and rounded once. As in OpenCV, the border is reflected without the border pixel at
+    the top and on the left, replicated at the bottom and on the right. The operator is linear; its backward
+    is the registered adjoint. Autocast does not change the dtype.
 
     Examples
     --------

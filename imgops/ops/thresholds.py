@@ -7,6 +7,7 @@ from torch import Tensor
 from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops.decomposition import thresholds as decomposition
+from imgops.decomposition._precision import white_of
 from imgops.fake import thresholds as fake
 from imgops.kernels import cuda
 from imgops.kernels.cpu import thresholds as cpu
@@ -56,15 +57,15 @@ def threshold(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, or floating point of any range; uint8 for "otsu" and "triangle". Any
-        device.
+        ``(..., C, H, W)``, uint8, uint16, or floating point of any range; uint8 or uint16 for "otsu", uint8
+        for "triangle". Any device.
     threshold : float or Tensor
-        The threshold, in units of the image; rounded down for uint8. "otsu" and "triangle" do not use it.
+        The threshold, in units of the image; rounded down for levels. "otsu" and "triangle" do not use it.
     max_value : float or Tensor, optional
-        The nonzero value of the result of "binary", "binary_inv", "otsu" and "triangle"; for uint8 rounded,
-        and clamped to [0, 255]. The default is 255 for uint8, and 1 for floating point. Tensors of shape
-        ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can require a
-        gradient.
+        The nonzero value of the result of "binary", "binary_inv", "otsu" and "triangle"; for levels rounded,
+        and clamped to their range. The default is 255 for uint8, 65535 for uint16, and 1 for floats. Tensors
+        of shape ``()`` or ``(...)`` (one per sample) can change between calls without a recompile, and can
+        require a gradient.
     operation : {"binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"}
         The results for a value above the threshold, and for any other value: "binary" ``max_value`` and 0,
         "binary_inv" 0 and ``max_value``, "trunc" the threshold and the value, "tozero" the value and 0,
@@ -79,16 +80,15 @@ def threshold(
     Raises
     ------
     TypeError
-        If the dtype is neither uint8 nor floating point (not uint8 for "otsu" and "triangle"), or a parameter
-        is not made of numbers.
+        If the dtype is none of those, or a parameter is not made of numbers.
     ValueError
         If ``operation`` is unknown, or a parameter is NaN or does not fit.
 
     Notes
     -----
-    Reference: ``cv2.threshold``, bit-exact on uint8, float32 and float64; half precision is compared in
-    float32. On an accelerator, "otsu" may take another one of levels that split a histogram equally well. The
-    gradient, derived from the formula, goes to the source of each pixel: the image,
+    Reference: ``cv2.threshold``, bit-exact on uint8, uint16, float32 and float64; half precision
+    is compared in float32. On an accelerator, "otsu" may take another one of levels that split a histogram
+    equally well. The gradient, derived from the formula, goes to the source of each pixel: the image,
     ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Autocast does not change the dtype.
 
     Examples
@@ -99,7 +99,7 @@ def threshold(
     """
     check.tensor_or_batch("threshold", image)
     if max_value is None:
-        max_value = 1.0 if image.is_floating_point() else 255.0
+        max_value = float(white_of(image))
     return _threshold(image, *check.reals("threshold", threshold=threshold, max_value=max_value), operation)
 
 

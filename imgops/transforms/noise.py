@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops._common import check
 from imgops._common.torch_private import is_eager
+from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu import _threads
 from imgops.transforms._core import draws, operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
@@ -25,7 +26,7 @@ from imgops.transforms._core.probabilistic import (
     uniform,
 )
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.color.adjust import _LEVELS, _of_channels, _to_levels
+from imgops.transforms.color.adjust import _LEVELS, _of_channels, _to_levels, to_levels_of_16_bits
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -83,7 +84,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
             self.generator is None and not self.per_sample and self.sigma >= 0 and bool(self._description)
         )
         is_plain &= self._has_own_types
-        return is_plain and (image.dtype == torch.uint8 or image.dtype.is_floating_point)
+        return is_plain and image.dtype in _dispatch.COMPUTED
 
     def _plan(self, shape: Any, program: Any) -> None:
         return None  # noise is drawn when the transform is applied
@@ -95,7 +96,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         if not _dispatch.is_image(inpt):
             return super()._transform_input(inpt, params, sampler)
         image = _dispatch.plain(inpt)
-        if self.sigma < 0 or not (image.dtype == torch.uint8 or image.dtype.is_floating_point):
+        if self.sigma < 0 or image.dtype not in _dispatch.COMPUTED:
             return self._by_torchvision(image, {})  # torchvision raises its own error
         return _dispatch.wrap_like(
             _threads.run_without_waiting(self._with_noise, image, params, sampler), inpt
@@ -109,7 +110,11 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
         """Add noise to the samples that were chosen, by torchvision's arithmetic."""
-        if image.dtype == torch.uint8:
+        if image.dtype == torch.uint16:  # torchvision's arithmetic with more levels
+            levels = (self.mean * 65535 + noise * (self.sigma * 65535)).to(torch.int32)
+            sums = image.to(torch.int32) + levels
+            out = (torch.clamp(sums, 0, 65535) if self.clip else sums).to(torch.uint16)
+        elif image.dtype == torch.uint8:
             noisy = image + (self.mean * 255 + noise * (self.sigma * 255)).to(torch.int16)
             out = (torch.clamp(noisy, 0, 255) if self.clip else noisy).to(torch.uint8)
         else:
@@ -139,7 +144,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     computation. (:func:`imgops.speckle_noise` has a factor for each pixel.)
     """
 
-    _levels = True
+    _levels = _takes_uint16 = True
     _random_parameters = (IS_APPLIED, Parameter("factors", lambda t, shape: t._rest(shape[1])))
 
     def __init__(
@@ -169,6 +174,8 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
     def _change_image(self, image: Tensor, factors: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS * factors.float()[..., None]))
+        if image.dtype == torch.uint16:
+            return to_levels_of_16_bits(image * _of_channels(factors, image))
         return (image * _of_channels(factors, image)).clamp(0, 1).to(image.dtype)
 
 
@@ -267,7 +274,7 @@ class RandomISONoise(ProbabilisticTransform):
 
     _channels = check.HLS
     _random_parameters = (IS_APPLIED, Parameter("color_shift"), Parameter("intensity"), Parameter("seed"))
-    _levels = True
+    _levels = _takes_uint16 = True
     _known = ("intensity", "seed")
 
     def __init__(
@@ -296,7 +303,8 @@ class RandomISONoise(ProbabilisticTransform):
 def _lightness_spread(image: Tensor) -> Tensor:
     """Return the standard deviation of the lightness of HLS, ``(..., 1, 1, 1)``."""
     pixels = image.detach()
-    real = pixels.to(torch.float32) / 255 if image.dtype == torch.uint8 else pixels.to(torch.float32)
+    real = pixels.to(torch.float32)
+    real = real / LEVELS[image.dtype] if image.dtype in LEVELS else real
     low, high = real.aminmax(dim=-3, keepdim=True)
     if not low.numel():  # the deviation of an empty tensor warns
         return low.new_zeros(*low.shape[:-3], 1, 1, 1)
@@ -324,7 +332,7 @@ class RandomGaussianNoise(ProbabilisticTransform):
     not clamped.
     """
 
-    _levels = True
+    _levels = _takes_uint16 = True
     _random_parameters = (IS_APPLIED, Parameter("sigma"), Parameter("mean"), Parameter("seed"))
     _known = ("seed",)
 
@@ -347,6 +355,8 @@ class RandomGaussianNoise(ProbabilisticTransform):
         offset = noise * on_pixels(sigma, image) + on_pixels(mean, image)
         if image.dtype == torch.uint8:
             return (image + (offset * 255).to(torch.int16)).clamp(0, 255).to(torch.uint8)
+        if image.dtype == torch.uint16:
+            return (image.to(torch.int32) + (offset * 65535).to(torch.int32)).clamp(0, 65535).to(torch.uint16)
         return (image + offset).clamp(0, 1).to(image.dtype)
 
 

@@ -165,11 +165,20 @@ class _Color(steps.Step):
 
     def image(self, image: Tensor) -> Tensor:
         place, names = 1 if image.dtype == torch.uint8 else 2, names_for(image, _STEPS)
+        is_deep = image.dtype == torch.uint16
         if self.is_one_draw:
             which = int(self.numbers[0])
-            return COLORS[names[which]](image, self.numbers[place]) if which < len(names) else image
+            if which >= len(names):
+                return image
+            amount = self.numbers[place]
+            return COLORS[names[which]](
+                image, amount * 65535 if is_deep and names[which] == "solarize" else amount
+            )
         amount = self.numbers[..., place : place + 1]
         amounts = amount.expand(*amount.shape[:-1], len(names))  # only the amount of one color is read
+        if is_deep:  # the threshold is a share of white
+            whites = [65535.0 if name == "solarize" else 1.0 for name in names]
+            amounts = amounts * torch.tensor(whites, dtype=torch.float64, device="cpu")
         return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, names)
 
     def add_to(self, program: ImageProgram) -> bool:

@@ -61,6 +61,12 @@ def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
     return np.stack([function(plane) for plane in np.ascontiguousarray(image)])
 
 
+def mixed(start: Any, end: Array, factor: float) -> Array:
+    """Blend levels of 16 bits in float32, truncated, as Pillow blends those of 8 bits."""
+    first, last = np.float32(start), end.astype(np.float32)
+    return np.clip(first + np.float32(factor) * (last - first), 0, 65535).astype(np.uint16)
+
+
 def with_border(
     array: Array, padding_mode: str, around: tuple[int, int, int, int], call: Callable[..., Array]
 ) -> Array:

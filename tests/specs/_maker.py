@@ -86,6 +86,11 @@ class Maker:
         return values.to(self.dtype)
 
 
+def of_levels(maker: Maker) -> Maker:
+    """Return a maker of uint8, or of uint16 if that is its dtype."""
+    return maker if maker.dtype == torch.uint16 else replace(maker, dtype=torch.uint8)
+
+
 def formatted(dense: Tensor, format: str) -> Tensor:
     """Return the same values in another memory format."""
     if format == "planar":

@@ -13,8 +13,8 @@ from torch import Tensor
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs._libraries import Array, chw, of_pil, photo_frame, photo_pil, to_pil
-from tests.specs._maker import Maker
+from tests.specs._libraries import Array, chw, mixed, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 _UNIT, _OTHER = plain.rand(4, 5, 6), plain.rand(4, 5, 6)
@@ -27,6 +27,10 @@ def alpha_reference(image: Array, over: Array) -> Array:
     if image.dtype == np.uint8:
         pair = (Image.fromarray(np.ascontiguousarray(x.transpose(1, 2, 0))) for x in (image, over))
         return of_pil(Image.alpha_composite(*pair))
+    if image.dtype == np.uint16:
+        unit = np.array([1, 1, 1, 65535.0])[:, None, None]
+        made = alpha_reference(image.astype(np.float64) / unit, over.astype(np.float64) / unit)
+        return np.rint(made * unit).astype(np.uint16)
     below, above = image.astype(np.float64), over.astype(np.float64)
     alpha = above[3] + below[3] * (1 - above[3])
     color = (above[:3] * above[3] + below[:3] * below[3] * (1 - above[3])) / np.where(alpha > 0, alpha, 1)
@@ -84,12 +88,14 @@ ALPHA_COMPOSITE = OpSpec(
     draw=lambda d: (d.image(4), d.image(4)),
     colors=(0, 1),
     reference=alpha_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)},
     decomposed={**ROUNDED, torch.float32: Tolerance(1e-6)},
     plain=Plain(imgops.alpha_composite, _over, (_UNIT, _OTHER)),
     reference_name="`PIL.Image.alpha_composite`",
-    difference="uint8 0; floats 1e-6",
-    decomposed_difference="uint8 0; floats 1e-6",
+    difference="uint8, uint16 0; floats 1e-6",
+    decomposed_difference="uint8, uint16 0; floats 1e-6",
     section="Blending",
     formula=r"\alpha = \alpha_o + \alpha_x (1 - \alpha_o),\quad c = \frac{c_o\alpha_o + c_x\alpha_x(1-\alpha_o)}{\alpha}",
     border="none",
@@ -164,6 +170,8 @@ ADD_WEIGHTED = OpSpec(
     of_number=lambda x, v: imgops.add_weighted(x, v, x, 0.2, v),
     draw=lambda d: (d.image(), d.image(), d.number(-1, 2), d.number(-1, 2), d.number(0, d.white)),
     reference=weighted_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     # Before OpenCV 5, its vector code fuses a product with the sum, and where vectors end depends on the shape.
     tolerance={torch.float64: Tolerance(1e-12)},
     decomposed=LEVEL,
@@ -270,6 +278,8 @@ def blend_reference(image: Array, other: Array, weight: float) -> Array:
         return np.concatenate(
             [of_pil(Image.blend(to_pil(p[None]), to_pil(q[None]), weight)) for p, q in zip(image, other)]
         )
+    if image.dtype == np.uint16:
+        return mixed(image, other, weight)
     return image.astype(np.float64) * (1 - weight) + other.astype(np.float64) * weight
 
 
@@ -300,6 +310,8 @@ BLEND = OpSpec(
     ),
     of_number=lambda x, v: imgops.blend(x, x.flip(-1), v),
     reference=blend_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance={
         torch.float16: Tolerance(1e-3),
         torch.bfloat16: Tolerance(8e-3),
@@ -308,8 +320,8 @@ BLEND = OpSpec(
     },
     plain=Plain(imgops.blend, lambda a, b, w: a + w * (b - a), (_UNIT, _OTHER, number(0.3))),
     reference_name="`PIL.Image.blend`",
-    difference="uint8 0; floats 1e-6",
-    decomposed_difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-6",
+    decomposed_difference="uint8, uint16 0; floats 1e-5",
     section="Blending",
     formula=r"y = (1 - w)\, a + w\, b",
     border="no pixel looks at another",

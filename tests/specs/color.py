@@ -18,8 +18,8 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs import filter, histograms, levels
-from tests.specs._libraries import Array, chw, of_pil, photo_frame, photo_pil, to_pil
-from tests.specs._maker import Maker, parameter
+from tests.specs._libraries import Array, chw, mixed, of_pil, photo_frame, photo_pil, to_pil
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 ones = torch.ones
@@ -31,6 +31,8 @@ def unit(m: Maker, channels: int = 3, height: int = 5, width: int = 6) -> Tensor
 
 
 def luma_of(x: Array) -> Array:
+    if x.dtype == np.uint16 and len(x) == 3 and x.size:
+        return cv2.cvtColor(np.ascontiguousarray(x.transpose(1, 2, 0)), cv2.COLOR_RGB2GRAY)[None]
     return np.tensordot([0.299, 0.587, 0.114], x, 1)[None] if len(x) == 3 else x
 
 
@@ -45,6 +47,8 @@ def enhanced(kind: str, start: Callable[[Array], Any]) -> Callable[[Array, float
     """
 
     def reference(image: Array, factor: float) -> Array:
+        if image.dtype == np.uint16:
+            return mixed(start(image), image, factor) if image.size else image
         if image.dtype != np.uint8:
             x = image.astype(np.float64)
             return blended(start(x), x, factor)
@@ -101,13 +105,15 @@ def _adjust(
     return OpSpec(
         f"adjust_{name}",
         reference=enhanced(kind, start),
+        dtypes=LEVELS_AND_FLOATS,
+        dtype_names="uint8, uint16, floats",
         tolerance=REAL,
         plain=Plain(ours, theirs, (_UNIT, number(1.3 if name == "contrast" else 0.7))),
         of_number=ours,
         neutral=1,
         reference_name=f"`PIL.ImageEnhance.{kind}`",
-        difference="uint8 0; floats 1e-5",
-        decomposed_difference="uint8 0; floats 1e-5",
+        difference="uint8, uint16 0; floats 1e-5",
+        decomposed_difference="uint8, uint16 0; floats 1e-5",
         section="Color",
         formula=formula,
         border=NO_BORDER,
@@ -197,6 +203,8 @@ def hue_reference(image: Array, turn: float) -> Array:
         return image
     if image.dtype == np.uint8:
         return of_pil(_turned(to_pil(image), turn))
+    if image.dtype == np.uint16:
+        return (np.clip(hue_reference(image / 65535, turn), 0, 1) * 65535.999).astype(np.uint16)
     x = image.astype(np.float64)
     out = np.empty_like(x)
     for i in range(x.shape[1]):
@@ -225,7 +233,7 @@ ADJUST_HUE = OpSpec(
     errors=(
         ErrorInput(
             TypeError,
-            "adjust_hue: image must be uint8 or floating point, got torch.int64",
+            "adjust_hue: image must be uint8, uint16 or floating point, got torch.int64",
             lambda x: imgops.adjust_hue(x.long(), 1),
         ),
         ErrorInput(
@@ -235,12 +243,14 @@ ADJUST_HUE = OpSpec(
         ),
     ),
     reference=hue_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance=REAL,
     smooth_on_gray=False,
     plain=Plain(imgops.adjust_hue, plain.hue, (_UNIT, number(0.13))),
     reference_name="torchvision's `adjust_hue` of a PIL image",
-    difference="uint8 0; floats 1e-5",
-    decomposed_difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-5",
+    decomposed_difference="uint8, uint16 0; floats 1e-5",
     section="Color",
     formula=r"(h, s, v) \mapsto \big((h + \varphi) \bmod 1,\ s,\ v\big)",
     border=NO_BORDER,
@@ -254,9 +264,10 @@ ADJUST_HUE = OpSpec(
 
 
 def grayscale_reference(image: Array, channels: int) -> Array:
-    gray = (
-        of_pil(to_pil(image).convert("L")) if image.dtype == np.uint8 else luma_of(image.astype(np.float64))
-    )
+    if image.dtype == np.uint8:
+        gray = of_pil(to_pil(image).convert("L"))
+    else:
+        gray = luma_of(image if image.dtype == np.uint16 else image.astype(np.float64))
     return np.repeat(gray, channels, 0)
 
 
@@ -287,11 +298,13 @@ GRAYSCALE = OpSpec(
         ),
     ),
     reference=grayscale_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance={**REAL, torch.float32: Tolerance(1e-6)},
     plain=Plain(imgops.grayscale, plain.luma, (_UNIT,)),
-    reference_name='`Image.convert("L")`',
-    difference="uint8 0; floats 1e-6",
-    decomposed_difference="uint8 0; floats 1e-5",
+    reference_name='`Image.convert("L")`; `cv2.cvtColor` of uint16',
+    difference="uint8, uint16 0; floats 1e-6",
+    decomposed_difference="uint8, uint16 0; floats 1e-5",
     section="Color",
     formula=r"L(x) = 0.299\, r + 0.587\, g + 0.114\, b",
     border=NO_BORDER,
@@ -307,7 +320,7 @@ _PHOTO_MIX = np.array([[0.5, 0.3, 0.2], [-0.1, 1.0, 0.1], [0.2, 0.2, 0.6]], np.f
 
 def color_matrix_reference(image: Array, matrix: Array) -> Array:
     """Run OpenCV on uint8; on floats, compute the product."""
-    if image.dtype == np.uint8:
+    if image.dtype in (np.uint8, np.uint16):
         out = cv2.transform(np.ascontiguousarray(image.transpose(1, 2, 0)), matrix)
         return out.reshape(*out.shape[:2], -1).transpose(2, 0, 1)
     channels = len(image)
@@ -338,7 +351,9 @@ COLOR_MATRIX = OpSpec(
         ),
     ),
     reference=color_matrix_reference,
-    tolerance={**REAL, torch.uint8: Tolerance(levels=1, share=0.05)},
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
+    tolerance={**REAL, **dict.fromkeys((torch.uint8, torch.uint16), Tolerance(levels=1, share=0.05))},
     decomposed=LEVEL,
     plain=Plain(
         imgops.color_matrix,
@@ -459,6 +474,8 @@ COLOR_SEQUENCE = OpSpec(
         not (args[0].is_floating_point() and levels.POSTERIZE.name in str(args[-1]))
     ),
     reference=color_sequence_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance=REAL,
     smooth_on_gray=False,
     plain=Plain(
@@ -467,8 +484,8 @@ COLOR_SEQUENCE = OpSpec(
         (_UNIT, torch.tensor([0.8, 1.2], dtype=torch.float64)),
     ),
     reference_name="the steps one after the other",
-    difference="uint8 0; floats 1e-5",
-    decomposed_difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-5",
+    decomposed_difference="uint8, uint16 0; floats 1e-5",
     section="Color",
     words="``order``, ``parameters``, ``names``",
     formula=r"y = (f_{o_K} \circ \dots \circ f_{o_1})(x)",

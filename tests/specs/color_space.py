@@ -15,7 +15,7 @@ from imgops.fake.color_space import CHANNELS, CODES
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, chw, photo_frame
-from tests.specs._maker import Maker
+from tests.specs._maker import FLOATS, LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, Tolerances
 
 _XYZ = np.array(
@@ -191,6 +191,8 @@ _KINDS = (
 )
 
 
+#: The spaces that OpenCV does not compute for uint16.
+CURVED = {"hsv", "hsv_full", "hls", "lab", "luv"}
 _FROM_RGB = [code for code in CODES if code.startswith(("rgb2", "bgr2"))]
 
 
@@ -199,6 +201,7 @@ def _samples() -> tuple[Sample, ...]:
         Sample(
             code,
             lambda m, c=code: (space_image(m, c.partition("2")[0]), c),
+            dtypes=FLOATS if set(code.split("2")) & CURVED else LEVELS_AND_FLOATS,
             decomposed=tolerances(code),
         )
         for code in _KINDS
@@ -233,8 +236,14 @@ CVT_COLOR = OpSpec(
         ),
         ErrorInput(
             TypeError,
-            "cvt_color: image must be uint8 or floating point, got torch.bool",
+            "cvt_color: image must be uint8, uint16 or floating point, got torch.bool",
             lambda x: imgops.cvt_color(x.bool(), "rgb2hsv"),
+        ),
+        ErrorInput(
+            TypeError,
+            "cvt_color: image must be uint8 or floating point for 'luv2rgb', got torch.uint16",
+            lambda x: imgops.cvt_color(x, "luv2rgb"),
+            dtype=torch.uint16,
         ),
     ),
     draw=lambda d: (d.image(3), d.choice(*_FROM_RGB)),
@@ -244,6 +253,7 @@ CVT_COLOR = OpSpec(
     smooth_on_gray=False,
     plain=Plain(lambda x: imgops.cvt_color(x, "rgb2gray"), _plain_gray, (plain.rand(3, 5, 6),)),
     reference_name="`cv2.cvtColor`",
+    dtype_names="uint8, floats; gray, RGB, YCrCb, YUV, XYZ: uint16",
     decomposed_difference="most 0; HLS, LAB, LUV 1–2 levels; floats 1e-5, to LAB 0.5",
     section="Color",
     formula=r"y = M x\ \text{(XYZ, YCrCb, YUV)};\quad \text{CIE's (LAB, LUV)};\quad \text{a hexagon (HSV, HLS)}",

@@ -17,16 +17,21 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
-from tests.specs._maker import Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
 _UNIT = plain.rand(3, 5, 6)
-_DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
+_DEPTHS = {
+    np.dtype(np.uint8): cv2.CV_16S,
+    np.dtype(np.uint16): cv2.CV_32F,
+    np.dtype(np.float32): cv2.CV_32F,
+    np.dtype(np.float64): cv2.CV_64F,
+}
 _BORDER = "``padding_mode``: constant, edge, reflect, symmetric or wrap"
 #: A kernel of 7 sums values of some thousands that nearly cancel.
 _LARGE = {**CLOSE, torch.float32: Tolerance(1e-4)}
 _CANCELING = {torch.float32: Tolerance(1e-3)}
-_DTYPES = "uint8 → int16, floats"
+_DTYPES = "uint8 → int16, uint16 → float32, floats"
 
 
 def _derivative(image: Array, padding_mode: str, reach: int, call: Callable[..., Array]) -> Array:
@@ -85,7 +90,7 @@ def _errors(name: str, call: Callable[..., Tensor]) -> tuple[ErrorInput, ...]:
     return (
         ErrorInput(
             TypeError,
-            f"{name}: image must be uint8 or floating point, got torch.int16",
+            f"{name}: image must be uint8, uint16 or floating point, got torch.int16",
             lambda x: call(x.short()),
         ),
         ErrorInput(
@@ -137,6 +142,7 @@ SOBEL = OpSpec(
     ),
     drawn=_CANCELING,
     reference=sobel_reference,
+    dtypes=LEVELS_AND_FLOATS,
     plain=Plain(
         lambda x: imgops.sobel(x, 1, 0),
         lambda x: _correlated(x, [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]),
@@ -144,7 +150,7 @@ SOBEL = OpSpec(
     ),
     reference_name="`cv2.Sobel`",
     dtype_names=_DTYPES,
-    decomposed_difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; uint16, floats 1e-5",
     section="Edges",
     words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = S_{d_y} *_y (S_{d_x} *_x x)",
@@ -185,6 +191,7 @@ SCHARR = OpSpec(
     ),
     draw=lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.padding_mode()),
     reference=scharr_reference,
+    dtypes=LEVELS_AND_FLOATS,
     plain=Plain(
         lambda x: imgops.scharr(x, 0, 1),
         lambda x: _correlated(x, [[-3, -10, -3], [0, 0, 0], [3, 10, 3]]),
@@ -192,7 +199,7 @@ SCHARR = OpSpec(
     ),
     reference_name="`cv2.Scharr`",
     dtype_names=_DTYPES,
-    decomposed_difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; uint16, floats 1e-5",
     section="Edges",
     words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = \begin{bmatrix}-3&0&3\\-10&0&10\\-3&0&3\end{bmatrix} * x\ \text{along x}",
@@ -235,6 +242,7 @@ LAPLACIAN = OpSpec(
     draw=lambda d: (d.image(), d.choice(1, 3, 5, 7), d.padding_mode()),
     drawn=_CANCELING,
     reference=laplacian_reference,
+    dtypes=LEVELS_AND_FLOATS,
     plain=Plain(
         lambda x: imgops.laplacian(x),
         lambda x: _correlated(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]]),
@@ -242,7 +250,7 @@ LAPLACIAN = OpSpec(
     ),
     reference_name="`cv2.Laplacian`",
     dtype_names=_DTYPES,
-    decomposed_difference="uint8 0; floats 1e-5",
+    decomposed_difference="uint8 0; uint16, floats 1e-5",
     section="Edges",
     formula=r"y = \frac{\partial^2 x}{\partial u^2} + \frac{\partial^2 x}{\partial v^2}",
     border=_BORDER,

@@ -14,7 +14,16 @@ from torch import Tensor
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
-from tests.specs._libraries import Array, by_opencv, by_pil_planes, chw, photo_frame, photo_pil, with_border
+from tests.specs._libraries import (
+    Array,
+    by_opencv,
+    by_pil_planes,
+    chw,
+    mixed,
+    photo_frame,
+    photo_pil,
+    with_border,
+)
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
@@ -103,14 +112,25 @@ FILTER2D = OpSpec(
 _SMOOTH = torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=torch.float64) / 13
 
 
+_RIMS: tuple[Any, ...] = ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None)))
+
+
 def sharpness_reference(image: Array, factor: float) -> Array:
     if image.dtype == np.uint8:
         return by_pil_planes(image, lambda p: ImageEnhance.Sharpness(p).enhance(factor))
+    if image.dtype == np.uint16:
+        if min(image.shape[1:]) < 3:
+            return image
+        sums = [cv2.filter2D(p.astype(np.float64), -1, 13 * _SMOOTH.numpy()) for p in image]
+        out = mixed(np.floor(np.rint(np.stack(sums)) / 13 + 0.5), image, factor)
+        for rim in _RIMS:
+            out[rim] = image[rim]
+        return out
     x = image.astype(np.float64)
     if min(x.shape[1:]) < 3:
         return x
     smooth = np.stack([cv2.filter2D(p, -1, _SMOOTH.numpy()) for p in np.ascontiguousarray(x)])
-    for rim in ((..., 0), (..., -1), (..., 0, slice(None)), (..., -1, slice(None))):
+    for rim in _RIMS:
         smooth[rim] = x[rim]
     return np.clip(smooth + factor * (x - smooth), 0, 1)
 
@@ -153,6 +173,8 @@ ADJUST_SHARPNESS = OpSpec(
     of_number=imgops.adjust_sharpness,
     neutral=1,
     reference=sharpness_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance={
         torch.float16: Tolerance(1e-3),
         torch.bfloat16: Tolerance(8e-3),
@@ -161,8 +183,8 @@ ADJUST_SHARPNESS = OpSpec(
     },
     plain=Plain(imgops.adjust_sharpness, _sharpened, (_UNIT, number(1.4))),
     reference_name="`PIL.ImageEnhance.Sharpness`",
-    difference="uint8 0; floats 1e-6",
-    decomposed_difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-6",
+    decomposed_difference="uint8, uint16 0; floats 1e-5",
     section="Filters",
     formula=(
         r"y = b + \alpha\,(x - b),\quad b = \tfrac{1}{13}"
@@ -183,7 +205,10 @@ ADJUST_SHARPNESS = OpSpec(
 
 
 def unsharp_reference(image: Array, radius: float, percent: float, threshold: float) -> Array:
-    """Run PIL on uint8; on floats, three box blurs of fractional width along each axis, in double precision."""
+    """Run PIL on uint8; on others, three box blurs of fractional width along each axis, in double precision."""
+    if image.dtype == np.uint16:
+        made = unsharp_reference(image / 65535, radius, percent, threshold)
+        return np.rint(made * 65535).astype(np.uint16)
     if image.dtype == np.uint8:
         mask = ImageFilter.UnsharpMask(radius, int(percent), int(threshold))
         return by_pil_planes(image, lambda p: p.filter(mask))
@@ -241,6 +266,8 @@ UNSHARP_MASK = OpSpec(
     of_number=lambda x, v: imgops.unsharp_mask(x, 1 + v),
     draw=lambda d: (d.image(), d.number(0, 9), d.number(0, 300), d.number(0, 20)),
     reference=unsharp_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     tolerance=REAL,
     plain=Plain(
         lambda x, r, p: imgops.unsharp_mask(x, r, p, 0),
@@ -248,8 +275,8 @@ UNSHARP_MASK = OpSpec(
         (plain.rand(3, 6, 7), number(2.2), number(60.0)),
     ),
     reference_name="`PIL.ImageFilter.UnsharpMask`",
-    difference="uint8 0; floats 1e-5",
-    decomposed_difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-5",
+    decomposed_difference="uint8 0; uint16 1 level; floats 1e-5",
     section="Filters",
     words="``percent`` (PIL)",
     formula=r"y = x + \tfrac{p}{100}\,(x - g_r * x)\ \text{where}\ |x - g_r * x| > t",

@@ -77,7 +77,9 @@ DOWNSCALE = OpSpec(
         d.choice("bilinear", "nearest", "bicubic"),
     ),
     reference=downscale_reference,
-    decomposed={**CLOSE, torch.uint8: Tolerance(levels=2)},
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
+    decomposed={**CLOSE, **dict.fromkeys((torch.uint8, torch.uint16), Tolerance(levels=2))},
     plain=Plain(
         lambda x: imgops.downscale(x, 0.5, "area", "nearest"),
         lambda x: F.avg_pool2d(x, 2).repeat_interleave(2, -1).repeat_interleave(2, -2),

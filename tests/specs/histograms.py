@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import cv2
@@ -16,7 +17,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
-from tests.specs._maker import Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import CLOSE, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 from tests.specs.levels import _UNIT, benchmark_calls, spec_of_imageops
 
@@ -242,6 +243,8 @@ MATCH_HISTOGRAMS = OpSpec(
     ),
     draw=lambda d: (d.image(), d.image(size=(d.whole(1, 30), d.whole(1, 30)))),
     reference=match_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     decomposed={**CLOSE, torch.float64: Tolerance(1e-12)},
     plain=Plain(
         lambda r: imgops.match_histograms(_SOURCE.expand(*r.shape[:-3], *_SOURCE.shape), r),
@@ -283,11 +286,22 @@ def _channels(snap: bool) -> tuple[Sample, ...]:
 def autocontrast_reference(image: Array) -> Array:
     if image.dtype == np.uint8:
         return by_pil_planes(image, ImageOps.autocontrast)
+    if image.dtype == np.uint16:
+        return np.stack([_stretched_to_white(plane) for plane in image]) if image.size else image
     x = image.astype(np.float64)
     if x.size == 0:
         return x
     low, high = x.min((1, 2), keepdims=True), x.max((1, 2), keepdims=True)
     return np.where(high > low, (x - low) / np.where(high > low, high - low, 1), x)
+
+
+def _stretched_to_white(plane: Array) -> Array:
+    """Return the whole part of the true value, in Python's whole numbers."""
+    low, high = int(plane.min()), int(plane.max())
+    if high == low:
+        return plane
+    table = {level: (int(level) - low) * 65535 // (high - low) for level in np.unique(plane)}
+    return np.array([table[level] for level in plane.ravel()], np.uint16).reshape(plane.shape)
 
 
 def _stretched(x: Tensor) -> Tensor:
@@ -300,6 +314,8 @@ AUTOCONTRAST = spec_of_imageops(
     section="Histograms",
     samples=_channels(snap=False),
     reference=autocontrast_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     plain=Plain(imgops.autocontrast, _stretched, (_UNIT,)),
     formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
     transforms=("RandomAutocontrast", "PixMix"),
@@ -317,7 +333,20 @@ AUTOCONTRAST = spec_of_imageops(
 def equalize_reference(image: Array) -> Array:
     if image.dtype == np.uint8:
         return by_pil_planes(image, ImageOps.equalize)
+    if image.dtype == np.uint16:
+        return np.stack([_equalized_by_opencv(plane) for plane in image]) if image.size else image
     return equalize_reference((image.astype(np.float64) * 255.999).astype(np.uint8)) / 255.0
+
+
+def _equalized_by_opencv(plane: Array) -> Array:
+    """Return what ``cv2.equalizeHist`` does, for 65,536 levels: the share of the pixels, without the darkest ones."""
+    _, place, counts = np.unique(plane, return_inverse=True, return_counts=True)
+    rest = plane.size - int(counts[0])
+    if rest == 0:
+        return plane
+    shares = [Fraction(int(n) - int(counts[0]), rest) for n in np.cumsum(counts)]
+    levels = np.array([int(share * 65535 + Fraction(1, 2)) for share in shares], np.uint16)
+    return levels[place].reshape(plane.shape)
 
 
 EQUALIZE = spec_of_imageops(
@@ -325,10 +354,13 @@ EQUALIZE = spec_of_imageops(
     section="Histograms",
     samples=_channels(snap=True),
     reference=equalize_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     decomposed={},
     # So few pixels that the result is just a rounding to levels.
     plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
-    difference="uint8 0; floats 1e-5",
+    reference_name="`PIL.ImageOps.equalize`; `cv2.equalizeHist`'s formula for uint16",
+    difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="0",
     formula=r"y = T[x],\quad T = \text{PIL's whole-number cumulative histogram}",
     transforms=("RandomEqualize", "PixMix"),

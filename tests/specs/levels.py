@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -17,7 +16,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
-from tests.specs._maker import LEVELS_AND_FLOATS, Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, of_levels
 from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, number
 
 NO_BORDER = "no pixel looks at another"
@@ -59,8 +58,8 @@ def spec_of_imageops(name: str, **fields: Any) -> OpSpec:
     shared: dict[str, Any] = {
         "tolerance": REAL,
         "reference_name": f"`PIL.ImageOps.{name}`",
-        "difference": "uint8 0; floats 1e-5",
-        "decomposed_difference": "uint8 0; floats 1e-5",
+        "difference": "uint8, uint16 0; floats 1e-5",
+        "decomposed_difference": "uint8, uint16 0; floats 1e-5",
         "section": "Levels",
         "border": NO_BORDER,
     }
@@ -134,6 +133,8 @@ def posterize_reference(image: Array, bits: float) -> Array:
         if bits == 0:  # Pillow's range begins at 1, torchvision's at 0
             return np.zeros_like(image)
         return by_pil_planes(image, lambda p: ImageOps.posterize(p, int(bits)))
+    if image.dtype == np.uint16:
+        return np.bitwise_and(image, np.uint16(65536 - (65536 >> min(max(int(bits), 0), 16))))
     steps = 2 ** int(bits)
     return np.clip(np.floor(image.astype(np.float64) * steps), 0, steps - 1) / steps
 
@@ -143,6 +144,9 @@ POSTERIZE = spec_of_imageops(
     samples=(
         *(Sample(str(bits), lambda m, bits=bits: (unit_image(m), bits)) for bits in (0, 1, 4, 8)),
         Sample("each", lambda m: (unit_image(m), m.per_sample(1, 4, 7).long())),
+        Sample(
+            "of-16-bits", lambda m: (unit_image(m), m.per_sample(11, 16, 20).long()), dtypes=(torch.uint16,)
+        ),
     ),
     errors=(
         ErrorInput(
@@ -156,6 +160,8 @@ POSTERIZE = spec_of_imageops(
         0 <= v <= 8 for a in args[1:] for v in numbers_of(a)
     ),  # bits are clamped
     reference=posterize_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     neutral=8,
     plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),
     words="``bits`` (PIL)",
@@ -177,6 +183,8 @@ POSTERIZE = spec_of_imageops(
 def solarize_reference(image: Array, threshold: float) -> Array:
     if image.dtype == np.uint8:
         return by_pil_planes(image, lambda p: ImageOps.solarize(p, threshold))
+    if image.dtype == np.uint16:
+        return np.where(image >= threshold, 65535 - image, image)
     x = image.astype(np.float64)
     return np.where(x >= threshold, 1 - x, x)
 
@@ -187,8 +195,11 @@ SOLARIZE = spec_of_imageops(
         Sample("half", lambda m: (unit_image(m), 0.5 if m.dtype.is_floating_point else 128)),
         Sample("all", lambda m: (unit_image(m), 0)),
         Sample("each", lambda m: (unit_image(m), m.per_sample(0.2, 100, 0.7))),
+        Sample("of-16-bits", lambda m: (unit_image(m), 30000.5), dtypes=(torch.uint16,)),
     ),
     reference=solarize_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     of_number=imgops.solarize,
     neutral=256,
     plain=Plain(lambda x: imgops.solarize(x, 0.5), lambda x: torch.where(x >= 0.5, 1 - x, x), (_UNIT,)),
@@ -241,8 +252,6 @@ INVERT = spec_of_imageops(
     reference=invert_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
-    difference="uint8, uint16 0; floats 1e-5",
-    decomposed_difference="uint8, uint16 0; floats 1e-5",
     formula=r"y = 255 - x\ \text{(uint8)},\quad 65535 - x\ \text{(uint16)},\quad 1 - x\ \text{(floats)}",
     transforms=("RandomInvert",),
     photo=(imgops.invert, lambda x: chw(ImageOps.invert(photo_pil(x)))),
@@ -254,17 +263,18 @@ INVERT = spec_of_imageops(
 
 
 def _table(m: Maker, *lead: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    values = torch.arange(torch.Size(lead).numel() * 256).reshape(*lead, 256) * 7 % 251
+    entries = 65536 if m.dtype == torch.uint16 else 256
+    values = torch.arange(torch.Size(lead).numel() * entries).reshape(*lead, entries) * 7 % 251
     return values.to(dtype).requires_grad_(m.grad and dtype.is_floating_point)
 
 
 def _levels(m: Maker, channels: int = 3) -> Tensor:
-    return replace(m, dtype=torch.uint8).image(channels, 5, 6)
+    return of_levels(m).image(channels, 5, 6)
 
 
 def lut_reference(image: Array, table: Array) -> Array:
-    rows = np.broadcast_to(table, (len(image), 256))
-    if table.dtype == np.int64:  # OpenCV does not support such a table
+    rows = np.broadcast_to(table, (len(image), table.shape[-1]))
+    if table.dtype == np.int64 or image.dtype == np.uint16:  # OpenCV supports neither, in all its versions
         return np.stack([row[plane] for row, plane in zip(rows, image)])
     return np.stack([cv2.LUT(np.ascontiguousarray(p), r.copy()) for p, r in zip(image, rows)])
 
@@ -283,16 +293,22 @@ LUT = OpSpec(
     errors=(
         ErrorInput(
             TypeError,
-            "lut: image must be uint8, got torch.float32",
+            "lut: image must be uint8 or uint16, got torch.float32",
             lambda x: imgops.lut(x, torch.ones(256)),
+        ),
+        ErrorInput(
+            ValueError,
+            "lut: table must have 65536 values, or (..., 1 or C, 65536), got shape (1, 256)",
+            lambda x: imgops.lut(x, torch.ones(256)),
+            dtype=torch.uint16,
         ),
     ),
     reference=lut_reference,
-    dtypes=(torch.uint8,),
+    dtypes=(torch.uint8, torch.uint16),
     decomposed={},
     plain=Plain(lambda t: imgops.lut(_LEVELS, t), lambda t: t[_LEVELS.long()], (plain.rand(256),)),
-    reference_name="`cv2.LUT`",
-    dtype_names="uint8; table any",
+    reference_name="`cv2.LUT`; NumPy's indexing of uint16",
+    dtype_names="uint8, uint16; table any",
     decomposed_difference="0",
     section="Levels",
     words="``table``",

@@ -15,7 +15,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array
-from tests.specs._maker import Maker
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import (
     LEVEL,
     Benchmark,
@@ -40,15 +40,19 @@ _CLOSE: Tolerances = {
 
 def _parts(image: Array, noise: Array, *numbers: float) -> tuple[Any, ...]:
     """Return the arguments in float64, or for uint8 and float32 in float32, as they are computed; and the value of white."""
-    exact = np.float64 if image.dtype == np.float64 else np.float32
-    top = 255 if image.dtype == np.uint8 else 1
+    exact = np.float64 if image.dtype in (np.float64, np.uint16) else np.float32
+    top = _white(image)
     return image.astype(exact), noise.astype(exact), *map(exact, numbers), exact(top)
 
 
 def _finished(out: Array, image: Array) -> Array:
-    if image.dtype == np.uint8:
-        return np.clip(np.rint(out), 0, 255).astype(np.uint8)
+    if image.dtype in (np.uint8, np.uint16):
+        return np.clip(np.rint(out), 0, _white(image)).astype(image.dtype)
     return np.clip(out, 0, 1)
+
+
+def _white(image: Array) -> int:
+    return np.iinfo(image.dtype).max if image.dtype in (np.uint8, np.uint16) else 1
 
 
 def salt_reference(image: Array, noise: Array, amount: float, salt: float) -> Array:
@@ -68,7 +72,8 @@ def multiplied_reference(image: Array, noise: Array, amount: float) -> Array:
 
 def iso_reference(image: Array, noise: Array, shift: float, intensity: float) -> Array:
     """Change hue and lightness with OpenCV, in float32."""
-    x, n, _, _, top = _parts(image, noise, shift, intensity)
+    exact = np.float64 if image.dtype == np.float64 else np.float32
+    x, n, top = image.astype(exact), noise.astype(exact), exact(_white(image))
     hls = cv2.cvtColor(
         np.ascontiguousarray((x / top).transpose(1, 2, 0).astype(np.float32)), cv2.COLOR_RGB2HLS
     )
@@ -140,7 +145,9 @@ def _spec(name: str, samples: tuple[Sample, ...], **facts: Any) -> OpSpec:
         "decomposed": {},
         "decomposed_difference": "0",
         "tolerance": _CLOSE,
-        "difference": "uint8 0; floats 1e-6",
+        "dtypes": LEVELS_AND_FLOATS,
+        "dtype_names": "uint8, uint16, floats",
+        "difference": "uint8, uint16 0; floats 1e-6",
         "reference_name": "NumPy's formula",
         **facts,
     }
@@ -211,7 +218,7 @@ SHOT_NOISE = _spec(
     of_number=lambda x, v: imgops.shot_noise(x, x, v),
     reference=shot_reference,
     # PyTorch's square root is not correctly rounded.
-    decomposed={**_CLOSE, torch.uint8: Tolerance(levels=1, share=0.02)},
+    decomposed={**_CLOSE, **dict.fromkeys((torch.uint8, torch.uint16), Tolerance(levels=1, share=0.02))},
     decomposed_difference="1 level; floats 1e-6",
     plain=Plain(
         lambda x, n, a: imgops.shot_noise(x, n, a),
@@ -324,7 +331,7 @@ ISO_NOISE = _spec(
         lambda x, n, c: imgops.iso_noise(x, n, c, 0.4), _iso_plain, (_UNIT, _NORMAL[:2] * 0.3, number(10.8))
     ),
     reference_name="`cv2.cvtColor` and NumPy's formula",
-    difference="uint8 0; floats 1e-5",
+    difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",
     words="``color_shift`` (albumentations)",
     formula=r"h' = h + c\,i\,n_h,\quad l' = l + i\,n_l\,(1 - l)",

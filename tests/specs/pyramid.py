@@ -16,6 +16,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._draw import Draw
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame
+from tests.specs._maker import LEVELS_AND_FLOATS
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -73,7 +74,7 @@ def _public(
         errors=(
             ErrorInput(
                 TypeError,
-                f"{name}: image must be uint8 or floating point, got torch.int32",
+                f"{name}: image must be uint8, uint16 or floating point, got torch.int32",
                 lambda x: call(x.int()),
             ),
             ErrorInput(
@@ -84,6 +85,8 @@ def _public(
         ),
         draw=lambda d: (d.image(),),
         reference=lambda image: by_opencv(image, raw),
+        dtypes=LEVELS_AND_FLOATS,
+        dtype_names="uint8, uint16, floats",
         # On a device ATen sums in a different order.
         decomposed={
             **{d: Tolerance(1e-5) for d in _FLOATS},
@@ -92,7 +95,7 @@ def _public(
         },
         plain=Plain(call, theirs, (plain.rand(3, 5, 6),)),
         reference_name=f"`cv2.{raw.__name__}`",
-        decomposed_difference="uint8 0; floats 1e-5",
+        decomposed_difference="uint8, uint16 0; floats 1e-5",
         section="Resizing",
         photo=(call, lambda x: chw(raw(photo_frame(x)))),
         benchmarks=(

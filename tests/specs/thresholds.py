@@ -13,7 +13,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs import _plain as plain
 from tests.specs._libraries import Array, chw, photo_frame
-from tests.specs._maker import Maker, parameter
+from tests.specs._maker import LEVELS_AND_FLOATS, Maker, of_levels, parameter
 from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
 
 _OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv")
@@ -32,13 +32,14 @@ def threshold_reference(image: Array, value: float, max_value: float, operation:
 
 
 def _value(m: Maker, value: float) -> Tensor:
-    """Return a parameter in units of the image: of [-2, 2], or of 256 levels."""
-    own = value if m.dtype.is_floating_point else 128 + 60 * value
+    """Return a parameter in units of the image: of [-2, 2], or of its levels."""
+    middle, scale = {torch.uint8: (128, 60), torch.uint16: (32768, 15000)}.get(m.dtype, (0, 1))
+    own = middle + scale * value
     return parameter(m, torch.tensor(own, dtype=torch.float64))
 
 
 def _levels(m: Maker, channels: int = 3) -> Tensor:
-    return replace(m, dtype=torch.uint8).image(channels, 9, 11)
+    return of_levels(m).image(channels, 9, 11)
 
 
 def _gray(x: Tensor) -> Tensor:
@@ -54,10 +55,15 @@ THRESHOLD = OpSpec(
         ),
         Sample("below", lambda m: (m.image(1, 4, 5), -300.5, 300.0, "trunc")),
         Sample("above", lambda m: (m.image(1, 4, 5), 300, -3.0, "tozero_inv")),
-        Sample("otsu", lambda m: (_levels(m), 0, 200.5, "otsu"), dtypes=(torch.uint8,), differentiable=False),
+        Sample(
+            "otsu",
+            lambda m: (_levels(m), 0, 200.5, "otsu"),
+            dtypes=(torch.uint8, torch.uint16),
+            differentiable=False,
+        ),
         Sample(
             "triangle",
-            lambda m: (_levels(m), 0, 255, "triangle"),
+            lambda m: (replace(m, dtype=torch.uint8).image(3, 9, 11), 0, 255, "triangle"),
             dtypes=(torch.uint8,),
             differentiable=False,
         ),
@@ -83,8 +89,14 @@ THRESHOLD = OpSpec(
         ),
         ErrorInput(
             TypeError,
-            "threshold: image must be uint8 for 'otsu', got torch.float32",
+            "threshold: image must be uint8 or uint16 for 'otsu', got torch.float32",
             lambda x: imgops.threshold(x, operation="otsu"),
+        ),
+        ErrorInput(
+            TypeError,
+            "threshold: image must be uint8 for 'triangle', got torch.uint16",
+            lambda x: imgops.threshold(x, operation="triangle"),
+            dtype=torch.uint16,
         ),
         ErrorInput(
             ValueError,
@@ -106,6 +118,8 @@ THRESHOLD = OpSpec(
         d.choice(*_OPERATIONS, *(("otsu", "triangle") if d.dtype == torch.uint8 else ())),
     ),
     reference=threshold_reference,
+    dtypes=LEVELS_AND_FLOATS,
+    dtype_names="uint8, uint16, floats",
     decomposed={},
     plain=Plain(
         lambda x, v: imgops.threshold(x, v, operation="trunc"),

@@ -132,7 +132,7 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
 
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     if (
-        image.dtype not in (torch.uint8, torch.float32)
+        image.dtype not in (torch.uint8, torch.uint16, torch.float32)
         or out.numel() == 0
         or max(out.shape[-3], image.shape[-3]) > 4
     ):

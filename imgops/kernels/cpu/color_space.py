@@ -19,7 +19,7 @@ def cvt_color(out: Tensor, image: Tensor, code: str) -> None:
     def convert(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
         return cv2.cvtColor(frame, flag, target)
 
-    if _opencv.on_frames(out, image, (torch.uint8, torch.float32), convert):
+    if _opencv.on_frames(out, image, (torch.uint8, torch.uint16, torch.float32), convert):
         return
     for i in np.ndindex(*image.shape[:-3]):  # SIMD vectors end elsewhere in a batch, which changes powers
         run_decomposition(out[i], formula.cvt_color, image[i], code)

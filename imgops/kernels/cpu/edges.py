@@ -18,7 +18,12 @@ from imgops.kernels.decompositions import run_decomposition
 #: More than any gradient of levels.
 _MOST = 2.0**30
 #: OpenCV's depth of a derivative, by the dtype of its image.
-_DEPTHS = {np.dtype(np.uint8): cv2.CV_16S, np.dtype(np.float32): cv2.CV_32F, np.dtype(np.float64): cv2.CV_64F}
+_DEPTHS = {
+    np.dtype(np.uint8): cv2.CV_16S,
+    np.dtype(np.uint16): cv2.CV_32F,
+    np.dtype(np.float32): cv2.CV_32F,
+    np.dtype(np.float64): cv2.CV_64F,
+}
 
 
 def sobel(out: Tensor, image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from imgops.decomposition import filter as formula
 from imgops.decomposition._borders import margins
+from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu import _opencv, _pil, native
 from imgops.kernels.cpu._arguments import in_format_of, number_per_image
 from imgops.kernels.decompositions import run_decomposition
@@ -80,6 +81,11 @@ def adjust_sharpness(out: Tensor, image: Tensor, factor: Tensor) -> None:
 def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8:
         _pil.run(_sharpen, out, image, radius, percent, threshold)
+        return
+    if image.dtype == torch.uint16:
+        real = torch.empty_like(out, dtype=torch.float64)
+        unsharp_mask(real, image.detach().double().div_(LEVELS[image.dtype]), radius, percent, threshold)
+        out.copy_(real.mul_(LEVELS[image.dtype]).round_())
         return
 
     def work(source: np.ndarray, target: np.ndarray, radius: float, percent: float, threshold: float) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from imgops._common import layout
 from imgops.decomposition import histograms as formula
+from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu import _opencv, _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, in_single, number_per_image
 from imgops.kernels.cpu.levels import GRAY_LEVELS, lut
@@ -42,7 +43,7 @@ def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
     if image.dtype in HALF:
         in_single(match_histograms, out, image, reference)
         return
-    match = _match_levels if image.dtype == torch.uint8 else _match_values
+    match = _match_levels if image.dtype in LEVELS else _match_values
     source, wanted, target = (layout.array(x.detach()) for x in (image, reference, out))
     places = list(np.ndindex(*image.shape[:-2]))
 
@@ -56,11 +57,11 @@ def match_histograms(out: Tensor, image: Tensor, reference: Tensor) -> None:
 
 def _match_levels(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     flat = source.ravel()
-    shares = np.cumsum(np.bincount(flat, minlength=256)) / flat.size
-    counts = np.bincount(wanted.ravel(), minlength=256)
+    shares = np.cumsum(np.bincount(flat)) / flat.size
+    counts = np.bincount(wanted.ravel())
     (values,) = np.nonzero(counts)
     table = np.interp(shares, np.cumsum(counts[values]) / wanted.size, values)
-    return table.astype(np.uint8)[source]
+    return table.astype(source.dtype)[source]
 
 
 def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from imgops._common import layout, torch_private
 from imgops.decomposition import levels as formula
+from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu import _pil, _threads, native
-from imgops.kernels.cpu._arguments import in_format_of, number_per_image
+from imgops.kernels.cpu._arguments import HALF, in_format_of, number_per_image
 from imgops.kernels.decompositions import run_decomposition
 
 GRAY_LEVELS = np.arange(256, dtype=np.float64)
@@ -35,7 +36,7 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         levels = torch.arange(65536, dtype=torch.int32, device="cpu").to(torch.uint16).reshape(1, 1, -1)
         made = torch.empty_like(levels)
         run_decomposition(made, formula.adjust_gamma, levels, gamma.reshape(()), gain.reshape(()))
-        layout.array(out)[...] = layout.array(made).ravel()[layout.array(image)]
+        _look_up_16_bits(out, image, made[0])
     elif single and image.dtype in (torch.float32, torch.float64):
         torch.pow(in_format_of(image, out), gamma.item(), out=out)  # other strides would change its last bit
         if gain.item() != 1:
@@ -54,18 +55,20 @@ def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
 @_threads.waits_for_memory
 @_pil.compared(_posterize_by_pil, (3.0,), (7.0,))
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
-    if bits.numel() != 1 or image.dtype not in (torch.uint8, torch.float32, torch.float64):
+    if bits.numel() != 1 or image.dtype in HALF:
         _by_formula(out, formula.posterize, image, bits)
         return
-    levels = 1 << min(max(int(bits.item()), 0), 8)
+    most = 16 if image.dtype == torch.uint16 else 8
+    levels = 1 << min(max(int(bits.item()), 0), most)
     if (
         image.dtype == torch.uint8
         and _threads.is_small(image)
         and native.levels(out, image, _posterize_table(levels))
     ):
         return
-    if image.dtype == torch.uint8:
-        np.bitwise_and(layout.array(image), np.uint8(256 - 256 // levels), out=layout.array(out))
+    if image.dtype in LEVELS:
+        source, whole = layout.array(image), 1 << most
+        np.bitwise_and(source, source.dtype.type(whole - whole // levels), out=layout.array(out))
     elif native.has_passes(image):
         native.point("floor_to_steps", out, in_format_of(image, out), [levels], [1 / levels])
     else:
@@ -120,6 +123,9 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     if table.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.float32, torch.float64):
         run_decomposition(out, formula.lut, image, table)
         return
+    if image.dtype == torch.uint16:
+        _look_up_16_bits(out, image, table)
+        return
     image = in_format_of(image, out)
     channels = image.shape[-3]
     whole = table.shape[-2] == 1 or not layout.writes_interleaved(out)
@@ -146,6 +152,13 @@ def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
                 cv2.LUT(source, values, dst=target)
             else:
                 target[...] = values[0][source, np.arange(channels)]
+
+
+def _look_up_16_bits(out: Tensor, image: Tensor, table: Tensor) -> None:
+    target, source = layout.array(out), layout.array(image.detach())
+    rows = table.detach().expand(*image.shape[:-2], table.shape[-1]).numpy()
+    for i in np.ndindex(*image.shape[:-2]):
+        np.take(rows[i], source[i], out=target[i], mode="clip")
 
 
 def _rows(image: Tensor, count: int) -> np.ndarray:

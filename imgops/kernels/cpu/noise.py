@@ -12,6 +12,7 @@ from torch import Tensor
 
 from imgops._common import layout
 from imgops.decomposition import noise as formula
+from imgops.decomposition._precision import LEVELS, white_of, working_dtype
 from imgops.kernels.cpu import _opencv, _threads
 from imgops.kernels.cpu._arguments import HALF, array_per_image, in_format_of
 from imgops.kernels.decompositions import run_decomposition
@@ -26,7 +27,7 @@ def salt_and_pepper(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, s
     numbers = numbers.astype(exact, copy=False)
     share, white = _each(amount, image, exact), _each(salt, image, exact)
     np.copyto(target, source)
-    np.copyto(target, 255 if image.dtype == torch.uint8 else 1, where=numbers >= 1 - share * white)
+    np.copyto(target, white_of(image), where=numbers >= 1 - share * white)
     np.copyto(target, 0, where=numbers < share * (1 - white))
 
 
@@ -64,8 +65,8 @@ def _compute(out: Tensor, image: Tensor, noise: Tensor, amount: Tensor, work: Ca
     source, target = layout.array(in_format_of(image, out)), layout.array(out)
     numbers, exact = layout.array(noise.detach()), _exact(image)
     shares = np.broadcast_to(_each(amount, image, exact), (*image.shape[:-3], 1, 1, 1))
-    levels = image.dtype == torch.uint8
-    top = exact(255 if levels else 1)
+    levels = image.dtype in LEVELS
+    top = exact(white_of(image))
     places = list(np.ndindex(*image.shape[:-3]))
 
     @np.errstate(invalid="ignore", over="ignore")  # noise may not be finite, as in the formula
@@ -102,7 +103,7 @@ def _blocks(image: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 def _exact(image: Tensor) -> Any:
-    return np.float64 if image.dtype == torch.float64 else np.float32
+    return np.float64 if working_dtype(image) == torch.float64 else np.float32
 
 
 def _each(value: Tensor, image: Tensor, exact: Any) -> np.ndarray:
@@ -115,13 +116,13 @@ def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, in
         return
     shifts, strengths = (array_per_image(v.float(), image, 0) for v in (color_shift, intensity))
     numbers = noise.detach().float().numpy().reshape(-1, *noise.shape[-3:])
-    levels = image.dtype == torch.uint8
+    levels, white = image.dtype in LEVELS, white_of(image)
 
     @np.errstate(invalid="ignore", over="ignore")
     def work(frame: np.ndarray, i: int, target: np.ndarray | None) -> np.ndarray:
         of_hue, of_light = numbers[i]
         strength = strengths[i % len(strengths)]
-        real = frame.astype(np.float32) / np.float32(255) if levels else frame
+        real = frame.astype(np.float32) / np.float32(white) if levels else frame
         hue, light, share = cv2.split(cv2.cvtColor(real, cv2.COLOR_RGB2HLS))
         hue += shifts[i % len(shifts)] * strength * of_hue
         # OpenCV's vectorized conversion takes a negative hue for another color.
@@ -129,12 +130,12 @@ def iso_noise(out: Tensor, image: Tensor, noise: Tensor, color_shift: Tensor, in
         light += strength * of_light * (1 - light)
         made = cv2.cvtColor(cv2.merge([hue, light, share]), cv2.COLOR_HLS2RGB)
         if levels:
-            made *= 255
+            made *= white
             np.rint(made, out=made)
-        made = np.clip(made, 0, 255 if levels else 1).astype(frame.dtype, copy=False)
+        made = np.clip(made, 0, white).astype(frame.dtype, copy=False)
         if target is not None:
             np.copyto(target, made)
         return made
 
-    if not _opencv.on_frames(out, image, (torch.uint8, torch.float32), work):
+    if not _opencv.on_frames(out, image, (torch.uint8, torch.uint16, torch.float32), work):
         run_decomposition(out, formula.iso_noise, image, noise, color_shift, intensity)

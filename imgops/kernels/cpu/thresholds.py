@@ -18,6 +18,8 @@ _OPERATIONS = {
     "otsu": cv2.THRESH_OTSU,
     "triangle": cv2.THRESH_TRIANGLE,
 }
+#: One more than the greatest level.
+_LEVELS = {np.dtype(np.uint8): 256.0, np.dtype(np.uint16): 65536.0}
 _METHODS = {"mean": cv2.ADAPTIVE_THRESH_MEAN_C, "gaussian": cv2.ADAPTIVE_THRESH_GAUSSIAN_C}
 
 
@@ -26,8 +28,8 @@ def threshold(out: Tensor, image: Tensor, threshold: Tensor, max_value: Tensor, 
     flag, by_histogram = _OPERATIONS[operation], operation in ("otsu", "triangle")
 
     def work(source: np.ndarray, target: np.ndarray, limit: float, top: float) -> None:
-        if source.dtype == np.uint8:  # OpenCV makes an integer of the threshold, which may overflow
-            limit = min(max(limit, -1.0), 256.0)
+        if source.dtype in _LEVELS:  # OpenCV makes an integer of the threshold, which may overflow
+            limit = min(max(limit, -1.0), _LEVELS[source.dtype])
         cv2.threshold(source, limit, top, flag, dst=target)
 
     apart = _opencv.each_channel(work) if by_histogram else work

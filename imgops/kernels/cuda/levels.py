@@ -19,7 +19,7 @@ _SPAN = 4
 
 
 def lut(out: Tensor, image: Tensor, table: Tensor) -> Any:
-    if not has_carrier(out):
+    if image.dtype != torch.uint8 or not has_carrier(out):
         return NotImplemented
     rows, step = parameter(table if table.ndim > 1 else table[None], image, 2)
     look_up(carrier(out), image, carrier(rows), step, rows.shape[-2] > 1)

@@ -68,6 +68,8 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
     _known: tuple[str, ...] = ()
     #: Whether the class checks the dtype of images itself, because no operator that it calls does so.
     _levels = False
+    #: Whether it then takes uint16.
+    _takes_uint16 = False
     #: Public attributes that are no arguments, so that ``repr`` leaves them out.
     _hidden: tuple[str, ...] = ()
 
@@ -195,10 +197,8 @@ class ProbabilisticTransform(RandomTransform, v2.Transform):
         if 0 in image.shape[-3 if kind == "image" else -2 :]:  # a mask without objects has no channels
             must, got = f"{kind} must have at least one pixel", f"shape {check.written(image.shape)}"
             raise_error(ValueError, f"{type(self).__name__}: {must}, got {got}")
-        known = image.dtype == torch.uint8 or image.dtype.is_floating_point
-        if kind == "image" and self._levels and not known:
-            must = f"{type(self).__name__}: image must be uint8 or floating point"
-            raise_error(TypeError, f"{must}, got {image.dtype}")
+        if kind == "image" and self._levels:
+            check.levels_or_floats(type(self).__name__, image, self._takes_uint16)
 
     def _change_arguments(self, values: dict[str, Any]) -> dict[str, Any]:
         known = self._known

@@ -180,6 +180,11 @@ def _to_levels(table: Tensor) -> Tensor:
     return table.clamp(0, 255).to(torch.uint8)
 
 
+def to_levels_of_16_bits(image: Tensor) -> Tensor:
+    """Truncate an image in float32 to whole levels of uint16."""
+    return image.clamp(0, 65535).to(torch.uint16)
+
+
 class RandomBrightnessContrast(ProbabilisticTransform):
     """Multiply all values by one number and add another, with a probability.
 
@@ -200,7 +205,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
     [0, 1], with the gradient of this computation.
     """
 
-    _levels = True
+    _levels = _takes_uint16 = True
     _random_parameters = (IS_APPLIED, Parameter("brightness"), Parameter("contrast"))
 
     def __init__(
@@ -221,6 +226,8 @@ class RandomBrightnessContrast(ProbabilisticTransform):
             by, more = ((v.float())[..., None] for v in (1 + contrast, brightness * 255))
             return imgops.lut(image, _to_levels(_LEVELS * by + more)[..., None, :])
         by, more = on_pixels(1 + contrast, image), on_pixels(brightness, image)
+        if image.dtype == torch.uint16:
+            return to_levels_of_16_bits(image * by + more * 65535)
         return (image * by + more).clamp(0, 1).to(image.dtype)
 
 
@@ -242,7 +249,7 @@ class RandomRGBShift(ProbabilisticTransform):
     """
 
     _channels = check.Channels((3,), "it changes red, green and blue")
-    _levels = True
+    _levels = _takes_uint16 = True
     _random_parameters = (IS_APPLIED, Parameter("shifts", 3))
 
     def __init__(
@@ -268,6 +275,8 @@ class RandomRGBShift(ProbabilisticTransform):
     def _change_image(self, image: Tensor, shifts: Tensor) -> Tensor:
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS + shifts.float().trunc()[..., None]))
+        if image.dtype == torch.uint16:  # 65535 is 257 times 255
+            return to_levels_of_16_bits(image + _of_channels(shifts * 257, image).trunc())
         return (image + _of_channels(shifts / 255, image)).clamp(0, 1).to(image.dtype)
 
 
@@ -418,7 +427,7 @@ class RandomToneCurve(ProbabilisticTransform):
     on uint8: :func:`imgops.lut`. Floats are computed by the formula, with its gradient.
     """
 
-    _levels = True
+    _levels = _takes_uint16 = True
     _random_parameters = (IS_APPLIED, Parameter("curves", lambda t, shape: t._rest(shape[1])))
 
     def __init__(
@@ -454,6 +463,8 @@ class RandomToneCurve(ProbabilisticTransform):
             return imgops.lut(image, _to_levels(table))
         real = real_of(image)
         low, high = (x[..., None, None].to(image.device, real, non_blocking=True) for x in (low, high))
+        if image.dtype == torch.uint16:
+            return to_levels_of_16_bits(_bezier(image.to(real) / 65535, low, high).mul(65535).round())
         return _bezier(image.to(real), low, high).clamp(0, 1).to(image.dtype)
 
 
@@ -519,7 +530,7 @@ class RandomTemperature(ProbabilisticTransform):
     """
 
     _channels = check.Channels((3,), "light has a red, a green and a blue")
-    _levels = True
+    _levels = _takes_uint16 = True
     _random_parameters = (IS_APPLIED, Parameter("temperature"))
 
     def __init__(
@@ -554,4 +565,6 @@ class RandomTemperature(ProbabilisticTransform):
             return imgops.lut(image, _to_levels(_LEVELS * factors[..., None].float()))
         real = real_of(image)
         by = factors[..., None, None].to(image.device, real, non_blocking=True)
+        if image.dtype == torch.uint16:
+            return to_levels_of_16_bits(image * by)
         return (image.to(real) * by).clamp(0, 1).to(image.dtype)

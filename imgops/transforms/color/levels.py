@@ -41,7 +41,7 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
     Parameters
     ----------
     bits : int
-        The number of bits to keep, from 0 to 8.
+        The number of bits to keep, from 0 to 8, for uint16 to 16.
     """
 
     _names = "posterize"
@@ -51,7 +51,7 @@ class RandomPosterize(ColorStep, v2.RandomPosterize):
         return float(self.bits)
 
     def _supports(self, image: Tensor) -> bool:
-        return isinstance(self.bits, int) and 0 <= self.bits <= 8 and super()._supports(image)
+        return functional_color.is_bits(self.bits, image) and super()._supports(image)
 
 
 class RandomSolarize(ColorStep, v2.RandomSolarize):
@@ -60,7 +60,8 @@ class RandomSolarize(ColorStep, v2.RandomSolarize):
     Parameters
     ----------
     threshold : float
-        The least value that is inverted, in the range of the image: up to 255 for uint8, up to 1 for floats.
+        The least value that is inverted, in the range of the image: up to 255 for uint8, up to 65535
+        for uint16, up to 1 for floats.
     """
 
     _names = "solarize"

@@ -41,7 +41,7 @@ class GaussianBlur(RandomTransform, v2.GaussianBlur):
 
     _makes_planar = True
     _config = ("kernel_size", "sigma")
-    _dtypes = _dispatch.COMPUTED | {torch.uint16}
+    _dtypes = _dispatch.COMPUTED
     _random_parameters = (Parameter("sigma", 2, neutral=_NO_BLUR),)
 
     def _draw_rule(self, shape: Shape) -> draws.Rule:

@@ -19,6 +19,7 @@ import imgops
 from imgops._common import check, layout
 from imgops._common.torch_private import is_eager, raise_error
 from imgops.batches.packed import PackedImages
+from imgops.decomposition._precision import white_of
 from imgops.transforms._core.arguments import check_held, integer, integers, is_integral, scalar
 
 
@@ -28,7 +29,7 @@ def adjust_brightness(image: Tensor, brightness_factor: float | Tensor) -> Tenso
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     brightness_factor : float or Tensor
         Factor of at least 0; 0 gives black, 1 the same image; a tensor has one number, or one per sample.
 
@@ -47,7 +48,7 @@ def adjust_contrast(image: Tensor, contrast_factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     contrast_factor : float or Tensor
         Factor of at least 0; 0 gives the gray mean, 1 the same image; a tensor has one number, or one
         per sample.
@@ -67,7 +68,7 @@ def adjust_saturation(image: Tensor, saturation_factor: float | Tensor) -> Tenso
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8, uint16 or floating point in [0, 1].
     saturation_factor : float or Tensor
         Factor of at least 0; 0 gives gray, 1 the same image; a tensor has one number, or one per sample.
 
@@ -86,7 +87,7 @@ def adjust_sharpness(image: Tensor, sharpness_factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     sharpness_factor : float or Tensor
         Factor of at least 0; 0 gives the smoothed image, 1 the same, 2 a sharper one; a tensor has one
         number, or one per sample.
@@ -106,7 +107,7 @@ def adjust_hue(image: Tensor, hue_factor: float | Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8, uint16 or floating point in [0, 1].
     hue_factor : float or Tensor
         Shift in turns of the color circle, in [-0.5, 0.5]; a tensor has one number, or one per sample.
 
@@ -124,7 +125,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     gamma : float or Tensor
         Exponent of at least 0; a tensor has one number, or one per sample.
     gain : float or Tensor
@@ -144,7 +145,7 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)`` of 1 or 3 channels, uint8, uint16 or floating point in [0, 1].
     num_output_channels : int
         Number of channels of the output, 1 or 3, all equal.
 
@@ -174,7 +175,7 @@ def grayscale_to_rgb(image: Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
 
     Returns
     -------
@@ -231,7 +232,7 @@ def invert(image: Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
 
     Returns
     -------
@@ -247,18 +248,27 @@ def posterize(image: Tensor, bits: int | Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     bits : int or Tensor
-        Number of bits, in [0, 8]; a tensor has one number, or one per sample.
+        Number of bits, in [0, 8], for uint16 in [0, 16]; a tensor has one number, or one per sample.
 
     Returns
     -------
     Tensor, tv_tensor or PIL image
         Image of the same shape and dtype.
     """
-    if not isinstance(bits, Tensor) and not (isinstance(bits, (int, torch.SymInt)) and 0 <= bits <= 8):
-        raise_error(TypeError, f"posterize: bits must be an integer in [0, 8], got {check.shown(bits)}")
+    if not isinstance(bits, Tensor) and not is_bits(bits, image):
+        must = f"posterize: bits must be an integer in [0, {most_bits(image)}]"
+        raise_error(TypeError, f"{must}, got {check.shown(bits)}")
     return imgops.posterize(image, bits)
+
+
+def most_bits(image: Tensor | PackedImages) -> int:
+    return 16 if image.dtype == torch.uint16 else 8
+
+
+def is_bits(bits: object, image: Tensor | PackedImages) -> bool:
+    return isinstance(bits, (int, torch.SymInt)) and bool(0 <= bits <= most_bits(image))
 
 
 def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
@@ -267,9 +277,9 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     threshold : float or Tensor
-        Threshold, at most white (255 or 1.0); a tensor has one number, or one per sample.
+        Threshold, at most white (255, 65535 or 1.0); a tensor has one number, or one per sample.
 
     Returns
     -------
@@ -279,10 +289,6 @@ def solarize(image: Tensor, threshold: float | Tensor) -> Tensor:
     scalar("solarize", "threshold", threshold)
     require_threshold(image, threshold)
     return imgops.solarize(image, threshold)
-
-
-def white_of(image: Tensor | PackedImages) -> int:
-    return 255 if image.dtype == torch.uint8 else 1
 
 
 def require_threshold(image: Tensor | PackedImages, threshold: float | Tensor) -> None:
@@ -298,7 +304,7 @@ def autocontrast(image: Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
 
     Returns
     -------
@@ -314,7 +320,7 @@ def equalize(image: Tensor) -> Tensor:
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
 
     Returns
     -------
@@ -330,7 +336,7 @@ def gaussian_blur(image: Tensor, kernel_size: Sequence[int] | int, sigma: Any = 
     Parameters
     ----------
     inpt : Tensor, tv_tensor or PIL image
-        Image or batch ``(..., C, H, W)``, uint8 or floating point in [0, 1].
+        Image or batch ``(..., C, H, W)``, uint8, uint16 or floating point in [0, 1].
     kernel_size : int or sequence of int
         Odd width and height of the kernel; one number is both.
     sigma : float, sequence of float or Tensor, optional

@@ -42,9 +42,7 @@ _ALIASES = {
     "elastic_transform": "elastic",
 }
 #: The dtypes that the operators of color and blur support. torchvision's kernels compute the others.
-COMPUTED = frozenset((torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64))
-#: Those of them that support uint16, too.
-_OF_UINT16 = frozenset(("adjust_gamma", "gaussian_blur", "invert"))
+COMPUTED = frozenset((torch.uint8, torch.uint16, torch.float16, torch.bfloat16, torch.float32, torch.float64))
 
 #: name -> the function of a tensor (..., C, H, W)
 KERNELS: dict[str, Function] = {
@@ -120,12 +118,11 @@ def _images(name: str) -> Function:
     work, theirs = KERNELS[name], getattr(reference, name)
     any_dtype = name in (*_OF_MASKS_TOO, "five_crop", "ten_crop", *_color.OF_ANY_DTYPE, *_ARITHMETIC)
     needs_pixels, needs_channels = name in _NEEDS_PIXELS, name in _NEEDS_CHANNELS
-    takes_uint16 = name in _OF_UINT16
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else subclass.plain(inpt)
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
-        is_ours = any_dtype or plain.dtype in COMPUTED or (takes_uint16 and plain.dtype == torch.uint16)
+        is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
         if plain.ndim < 3 and needs_channels:  # eager mode raises torchvision's error, which dynamo hides
             got = f"shape {check.written(plain.shape)}"
