@@ -536,3 +536,13 @@ def test_conversions_take_images_of_different_sizes() -> None:
     data = floats.data.clone()
     v2.Normalize(*norm, inplace=True)(floats)
     assert torch.equal(floats.data, v2.Normalize(*norm)(floats.like(data)).data)
+
+
+def test_a_crop_without_pixels_is_refused_by_its_size() -> None:
+    image = torch.zeros(3, 8, 9, dtype=torch.uint8)
+    for batch in (EncodedImages([imgops.encode_image(image)] * 2), PackedImages.of([image, image])):
+        for size in (0, -2, (0, 5), (5, -1)):
+            for crop in (v2.CenterCrop(size), v2.RandomCrop(size, per_sample=True)):
+                for steps in ([crop], [v2.Resize(6), crop]):
+                    with pytest.raises(ValueError, match=r"size must be at least \(1, 1\), got \("):
+                        v2.Compose(steps, per_sample=True)(batch)
