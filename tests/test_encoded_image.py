@@ -16,12 +16,16 @@ from checks import check_raises
 from PIL import Image
 from torch import Tensor
 from torch.utils._pytree import tree_map
+from torchvision import models as classification
+from torchvision import transforms as v1
 from torchvision import tv_tensors
+from torchvision.models import detection, segmentation
 from transform_cases import sample
 
 import imgops
 from imgops import EncodedImage, EncodedImages
 from imgops import transforms as v2
+from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _libjpeg
 from imgops.ops import codec
 
@@ -487,3 +491,58 @@ def test_saved_and_loaded_in_the_safe_mode() -> None:
     memory.seek(0)
     one, batch = torch.load(memory)
     assert torch.equal(one.decode(), batch.decode()[0])
+
+
+def test_conversions_take_images_of_different_sizes() -> None:
+    """The whole pipelines of torchvision's weights, and pipelines that begin with a conversion, as on PIL images."""
+    sizes = ((40, 60), (70, 33), (50, 50))
+    files = [imgops.encode_image(torch.randint(0, 256, (3, *size), dtype=torch.uint8)) for size in sizes]
+    pictures = [Image.open(io.BytesIO(file.numpy().tobytes())) for file in files]
+    images = imgops.decode_images(files)
+    batches = (
+        EncodedImages(files),
+        *(PackedImages.of(images, interleaved=side) for side in (False, True)),
+    )
+    norm = ([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])
+    steps = [
+        segmentation.DeepLabV3_ResNet50_Weights.DEFAULT.transforms(),
+        detection.FasterRCNN_ResNet50_FPN_Weights.DEFAULT.transforms(),
+        classification.ResNet50_Weights.DEFAULT.transforms(),
+        v1.ToTensor(),
+        v1.Compose([v1.PILToTensor(), v1.ConvertImageDtype(torch.float64), v1.Normalize(*norm)]),
+    ]
+    for given in steps:
+        wanted, ours = [given(picture) for picture in pictures], v2.convert(given)
+        for batch in batches:
+            for x, y in zip(ours(batch), wanted, strict=True):
+                assert torch.equal(x, y) and x.dtype == y.dtype, given
+            assert ours((batch, torch.arange(3)))[1].tolist() == [0, 1, 2]
+        graph = torch.compile(ours, fullgraph=True, backend="aot_eager")
+        assert all(torch.equal(x, y) for x, y in zip(graph(batches[1]), wanted, strict=True)), given
+    for first in (v2.ToImage(), v2.PILToTensor(), v2.ToPureTensor(), v2.Identity()):
+        training = v2.Compose([first, v2.RandomResizedCrop(24), v2.RandomHorizontalFlip()])
+        whole = v2.Compose(training.transforms, per_sample=True)
+        for batch in batches:
+            torch.manual_seed(0)
+            out = whole(batch)
+            torch.manual_seed(0)
+            assert torch.equal(out, torch.stack([training(x).as_subclass(Tensor) for x in images])), first
+    floats = batches[1].float()
+    with pytest.raises(ValueError, match="mean must have 1 number or 3"):
+        v2.Normalize([0.5] * 2, [0.5] * 2)(floats)
+    gray = PackedImages.of([torch.rand(1, 4, 4)])
+    with pytest.raises(ValueError, match="for images of different sizes of 1 channel, got 3"):
+        v2.Normalize(*norm)(gray)
+    data = floats.data.clone()
+    v2.Normalize(*norm, inplace=True)(floats)
+    assert torch.equal(floats.data, v2.Normalize(*norm)(floats.like(data)).data)
+
+
+def test_a_crop_without_pixels_is_refused_by_its_size() -> None:
+    image = torch.zeros(3, 8, 9, dtype=torch.uint8)
+    for batch in (EncodedImages([imgops.encode_image(image)] * 2), PackedImages.of([image, image])):
+        for size in (0, -2, (0, 5), (5, -1)):
+            for crop in (v2.CenterCrop(size), v2.RandomCrop(size, per_sample=True)):
+                for steps in ([crop], [v2.Resize(6), crop]):
+                    with pytest.raises(ValueError, match=r"size must be at least \(1, 1\), got \("):
+                        v2.Compose(steps, per_sample=True)(batch)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 import torch
 from checks import bits_equal, check_format
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import imgops
 from imgops.extend.testing import Call
@@ -120,6 +123,28 @@ def test_special_values_pass(value: float) -> None:
             torch.testing.assert_close(
                 function(*args, **keywords), wanted, rtol=1e-5, atol=1e-5, equal_nan=True
             )
+
+
+def test_filters_with_a_center_on_a_pixel_are_pils() -> None:
+    """A ratio of odd numbers puts the centers of outputs on pixels, where a filter has a rule of its own."""
+    rows = np.random.default_rng(0).integers(0, 256, (5_000, 480), np.uint8)
+    for size, out in ((480, 224), (15, 7), (9, 5), (45, 77)):
+        image = np.ascontiguousarray(rows[:, :size])
+        for name in ("box", "bilinear", "hamming", "bicubic", "lanczos"):
+            wanted = PIL.Image.fromarray(image).resize((out, len(image)), PIL.Image.Resampling[name.upper()])
+            got = imgops.resize(torch.from_numpy(image)[None], (len(image), out), name)
+            assert torch.equal(got[0], torch.from_numpy(np.array(wanted))), (name, size, out)
+            line = torch.from_numpy(image[:1].astype(np.float32))
+            exact = PIL.Image.fromarray(line.numpy()).resize((out, 1), PIL.Image.Resampling[name.upper()])
+            graph = make_fx(
+                partial(imgops.resize, size=(1, out), interpolation=name),
+                decomposition_table=imgops.decompositions(),
+            )(line.double()[None])
+            assert "imgops" not in graph.code  # the formula, without the kernel
+            for found in (imgops.resize(line.double()[None], (1, out), name), graph(line.double()[None])):
+                torch.testing.assert_close(
+                    found[0], torch.from_numpy(np.array(exact)).double(), rtol=1e-7, atol=0
+                )
 
 
 def test_empty_batches_keep_every_other_size() -> None:

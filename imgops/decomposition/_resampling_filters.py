@@ -16,13 +16,14 @@ def _sinc(x: Tensor) -> Tensor:
     return x.sin() / x
 
 
-#: PIL writes these two numbers in single precision.
+#: PIL writes these two numbers in single precision. Their sum is not 1, which PIL returns for x = 0.
 _0_54, _0_46 = 0.540000021457672119140625, 0.4600000083446502685546875
 
 
 def _hamming(x: Tensor) -> Tensor:
     x = x.abs()
-    return torch.where(x < 1, _sinc(x) * (_0_54 + _0_46 * (x * pi).cos()), torch.zeros_like(x))
+    inside = torch.where(x == 0, torch.ones_like(x), _sinc(x) * (_0_54 + _0_46 * (x * pi).cos()))
+    return torch.where(x < 1, inside, torch.zeros_like(x))
 
 
 def _bicubic(x: Tensor) -> Tensor:

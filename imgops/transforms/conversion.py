@@ -20,7 +20,8 @@ from imgops._operator import subclass
 from imgops.batches.packed import PackedImages
 from imgops.transforms._core import operators
 from imgops.transforms._core.base import OperatorTransform
-from imgops.transforms._core.inputs import decode_all
+from imgops.transforms._core.batches import PendingBatch
+from imgops.transforms._core.inputs import decode_all, has_batches
 from imgops.transforms._core.parameters import Params
 from imgops.transforms.functional import _color as functional_color
 from imgops.transforms.functional import _dispatch
@@ -135,8 +136,11 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
     """
 
     _needs_image = False
+    _takes_batches = True
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            return image.like(self._image(image.data, params, kind))
         return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=True)
 
 
@@ -156,8 +160,31 @@ class Normalize(OperatorTransform, v2.Normalize):
         Whether to overwrite the input.
     """
 
+    _takes_batches = True
+
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            return image.like(self._of_values(image))
         return _dispatch.KERNELS["normalize"](image, self.mean, self.std, self.inplace)
+
+    def _of_values(self, images: PackedImages) -> Tensor:
+        """Return the values of images of different sizes, each normalized by the numbers of its channel."""
+        channels, data = images.num_channels, images.data
+        normalize = _dispatch.KERNELS["normalize"]
+        # Refuses wrong numbers and dtypes; so many channels are those of an image after broadcasting, too:
+        shown = normalize(data.new_empty((channels, 0, 0)), self.mean, self.std)
+        if shown.shape[0] != channels:
+            must = (
+                "Normalize: mean and std must have 1 number each for images of different sizes of 1 channel"
+            )
+            raise_error(ValueError, f"{must}, got {shown.shape[0]}")
+        if images.interleaved:
+            return normalize(data.view(-1, channels, 1, 1), self.mean, self.std, self.inplace).flatten()
+        planes = images.sizes.prod(1).to(data.device).repeat_interleave(channels)
+        numbers = [check.real("normalize", "mean and std", side) for side in (self.mean, self.std)]
+        numbers = [side.to(data).expand(channels).repeat(len(images)) for side in numbers]
+        numbers = [side.repeat_interleave(planes, output_size=data.shape[0]) for side in numbers]
+        return normalize(data[None, None], *(side[None, None] for side in numbers), self.inplace)[0, 0]
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -191,6 +218,8 @@ class _NormalizeByChannel(Normalize):
         return "Normalize"
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+        if isinstance(image, PackedImages):
+            return super()._image(image, params, kind)
         if image.ndim > 2 and len(self.mean) not in (1, image.shape[-3]):
             must = f"Normalize: image must have {len(self.mean)} channels, one for each mean"
             raise_error(ValueError, f"{must}, got {check.number(image.shape[-3])}")
@@ -223,7 +252,17 @@ with torch.inference_mode(False):
     _QUOTIENTS = torch.arange(256, dtype=torch.float32, device="cpu")[None] / 255
 
 
-class ToImage(OperatorTransform, v2.ToImage):
+class _KeepsPixels(OperatorTransform):
+    """A conversion of classes: it leaves images of different sizes as they are, decoded or not."""
+
+    _takes_batches = True
+    _resizes_batches = True  # an image that is not decoded yet stays so
+
+    def _batch(self, images: PendingBatch, params: Params) -> PendingBatch:
+        return images
+
+
+class ToImage(_KeepsPixels, v2.ToImage):
     """Convert a tensor, an array or a PIL image to an Image, as torchvision's ToImage does.
 
     In a graph the transform also works with tensors.
@@ -236,7 +275,7 @@ class ToImage(OperatorTransform, v2.ToImage):
         return tv_tensors.Image(image)
 
 
-class ToPureTensor(OperatorTransform, v2.ToPureTensor):
+class ToPureTensor(_KeepsPixels, v2.ToPureTensor):
     """Convert tv_tensors to plain tensors, as torchvision's ToPureTensor does."""
 
     _needs_image = False
@@ -250,7 +289,7 @@ class ToPureTensor(OperatorTransform, v2.ToPureTensor):
         return subclass.plain(inpt)
 
 
-class PILToTensor(OperatorTransform, v2.PILToTensor):
+class PILToTensor(_KeepsPixels, v2.PILToTensor):
     """Convert a PIL image to a tensor without scaling its values, as torchvision's PILToTensor does.
 
     A graph has no PIL images: convert them before the call of a compiled function.
@@ -282,18 +321,20 @@ class _ImageToTensor(PILToTensor):
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) == 1 and not isinstance(inputs[0], (tuple, list, dict)):
             return super().forward(*inputs)
+        floats = _LevelsToFloat()
+        if has_batches(inputs):
+            return floats._of_packed(inputs)
         inputs = decode_all(inputs)
         flat, structure = tree_flatten(inputs if len(inputs) > 1 else inputs[0])
         needs = [isinstance(x, (PIL.Image.Image, np.ndarray)) for x in flat]
         if not any(needs):
             needs = self._needs(flat)
-        floats = _LevelsToFloat()
         out = [floats(self.transform(x, {})) if n else x for x, n in zip(flat, needs, strict=True)]
         return tree_unflatten(out, structure)
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
         is_known = image.dtype == torch.uint8 or image.is_floating_point()
-        if not self._takes_tensors and not is_known and not isinstance(image, PackedImages):
+        if not self._takes_tensors and not is_known:
             must = "ToTensor: image must be a PIL image, an array, or a Tensor of levels (uint8) or floats"
             raise_error(TypeError, f"{must}, got a Tensor of {image.dtype}")
         return image
@@ -358,7 +399,7 @@ class ToTensor(OperatorTransform, v2.ToTensor):
         return super().transform(inpt, params)
 
 
-class Identity(OperatorTransform, v2.Identity if hasattr(v2, "Identity") else v2.Transform):
+class Identity(_KeepsPixels, v2.Identity if hasattr(v2, "Identity") else v2.Transform):
     """Return the input unchanged, as torchvision's Identity does."""
 
     _needs_image = False

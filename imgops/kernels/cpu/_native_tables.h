@@ -13,6 +13,7 @@ static double bilinear_filter(double x) {
 }
 static double hamming_filter(double x) {
     x = fabs(x);
+    if (x == 0.0) return 1.0; /* as in PIL; the sum of the two numbers below is not 1 */
     /* PIL writes the two numbers in single precision */
     return x < 1.0 ? sinc(x) * (0.54f + 0.46f * cos(x * 3.14159265358979323846)) : 0.0;
 }

@@ -278,6 +278,7 @@ def _filter(x, FILTER: tl.constexpr):
             value = tl.where(x < 1, 1 - x, 0.0)
         elif FILTER == "hamming":  # PIL writes the two numbers in single precision
             window = 0.540000021457672119140625 + 0.4600000083446502685546875 * tl.cos(x * 3.141592653589793)
+            window = tl.where(x == 0, 1.0, window)  # their sum is not 1, which PIL returns
             value = tl.where(x < 1, _sinc(x) * window, 0.0)
         else:
             near = (1.5 * x - 2.5) * x * x + 1

@@ -15,8 +15,8 @@ from torch import Tensor
 
 import imgops
 from imgops import EncodedImages
-from imgops._common import layout, memory
-from imgops._common.torch_private import is_eager
+from imgops._common import check, layout, memory
+from imgops._common.torch_private import is_eager, raise_error
 from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _resample, native
 from imgops.kernels.cpu.program import ImageProgram, can_resize
@@ -95,6 +95,9 @@ class Windows:
         how: tuple[str, bool],
         fill: Sequence[float],
     ) -> None:
+        if any(check.violates(side >= 1) for side in size):
+            must = "resized_crop: size must be at least (1, 1)"
+            raise_error(ValueError, f"{must}, got {check.numbers(*size)}")
         self.images, self.boxes, self.targets, self.corners = images, boxes, targets, corners
         self.size, self.how, self.fill = tuple(size), how, fill
 
