@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from checks import bits_equal
-from torch._dynamo.testing import CompileCounterWithBackend
+from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend
 
 import imgops
 from imgops import transforms as v2
@@ -184,3 +184,22 @@ def test_a_forward_that_is_replaced_is_called() -> None:
     with patch.object(v2.Resize, "forward", lambda self, image: image + 2):
         assert other(image).mean() == 3 and one(image).mean() == 2
     assert other(image).mean() == 1
+
+
+def test_a_crop_after_a_resize_is_one_graph_for_all_sizes() -> None:
+    """Also where the crop extends beyond some of the resized images, and beyond others does not."""
+    sizes = ((40, 50), (50, 40), (77, 33), (200, 31), (31, 200), (64, 64), (20, 22))
+    for resize in (
+        v2.Resize(32),
+        v2.Resize(16),
+        v2.Resize(32, max_size=60),
+        v2.Resize(None, max_size=40),
+        v2.SmallestMaxSize(32),
+        v2.LongestMaxSize(32),
+    ):
+        pipeline, graphs = v2.Compose([resize, v2.CenterCrop(24)]), CompileCounter()
+        compiled = torch.compile(lambda x, t=pipeline: t(x), fullgraph=True, dynamic=True, backend=graphs)
+        for size in sizes:
+            image = torch.randint(0, 256, (3, *size), dtype=torch.uint8)
+            assert torch.equal(compiled(image), pipeline(image))
+        assert graphs.frame_count == 1, resize

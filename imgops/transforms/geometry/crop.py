@@ -7,7 +7,7 @@ from typing import Any
 import PIL.Image
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import guard_or_false, has_static_value
+from torch.fx.experimental.symbolic_shapes import has_static_value, statically_known_true
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -120,7 +120,7 @@ class CenterCrop(FixedTransform, v2.CenterCrop):
     def _in_torchvisions_format(self, out: Any, image: Any) -> Any:
         """Return a planar result if the crop extends beyond the image on all sides, and so only pads."""
         sides = zip(out.shape[-2:], image.shape[-2:], strict=True)
-        only_pads = all(guard_or_false(a >= b) for a, b in sides)
+        only_pads = all(statically_known_true(a >= b) for a, b in sides)
         return super()._in_torchvisions_format(out, image) if only_pads else out
 
     _goes_back = True
