@@ -177,7 +177,7 @@ class Normalize(OperatorTransform, v2.Normalize):
             must = (
                 "Normalize: mean and std must have 1 number each for images of different sizes of 1 channel"
             )
-            raise_error(ValueError, f"{must}, got {shown.shape[0]}")
+            raise_error(ValueError, f"{must}, got {check.number(shown.shape[0])}")
         if images.interleaved:
             return normalize(data.view(-1, channels, 1, 1), self.mean, self.std, self.inplace).flatten()
         planes = images.sizes.prod(1).to(data.device).repeat_interleave(channels)
