@@ -44,7 +44,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _makes_planar = True
     _dtypes = _dispatch.COMPUTED
     _needs_pixels = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
     _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
@@ -103,7 +103,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = decode_all(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
-        projections.require(self, flat, self._maps)
+        projections.require(self, flat, self._kind_of_map)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)
         flat[place] = self._transform_input(flat[place], params, sampler)
@@ -112,7 +112,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _, place = torchvision_private.one_image(self, inputs)
-        projections.require(self, flat, self._maps)
+        projections.require(self, flat, self._kind_of_map)
         self._sample_params([flat[place]], sampler)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:

@@ -59,7 +59,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     _makes_planar = True
     _config = ("sigma",)
     _moves = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
     _random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
 
     def __init__(
@@ -120,7 +120,7 @@ class _Distortion(ProbabilisticTransform):
     """A transform by a map for ``remap``, which ``_map_of`` returns."""
 
     _moves = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
 
     def __init__(
         self,
