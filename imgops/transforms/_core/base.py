@@ -272,9 +272,7 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
             return self._of_packed(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._by_torchvisions_forward, inputs)
-        return self._by_torchvisions_forward(inputs)
+        return unchanged.watch(self, self._by_torchvisions_forward, inputs)
 
     def _by_torchvisions_forward(self, inputs: tuple[Any, ...]) -> Any:
         return super().forward(*decode_all(inputs))  # type: ignore[misc]
@@ -692,9 +690,7 @@ class RandomTransform(OperatorTransform):
             return self._transform_image(image, Params(image.shape[-2:], numbers), Tensor)
         if has_batches(inputs):
             return self._of_packed(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._run, inputs, ParameterSampler.of(inputs))
-        return self._run(inputs, ParameterSampler.of(inputs))
+        return unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
         self._require_packed()

@@ -140,10 +140,8 @@ class _Distortion(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, **arguments)
 
     def forward(self, *inputs: Any) -> Any:
-        sampler = ParameterSampler.of(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._run, inputs, sampler)
-        return self._run(inputs, sampler)  # _run drops the map at the end
+        # Not the path of one draw, which leaves the maps in the cache: _run drops them at its end.
+        return unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if not sampler.draws_in_python:  # perhaps a graph, in which an operator makes the maps
