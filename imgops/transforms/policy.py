@@ -14,6 +14,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
+from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu.program import Columns, ImageProgram
 from imgops.transforms._core import draws, projections, steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -165,19 +166,18 @@ class _Color(steps.Step):
 
     def image(self, image: Tensor) -> Tensor:
         place, names = 1 if image.dtype == torch.uint8 else 2, names_for(image, _STEPS)
-        is_deep = image.dtype == torch.uint16
+        # The amounts of floats serve uint16, too, but a threshold is a share of white.
+        white = float(LEVELS[image.dtype]) if image.dtype == torch.uint16 else 1.0
         if self.is_one_draw:
             which = int(self.numbers[0])
             if which >= len(names):
                 return image
             amount = self.numbers[place]
-            return COLORS[names[which]](
-                image, amount * 65535 if is_deep and names[which] == "solarize" else amount
-            )
+            return COLORS[names[which]](image, amount * white if names[which] == "solarize" else amount)
         amount = self.numbers[..., place : place + 1]
         amounts = amount.expand(*amount.shape[:-1], len(names))  # only the amount of one color is read
-        if is_deep:  # the threshold is a share of white
-            whites = [65535.0 if name == "solarize" else 1.0 for name in names]
+        if white != 1:
+            whites = [white if name == "solarize" else 1.0 for name in names]
             amounts = amounts * torch.tensor(whites, dtype=torch.float64, device="cpu")
         return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, names)
 
