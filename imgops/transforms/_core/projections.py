@@ -342,7 +342,8 @@ def canvas_of(inpt: Any) -> tuple[int, int]:
 
 def as_keypoints(inpt: Any) -> Any:
     """Return keypoints from which torchvision's code reads the size of the image of a camera or a field."""
-    return tv_tensors.KeyPoints(torch.empty(0, 2, device="cpu"), canvas_size=canvas_of(inpt))
+    none = torch.empty(0, 2, dtype=torch.float32, device="cpu")
+    return tv_tensors.KeyPoints(none, canvas_size=canvas_of(inpt))
 
 
 def require(transform: Any, inputs: list[Any], maps: int) -> None:
