@@ -230,6 +230,7 @@ def check_batch(out: dict[str, Any], offset: float = 0.0) -> None:
 
 def test_samples_with_parameters_of_their_own() -> None:
     """A batch, a list of annotations, views of each sample, and a pipeline with steps that may be left out."""
+    checked = set()
     for transform in moving():
         if not getattr(type(transform), "_has_own_forward", True) or not hasattr(transform, "per_sample"):
             continue
@@ -251,6 +252,9 @@ def test_samples_with_parameters_of_their_own() -> None:
         assert torch.equal(torch.stack(out["each"]), plain(out["camera"]))
         assert torch.equal(torch.stack(out["flows"]), plain(out["flow"]))
         assert torch.equal(plain(out["views"])[:, 1], plain(out["camera"]))
+        checked.add(type(transform).__name__)
+    names = ("Affine", "Crop", "HorizontalFlip", "Perspective", "ResizedCrop", "Rotate90", "Rotation")
+    assert checked == {f"Random{name}" for name in (*names, "Transpose", "VerticalFlip")}
     pipeline = ours.Compose(
         [
             ours.RandomApply([ours.RandomAffine(30, interpolation=BILINEAR)], 0.5),
