@@ -166,7 +166,7 @@ def bilinear(transform: Any) -> Any:
 def moving() -> list[Any]:
     """Return all transforms of the tables that move the pixels of one image by one matrix."""
     cases = [c.make(ours) for c in CASES if not c.boxes] + [r.make() for r in ROWS]
-    found = [t for t in cases if t._moves and t._maps < projections.OTHER]
+    found = [t for t in cases if t._moves and t._kind_of_map < projections.OTHER]
     for t in found:
         if hasattr(t, "p"):
             t.p = 1.0
@@ -188,7 +188,7 @@ def test_cameras_and_flows_follow_as_points_and_pixels_do() -> None:
             given = sample(seed=seed, offset=offset)
             if getattr(transform, "padding_mode", "constant") != "constant":
                 del given["points"]  # torchvision refuses them, because they would be repeated
-            given |= fields(transform._maps, given["image"])
+            given |= fields(transform._kind_of_map, given["image"])
             torch.manual_seed(seed)
             check(transform(given), intrinsics(seed), offset)
         names.add(name)
@@ -201,7 +201,7 @@ def test_cameras_and_flows_follow_as_points_and_pixels_do() -> None:
         check(boxed(given), intrinsics())
     geometry = {n for n in {*ours.OURS, *ours.ADDED} if getattr(getattr(ours, n), "_moves", False)}
     assert names | {"RandomIoUCrop", "CoarseDropout", "GridDropout", "PixelDropout"} == {
-        n for n in geometry if getattr(ours, n)._maps is not projections.OTHER
+        n for n in geometry if getattr(ours, n)._kind_of_map is not projections.OTHER
     }
 
 
@@ -230,6 +230,7 @@ def check_batch(out: dict[str, Any], offset: float = 0.0) -> None:
 
 def test_samples_with_parameters_of_their_own() -> None:
     """A batch, a list of annotations, views of each sample, and a pipeline with steps that may be left out."""
+    checked = set()
     for transform in moving():
         if not getattr(type(transform), "_has_own_forward", True) or not hasattr(transform, "per_sample"):
             continue
@@ -241,7 +242,7 @@ def test_samples_with_parameters_of_their_own() -> None:
         given = batch(3, offset)
         given["each"] = [Camera(x, canvas_size=(HEIGHT, WIDTH)) for x in plain(given["camera"])]
         given["flows"] = [Flow(x) for x in plain(given["flow"])]
-        given |= fields(transform._maps, given["image"])
+        given |= fields(transform._kind_of_map, given["image"])
         given["views"] = Camera(
             plain(given["camera"])[:, None].expand(3, 2, 3, 3), canvas_size=(HEIGHT, WIDTH)
         )
@@ -251,6 +252,9 @@ def test_samples_with_parameters_of_their_own() -> None:
         assert torch.equal(torch.stack(out["each"]), plain(out["camera"]))
         assert torch.equal(torch.stack(out["flows"]), plain(out["flow"]))
         assert torch.equal(plain(out["views"])[:, 1], plain(out["camera"]))
+        checked.add(type(transform).__name__)
+    names = ("Affine", "Crop", "HorizontalFlip", "Perspective", "ResizedCrop", "Rotate90", "Rotation")
+    assert checked == {f"Random{name}" for name in (*names, "Transpose", "VerticalFlip")}
     pipeline = ours.Compose(
         [
             ours.RandomApply([ours.RandomAffine(30, interpolation=BILINEAR)], 0.5),
@@ -295,7 +299,7 @@ def test_one_graph(name: str, per_sample: bool) -> None:
     if per_sample:
         transform.per_sample = True
     offset = 0.5 if name == "flips" else 0.0
-    maps = max(t._maps for t in transform.transforms)
+    maps = max(t._kind_of_map for t in transform.transforms)
     graphs = CompileCounter()
     compiled = torch.compile(lambda x: transform(x), fullgraph=True, backend=graphs)
     for seed in range(3):
@@ -315,13 +319,13 @@ def test_what_is_not_one_matrix_refuses() -> None:
     """No transform leaves a camera or a field behind in silence: it follows, or nothing moves, or it refuses."""
     kept, refused = set(), set()
     for name, transform in every_transform().items():
-        moves = getattr(transform, "_moves", False) and transform._maps < projections.OTHER
+        moves = getattr(transform, "_moves", False) and transform._kind_of_map < projections.OTHER
         if moves or hasattr(transform, "transforms") or name in ("Lambda", "ToPureTensor"):
             continue
         for kind in ("camera", "flow"):
             image = torch.rand(3, 40, 40) if name == "Normalize" else picture(torch.uint8, 40, 40)
             given = sample()[kind]
-            if getattr(transform, "_maps", 0) < projections.OTHER:
+            if getattr(transform, "_kind_of_map", 0) < projections.OTHER:
                 out = transform(image, given)[1]
                 assert torch.equal(plain(out), plain(given)) and type(out) is type(given)
                 kept.add(name)
@@ -357,7 +361,7 @@ def test_a_map_that_is_too_general_is_refused_always() -> None:
     for transform in [*moving(), *rows]:
         limits = {"disparity": projections.KEEPS_ROWS, "normals": projections.AFFINE}
         for name, most in limits.items():
-            if transform._maps <= most:
+            if transform._kind_of_map <= most:
                 continue
             if hasattr(transform, "p"):
                 transform.p = 0.0
@@ -367,7 +371,7 @@ def test_a_map_that_is_too_general_is_refused_always() -> None:
                     call(tv_tensors.Image(image), given[name])
                 assert f"{type(transform).__name__}: {reasons[name]}, got" in str(raised.value)
     assert counts["disparity"] >= 6 and counts["normals"] >= 1
-    assert rows[0]._maps == projections.AFFINE and rows[1]._maps == projections.KEEPS_ROWS
+    assert rows[0]._kind_of_map == projections.AFFINE and rows[1]._kind_of_map == projections.KEEPS_ROWS
     for policy in (ours.RandAugment(), ours.ElasticTransform()):
         for name, reason in reasons.items():
             with pytest.raises(NotImplementedError, match=reason):

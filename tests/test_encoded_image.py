@@ -484,6 +484,31 @@ def test_a_wrong_setting_is_no_fault_of_a_file() -> None:
             make([file], max_pixels="many", skipped=[])
 
 
+def test_a_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that of a file whose header Pillow reads; errors name it."""
+    files = [tmp_path / "a.png", tmp_path / "b.tiff", tmp_path / "c.jpg"]
+    for file in files:
+        Image.new("RGB", (5, 4)).save(file)
+    read, read_bytes = [], Path.read_bytes
+
+    def counted(path: Path) -> bytes:
+        read.append(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    for mode in ("RGB", "unchanged"):
+        read.clear()
+        assert len(EncodedImages(files, mode)) == 3 and sorted(read) == files
+    files[1].write_bytes(read_bytes(files[1])[:50])
+    said = re.escape(f"decode_images: files[1] ({str(files[1])!r}) must be a complete")
+    for mode in ("RGB", "unchanged"):
+        with pytest.raises(ValueError, match=f"^{said}"):
+            EncodedImages(files, mode)
+        skipped: list[Any] = []
+        assert len(EncodedImages(files, mode, skipped=skipped)) == 3
+        assert [i for i, _ in skipped] == [1] and re.match(said, str(skipped[0][1]))
+
+
 def test_saved_and_loaded_in_the_safe_mode() -> None:
     file = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8))
     memory = io.BytesIO()

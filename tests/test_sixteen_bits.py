@@ -297,16 +297,8 @@ REFUSED: dict[str, tuple[Any, ...]] = {
 }
 #: Public names that compute nothing of an image's values: they make files, maps, or move pixels of any dtype.
 NOT_COMPUTED = (
-    *(
-        "accumulate",
-        "decode_frames",
-        "decode_image",
-        "decode_images",
-        "encode_image",
-        "adjoint",
-        "decompositions",
-        "inverse",
-    ),
+    *("accumulate", "decode_frames", "decode_image", "decode_images", "encode_image"),
+    *("adjoint", "decompositions", "inverse"),
     *("show_config", "elastic_map", "flow_map", "grid_distortion_map", "optical_distortion_map", "polar_map"),
     "thin_plate_spline_map",
 )

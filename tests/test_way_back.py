@@ -414,9 +414,9 @@ def test_cameras_and_fields_come_back() -> None:
             "boxes": tv_tensors.BoundingBoxes([[9, 9, 30, 30]], format="XYXY", canvas_size=(height, width)),
             "flow": Flow(flow),
         }
-        if inside._maps <= projections.AFFINE:
+        if inside._kind_of_map <= projections.AFFINE:
             given["normals"] = Normals(normals)
-        if inside._maps <= projections.KEEPS_ROWS:
+        if inside._kind_of_map <= projections.KEEPS_ROWS:
             given["disparity"] = Disparity(flow[:1])
         steps = [ours.RandomHorizontalFlip(0.5), inside, ours.RandomVerticalFlip(0.5)]
         transform = ours.Compose(steps, per_sample=True) if per_sample else ours.Compose(steps)

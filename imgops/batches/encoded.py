@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -132,6 +132,15 @@ def _naming(files: EncodedImage | EncodedImages) -> AbstractContextManager[None]
     return nullcontext() if is_compiling() else cpu.naming(files._paths)
 
 
+class _File(NamedTuple):
+    """The bytes of a file, and what its header says."""
+
+    data: Tensor
+    height: int
+    width: int
+    mode: str
+
+
 class EncodedImages:
     """A batch of images that are still files; the first transform of a pipeline decodes them on threads.
 
@@ -206,32 +215,35 @@ class EncodedImages:
             "EncodedImages", "apply_exif_orientation", apply_exif_orientation
         )
         self.max_pixels = max_pixels
-        codec.require_settings("EncodedImages", mode, max_pixels, (*fake.MODES, cpu.UNCHANGED))
+        codec.require_settings("EncodedImages", mode, max_pixels)
 
-        def read(i: int) -> tuple[Tensor, int, int, str]:
+        def read(i: int) -> _File:
             data = codec.file_of(files[i])
             size = cpu.size_of_ordinary_jpeg(data, max_pixels) if self.mode != cpu.UNCHANGED else None
             if size is not None:
-                return data, *size, self.mode
+                return _File(data, *size, self.mode)
             image = EncodedImage(
-                files[i], mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
+                data, mode, apply_exif_orientation=apply_exif_orientation, max_pixels=max_pixels
             )
-            return image.data, image.height, image.width, image.mode
+            return _File(image.data, image.height, image.width, image.mode)
 
         new: list[tuple[int, Exception]] | None = None if skipped is None else []
-        images: list[tuple[Tensor, int, int, str] | None] = cpu.on_threads(len(files), read, new)
+        with _naming(self):
+            found: list[_File | None] = cpu.on_threads(len(files), read, new)
         self._report(new or [])
-        _, *known, own = next(filter(None, images), (None, 1, 1, "RGB"))
-        self.mode = own if self.mode == cpu.UNCHANGED else self.mode
-        for i, image in enumerate(images):
-            if image is not None and image[3] != self.mode:
+        nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
+        first = next(filter(None, found), _File(nothing, 1, 1, "RGB"))
+        self.mode = first.mode if self.mode == cpu.UNCHANGED else self.mode
+        for i, file in enumerate(found):
+            if file is not None and file.mode != self.mode:
                 path = cpu.named(self._paths[i])
                 must = f"files[{i}]{path} must have mode {self.mode!r}, as other files, for 'unchanged'"
-                check.fail(ValueError, "EncodedImages", must, repr(image[3]))
-        sizes = [known if x is None else x[1:3] for x in images]
+                check.fail(ValueError, "EncodedImages", must, repr(file.mode))
+        skipped_file = first._replace(data=nothing)
+        kept = [skipped_file if file is None else file for file in found]
+        sizes = [(file.height, file.width) for file in kept]
         self.sizes = torch.tensor(sizes, dtype=torch.int64, device="cpu")
-        nothing = torch.empty(0, dtype=torch.uint8, device="cpu")
-        parts = [nothing if x is None else x[0] for x in images]
+        parts = [file.data for file in kept]
         self.data = torch.cat(parts)
         lengths = torch.tensor([0, *map(len, parts)], dtype=torch.int64, device="cpu")
         self.offsets = lengths.cumsum(0)

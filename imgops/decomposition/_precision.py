@@ -9,7 +9,9 @@ from torch import Tensor
 
 from imgops._common import layout
 
-#: The greatest level of each dtype that has levels.
+#: The greatest level of each dtype that has levels, which is white. OpenCV, or Pillow's mode I;16, defines
+#: most operators on uint16. For the others the formula is torchvision's with this white: ``to_levels`` and
+#: ``mix`` cut the fraction off, ``finish_rounded`` rounds. ``histograms`` says where whole numbers are used.
 LEVELS = {torch.uint8: 255, torch.uint16: 65535}
 #: The signed dtypes of as many bits, which ATen gathers.
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -18,6 +20,16 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 def white_of(image: Any) -> int:
     """Return the value of white: the greatest level, or 1 for floats."""
     return LEVELS.get(image.dtype, 1)
+
+
+def bits_of(image: Any) -> int:
+    """Return the number of bits of a level; for floats that of uint8."""
+    return 16 if image.dtype == torch.uint16 else 8
+
+
+def to_levels(share: Tensor, image: Tensor) -> Tensor:
+    """Return the level that a share of white belongs to, by torchvision's rule: 255.999 for 255."""
+    return (share * (LEVELS[image.dtype] + 0.999)).nan_to_num(0).clamp(0, LEVELS[image.dtype]).trunc()
 
 
 def working_dtype(image: Tensor) -> torch.dtype:

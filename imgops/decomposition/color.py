@@ -22,6 +22,7 @@ from imgops.decomposition._precision import (
     mix,
     of_sums,
     parameter,
+    to_levels,
     working_dtype,
 )
 
@@ -94,9 +95,7 @@ def adjust_hue(image: Tensor, factor: Tensor) -> Tensor:
     turn = turn + parameter(factor, image) * 6
     turn = turn - 6 * torch.floor(turn * (1 / 6))
     turned = (most - chroma * _fall(turn, 1)).clamp(0, 1)
-    if image.dtype == torch.uint16:  # torchvision's rule of 255.999, with more levels
-        turned = (turned * 65535.999).trunc()
-    return finish(turned, image)
+    return finish(to_levels(turned, image) if image.dtype in LEVELS else turned, image)
 
 
 def _fall(place: Tensor, one: int) -> Tensor:

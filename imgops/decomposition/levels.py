@@ -5,7 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import LEVELS, SIGNED, divide, finish, parameter, white_of, working_dtype
+from imgops.decomposition._precision import (
+    LEVELS,
+    SIGNED,
+    bits_of,
+    divide,
+    finish,
+    parameter,
+    to_levels,
+    white_of,
+    working_dtype,
+)
 
 
 def lut(image: Tensor, table: Tensor) -> Tensor:
@@ -24,14 +34,14 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
         table = (255.999 * gain * level.pow(gamma)).clamp(0, 255)
         return lut(image, table.to(torch.uint8).unsqueeze(-2))
     x = image.to(working_dtype(image))
-    if image.dtype == torch.uint16:  # torchvision's rule of 255.999, with more levels
-        made = parameter(gain, image) * divide(x, 65535).pow(parameter(gamma, image))
-        return finish((65535.999 * made).nan_to_num(0).clamp(0, 65535).trunc(), image)
+    if image.dtype == torch.uint16:
+        made = parameter(gain, image) * divide(x, LEVELS[image.dtype]).pow(parameter(gamma, image))
+        return finish(to_levels(made, image), image)
     return finish((parameter(gain, image) * x.pow(parameter(gamma, image))).clamp(0, 1), image)
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
-    most = 16 if image.dtype == torch.uint16 else 8
+    most = bits_of(image)
     levels = torch.pow(2, bits.to(image.device).clamp(0, most).to(torch.int64))[..., None, None, None]
     if image.dtype in LEVELS:
         step = torch.div(1 << most, levels, rounding_mode="floor")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._borders import margins, widen
-from imgops.decomposition._precision import finish
+from imgops.decomposition._precision import LEVELS, finish
 
 
 def erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
@@ -29,7 +29,7 @@ def _computed(image: Tensor) -> Tensor:
 
 def _smallest(image: Tensor, member: Tensor, padding_mode: str) -> Tensor:
     if not image.dtype.is_floating_point:
-        most = 255 if image.dtype == torch.uint8 else 65535
+        most = LEVELS.get(image.dtype, LEVELS[torch.uint16])  # those of uint16 are in int32
         return most - _largest(most - image, member, padding_mode)
     return -_largest(-image, member, padding_mode)
 

@@ -17,9 +17,14 @@ FORMATS = {"jpeg": ((1, 3), 65500), "png": ((1, 2, 3, 4), check.INT32_MAX), "web
 MODES = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "L;16": 1, "LA;16": 2, "RGB;16": 3, "RGBA;16": 4}
 
 
+def is_deep(mode: str) -> bool:
+    """Return whether a mode is one of 16 bits."""
+    return mode.endswith(";16")
+
+
 def dtype_of(mode: str) -> torch.dtype:
     """Return the dtype of decoded pixels."""
-    return torch.uint16 if mode.endswith(";16") else torch.uint8
+    return torch.uint16 if is_deep(mode) else torch.uint8
 
 
 #: The most bytes of an encoded file, and the longest side of a decoded image.

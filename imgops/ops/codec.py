@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -316,14 +316,11 @@ torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
         mode, box, max_pixels, device = config.mode, config.box, config.max_pixels, config.device
         apply_exif_orientation, memory_format = config.apply_exif_orientation, config.memory_format
     mode = mode_of(mode)
-    check.choice("decode_image", "mode", mode, (*fake.MODES, cpu.UNCHANGED))
-    if memory_format not in (torch.contiguous_format, torch.channels_last):
-        must = "memory_format must be torch.contiguous_format or torch.channels_last"
-        check.fail(ValueError, "decode_image", must, memory_format)
+    check.choice("decode_image", "mode", mode, _MODES)
+    last = _is_channels_last("decode_image", memory_format)
     if mode == cpu.UNCHANGED:
-        last = memory_format is torch.channels_last
         return _decode_unchanged(file, box, max_pixels, apply_exif_orientation, last, device)
-    how = max_pixels, mode, apply_exif_orientation, memory_format is torch.channels_last
+    how = max_pixels, mode, apply_exif_orientation, last
     if box is not None:
         image = _decode_box(file, box, how)
         return image if device is None else image.to(device)
@@ -333,9 +330,32 @@ torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
     if _may_use_nvjpeg(place) and file.device.type == "cpu":
         fake.decode_image(placeholder_size, file, *how)
         made = None if apply_exif_orientation else nvjpeg.decode(file, mode, max_pixels, place)
-        if made is not None and memory_format is torch.channels_last:
+        if made is not None and last:
             made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     return (_decode_image(file, *how) if made is None else made).to(place)
+
+
+#: The modes of the decoders. Those of 16 bits are modes of files, which EncodedImage passes.
+_MODES = (*fake.MODES, cpu.UNCHANGED)
+
+
+def _is_channels_last(op: str, memory_format: Any) -> bool:
+    """Return whether a memory format is interleaved, after a check that it is one of the two."""
+    if memory_format not in (torch.contiguous_format, torch.channels_last):
+        must = "memory_format must be torch.contiguous_format or torch.channels_last"
+        check.fail(ValueError, op, must, memory_format)
+    return memory_format is torch.channels_last
+
+
+def _refuse_unchanged_in_graph(op: str) -> None:
+    must = "mode must name channels in a compiled graph, which fixes channels and dtype"
+    check.refuse_in_graph(ValueError, op, must, "'UNCHANGED'")
+
+
+def _require_data(op: str, file: Tensor) -> None:
+    if file.is_meta:
+        must = "data must have data, which decide the size of the result"
+        check.fail(NotImplementedError, op, must, "a meta tensor")
 
 
 #: The names of the numbers of a box.
@@ -351,9 +371,8 @@ def _decode_unchanged(
     device: str | torch.device | None,
 ) -> Tensor:
     """Decode a file whose channels and dtype no operator knows before it reads the file."""
-    must = "mode must name channels in a compiled graph, which fixes channels and dtype"
-    check.refuse_in_graph(ValueError, "decode_image", must, "'UNCHANGED'")
-    how = max_pixels, "RGB", apply_exif_orientation, channels_last
+    _refuse_unchanged_in_graph("decode_image")
+    how = max_pixels, "RGB", apply_exif_orientation, channels_last  # the fake only checks the arguments
     if box is None:
         fake.decode_image(placeholder_size, file, *how)
     else:
@@ -363,9 +382,7 @@ def _decode_unchanged(
         fake.decode_region(placeholder_size, file, box, *how)
         box = box.tolist()
         fake.box_of_integers(tuple(box))
-    if file.is_meta:
-        must = "data must have data, which decide the size of the result"
-        check.fail(NotImplementedError, "decode_image", must, "a meta tensor")
+    _require_data("decode_image", file)
     image = cpu.decode_unchanged(file, box, max_pixels, apply_exif_orientation, channels_last)
     return image.to(file.device if device is None else device)
 
@@ -473,7 +490,7 @@ def decode_images(
     """
     op = "decode_images"
     files = list_of_files(op, files)
-    require_settings(op, mode, max_pixels, (*fake.MODES, cpu.UNCHANGED))
+    require_settings(op, mode, max_pixels)
     if not (box is None or isinstance(box, Tensor) or check.is_sequence(box)):
         check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
     if isinstance(box, np.ndarray):
@@ -570,24 +587,19 @@ def decode_frames(
     """
     op = "decode_frames"
     file = file_of(data, op)
-    mode, last = mode_of(mode), memory_format is torch.channels_last
-    check.choice(op, "mode", mode, (*fake.MODES, cpu.UNCHANGED))
-    if memory_format not in (torch.contiguous_format, torch.channels_last):
-        must = "memory_format must be torch.contiguous_format or torch.channels_last"
-        check.fail(ValueError, op, must, memory_format)
+    mode = mode_of(mode)
+    check.choice(op, "mode", mode, _MODES)
+    last = _is_channels_last(op, memory_format)
     chosen, is_slice = _frames_of(frames)
+    how = max_pixels, mode, is_slice, apply_exif_orientation, last
     if mode == cpu.UNCHANGED:
-        must = "mode must name channels in a compiled graph, which fixes channels and dtype"
-        check.refuse_in_graph(ValueError, op, must, "'UNCHANGED'")
-        how = max_pixels, "RGB", is_slice, apply_exif_orientation, last
-        fake.decode_frames(placeholder_size, file, chosen, *how)
-        if file.is_meta:
-            must = "data must have data, which decide the size of the result"
-            check.fail(NotImplementedError, op, must, "a meta tensor")
-        how = max_pixels, mode, is_slice, apply_exif_orientation, last
+        _refuse_unchanged_in_graph(op)
+        # The fake only checks the arguments.
+        known = max_pixels, "RGB", is_slice, apply_exif_orientation, last
+        fake.decode_frames(placeholder_size, file, chosen, *known)
+        _require_data(op, file)
         with cpu.naming([path_of(data)]):
             return cpu.decode_frames(file, chosen, *how).to(file.device)
-    how = max_pixels, mode, is_slice, apply_exif_orientation, last
     if isinstance(data, Tensor):
         return _decode_frames(file, chosen, *how)
     with cpu.naming([path_of(data)]):
@@ -601,7 +613,7 @@ def _frames_of(frames: Any) -> tuple[Tensor, bool]:
         numbers = (None, None, None) if frames is None else (frames.start, frames.stop, frames.step)
         if numbers[2] is not None and check.violates(numbers[2] != 0):
             check.fail(ValueError, op, "frames must have a step that is not 0", check.number(numbers[2]))
-        values = [cpu.NOTHING if x is None else check.integer(op, must, x) for x in numbers]
+        values = [cpu.NONE_OF_SLICE if x is None else check.integer(op, must, x) for x in numbers]
         return check.integers_tensor(op, "frames", values), True
     if isinstance(frames, Tensor):
         if frames.dtype.is_floating_point or frames.dtype.is_complex or frames.dtype == torch.bool:
@@ -622,9 +634,9 @@ def list_of_files(op: str, files: Any) -> list[Any]:
     return list(files)
 
 
-def require_settings(op: str, mode: Any, max_pixels: Any, modes: Collection[str] = tuple(fake.MODES)) -> None:
+def require_settings(op: str, mode: Any, max_pixels: Any) -> None:
     """Check the arguments that all files share: their errors must not be skipped as those of a file."""
-    check.choice(op, "mode", mode_of(mode), modes)
+    check.choice(op, "mode", mode_of(mode), _MODES)
     if check.integer(op, "max_pixels must be an integer", max_pixels) < 1:
         check.fail(ValueError, op, "max_pixels must be at least 1", max_pixels)
 

@@ -100,9 +100,7 @@ class _Container(RandomTransform):
                 return out
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = decode_all(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._run, inputs, ParameterSampler.of(inputs))
-        return self._run(inputs, ParameterSampler.of(inputs))
+        return unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
 
     def _plan_of(self, image: Tensor) -> plans.Plan | None:
         """Return the plan for an image; None at the first image of a shape, and if there is no plan."""

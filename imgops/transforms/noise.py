@@ -17,6 +17,7 @@ from imgops.kernels.cpu import _threads
 from imgops.transforms._core import draws, operators, seeding
 from imgops.transforms._core.arguments import in_range, switch
 from imgops.transforms._core.base import NOTHING, RandomTransform
+from imgops.transforms._core.dtypes import add_to_levels
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape, spread
 from imgops.transforms._core.probabilistic import (
     ProbabilisticTransform,
@@ -26,7 +27,7 @@ from imgops.transforms._core.probabilistic import (
     uniform,
 )
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms.color.adjust import _LEVELS, _of_channels, _to_levels, to_levels_of_16_bits
+from imgops.transforms.color.adjust import _LEVELS, _of_channels, _to_levels
 from imgops.transforms.functional import _dispatch
 
 __all__ = [
@@ -110,13 +111,9 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
 
     def _noisy(self, image: Tensor, noise: Tensor, params: Params) -> Tensor:
         """Add noise to the samples that were chosen, by torchvision's arithmetic."""
-        if image.dtype == torch.uint16:  # torchvision's arithmetic with more levels
-            levels = (self.mean * 65535 + noise * (self.sigma * 65535)).to(torch.int32)
-            sums = image.to(torch.int32) + levels
-            out = (torch.clamp(sums, 0, 65535) if self.clip else sums).to(torch.uint16)
-        elif image.dtype == torch.uint8:
-            noisy = image + (self.mean * 255 + noise * (self.sigma * 255)).to(torch.int16)
-            out = (torch.clamp(noisy, 0, 255) if self.clip else noisy).to(torch.uint8)
+        if image.dtype in LEVELS:
+            white = LEVELS[image.dtype]
+            out = add_to_levels(image, self.mean * white + noise * (self.sigma * white), self.clip)
         else:
             noisy = image + (self.mean + noise * self.sigma)
             out = torch.clamp(noisy, 0, 1) if self.clip else noisy
@@ -175,7 +172,7 @@ class RandomMultiplicativeNoise(ProbabilisticTransform):
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS * factors.float()[..., None]))
         if image.dtype == torch.uint16:
-            return to_levels_of_16_bits(image * _of_channels(factors, image))
+            return _to_levels(image * _of_channels(factors, image), image.dtype)
         return (image * _of_channels(factors, image)).clamp(0, 1).to(image.dtype)
 
 
@@ -353,10 +350,8 @@ class RandomGaussianNoise(ProbabilisticTransform):
     def _change_image(self, image: Tensor, sigma: Tensor, mean: Tensor, seed: float) -> Tensor:
         noise = _noise(torch.randn, image, image.shape[-3] if self.per_channel else 1, seed)
         offset = noise * on_pixels(sigma, image) + on_pixels(mean, image)
-        if image.dtype == torch.uint8:
-            return (image + (offset * 255).to(torch.int16)).clamp(0, 255).to(torch.uint8)
-        if image.dtype == torch.uint16:
-            return (image.to(torch.int32) + (offset * 65535).to(torch.int32)).clamp(0, 65535).to(torch.uint16)
+        if image.dtype in LEVELS:
+            return add_to_levels(image, offset * LEVELS[image.dtype])
         return (image + offset).clamp(0, 1).to(image.dtype)
 
 

@@ -14,6 +14,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common.torch_private import tree_unflatten
+from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu.program import Columns, ImageProgram
 from imgops.transforms._core import draws, projections, steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
@@ -44,7 +45,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     _makes_planar = True
     _dtypes = _dispatch.COMPUTED
     _needs_pixels = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
     _is_simple = True
     _random_parameters = (Parameter("steps", lambda t, _: _WIDTH * t._count_steps(), kind=float),)
     #: The steps that torchvision's ``forward`` takes, while it is run to record them.
@@ -103,7 +104,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = decode_all(inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
-        projections.require(self, flat, self._maps)
+        projections.require(self, flat, self._kind_of_map)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)
         flat[place] = self._transform_input(flat[place], params, sampler)
@@ -112,7 +113,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _, place = torchvision_private.one_image(self, inputs)
-        projections.require(self, flat, self._maps)
+        projections.require(self, flat, self._kind_of_map)
         self._sample_params([flat[place]], sampler)
 
     def _by_torchvision(self, inpt: Any, values: dict[str, Any]) -> Any:
@@ -165,19 +166,18 @@ class _Color(steps.Step):
 
     def image(self, image: Tensor) -> Tensor:
         place, names = 1 if image.dtype == torch.uint8 else 2, names_for(image, _STEPS)
-        is_deep = image.dtype == torch.uint16
+        # The amounts of floats serve uint16, too, but a threshold is a share of white.
+        white = float(LEVELS[image.dtype]) if image.dtype == torch.uint16 else 1.0
         if self.is_one_draw:
             which = int(self.numbers[0])
             if which >= len(names):
                 return image
             amount = self.numbers[place]
-            return COLORS[names[which]](
-                image, amount * 65535 if is_deep and names[which] == "solarize" else amount
-            )
+            return COLORS[names[which]](image, amount * white if names[which] == "solarize" else amount)
         amount = self.numbers[..., place : place + 1]
         amounts = amount.expand(*amount.shape[:-1], len(names))  # only the amount of one color is read
-        if is_deep:  # the threshold is a share of white
-            whites = [65535.0 if name == "solarize" else 1.0 for name in names]
+        if white != 1:
+            whites = [white if name == "solarize" else 1.0 for name in names]
             amounts = amounts * torch.tensor(whites, dtype=torch.float64, device="cpu")
         return imgops.color_sequence(image, self.numbers[..., :1].long(), amounts, names)
 

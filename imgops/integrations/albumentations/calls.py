@@ -54,30 +54,35 @@ class Call:
         if self.is_inside:
             self._refuse_tensors(data)
             return dict(self.on_arrays.run(data, is_forced))
-        has_tensors = not self._are_usual(data)
-        if has_tensors:
+        if not self._are_usual(data):
             self._check(data)
-            height, width = self._size(data)
-            has_tensors = any(self._is_tensor(n, x) for n, x in data.items())
-        if not has_tensors:
-            return dict(self.on_arrays.run(data, is_forced))
+            size = self._size(data)
+            if any(self._is_tensor(n, x) for n, x in data.items()):
+                return self._run_on_tensors(pipeline, data, size, is_forced)
+        return dict(self.on_arrays.run(data, is_forced))
+
+    def _run_on_tensors(
+        self, pipeline: Any, data: dict[str, Any], size: tuple[int, int], is_forced: bool
+    ) -> dict[str, Any]:
+        """Run a pipeline on keywords, one of which is a tensor; their images have a height and width."""
         if is_forced:
             pipeline = pipeline.forced()
         if pipeline.whole is not None and not (is_forced or pipeline.whole._source.chance()):
             return dict(data)
         data, processors = dict(data), deepcopy(self.processors)
-        boxes_are_tensors = {
+        # albumentations' processors read lists; what was given as tensors comes back as tensors.
+        annotations_in_tensors = {
             n
             for n, x in data.items()
             if isinstance(x, Tensor) and (self.kind_of(n) in ("bboxes", "keypoints") or n in self.fields)
         }
-        for name in boxes_are_tensors:
+        for name in annotations_in_tensors:
             data[name] = data[name].tolist()
-        self._preprocess(processors, data, (height, width))
+        self._preprocess(processors, data, size)
         inputs = {}
         # Images come first, because what a transform draws may depend on their values.
         for name in sorted(data, key=lambda n: self.kind_of(n) not in _IMAGES):
-            made = self._input(name, data[name], (height, width))
+            made = self._input(name, data[name], size)
             if made is not None:
                 inputs[name] = made
         for kind in ("bboxes", "keypoints"):
@@ -91,7 +96,7 @@ class Call:
         kept = {n: v for n, v in data.items() if n not in self.fields}
         result = {n: self._output(n, out[n], v) if n in out else v for n, v in kept.items()}
         self._restore(result, data, out, processors)
-        for name in boxes_are_tensors & result.keys():
+        for name in annotations_in_tensors & result.keys():
             dtype = None if isinstance(result[name], np.ndarray) else torch.float32
             result[name] = torch.tensor(result[name], dtype=dtype, device="cpu")
         return result
@@ -113,8 +118,8 @@ class Call:
         """Return whether keywords are a valid image and its annotations, as arrays and lists."""
         size = None
         for name, value in data.items():
-            kind = self.targets.get(name, name)
-            if kind == "image" or kind == "mask":
+            kind = self.targets.get(name, name)  # kind_of, without the time of its call
+            if kind in ("image", "mask"):
                 shape = value.shape if type(value) is np.ndarray else ()
                 size = size or shape[:2]
                 if len(shape) not in (2, 3) or shape[:2] != size or not shape[0]:
@@ -217,8 +222,8 @@ class Call:
     def _preprocess(self, processors: dict[str, Any], data: dict[str, Any], size: tuple[int, int]) -> None:
         if not processors:
             return
-        image = {"image": np.broadcast_to(np.uint8(0), (*size, 3))}
-        shown = {n: v for n, v in data.items() if self.kind_of(n) not in (*_IMAGES, *_MASKS)} | image
+        shown = {n: v for n, v in data.items() if self.kind_of(n) not in (*_IMAGES, *_MASKS)}
+        shown["image"] = _blank(size)
         for processor in processors.values():
             processor.ensure_data_valid(shown)
         for processor in processors.values():
@@ -232,8 +237,8 @@ class Call:
         if not processors:
             return
         image = next(subclass.plain(v) for n, v in out.items() if self.kind_of(n) in _IMAGES)
-        size = tuple(image.shape[-2:])
-        shown = {"image": np.broadcast_to(np.uint8(0), (*size, 3))}
+        size = image.shape[-2], image.shape[-1]
+        shown = {"image": _blank(size)}
         for kind in processors.keys() & data.keys():
             if data[kind] is None:
                 continue
@@ -253,6 +258,11 @@ class Call:
             processor.postprocess(shown)
         del shown["image"]
         result.update(shown)
+
+
+def _blank(size: tuple[int, int]) -> np.ndarray:
+    """Return an image without memory for albumentations' processors, which read only its size."""
+    return np.broadcast_to(np.uint8(0), (*size, 3))
 
 
 def _may_be_image(value: Any) -> bool:

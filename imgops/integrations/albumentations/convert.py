@@ -10,7 +10,7 @@ from imgops.integrations.albumentations.annotations import _Filter, _Removal
 from imgops.integrations.albumentations.calls import Call
 from imgops.integrations.albumentations.conversions import CONVERSIONS
 from imgops.integrations.albumentations.moves import MOVES, VALUES, Drawn
-from imgops.integrations.albumentations.pipeline import Parts, _Pipeline
+from imgops.integrations.albumentations.pipeline import Reading, _Pipeline
 from imgops.integrations.albumentations.rules import (
     MIRRORS,
     Rule,
@@ -264,10 +264,10 @@ class _Reader:
         is_by_chance = whole.p != given.p and bool(steps)
         return steps or [conversion.Identity()], is_by_chance
 
-    def with_call(self, given: Any, steps: list[Any], is_by_chance: bool) -> Parts:
-        """Return the parts of a pipeline that was read, with its calls by keywords."""
+    def with_call(self, given: Any, steps: list[Any], is_by_chance: bool) -> Reading:
+        """Return what a pipeline was read as, with its calls by keywords."""
         on_arrays = arrays.step_of(given, False, lambda t: id(t) in self.silent)
-        return Parts(steps, Call(given, self.last, on_arrays), is_by_chance)
+        return Reading(steps, Call(given, self.last, on_arrays), is_by_chance)
 
 
 def _moves(step: Any) -> bool:
@@ -349,7 +349,7 @@ def from_albumentations(compose: Any) -> Any:
     return _Pipeline(own, reader.with_call(own, *read), _read)
 
 
-def _read(given: Any, forced: bool = False) -> Parts:
-    """Return the parts of the counterpart of a pipeline that is known to have one."""
+def _read(given: Any, forced: bool = False) -> Reading:
+    """Return what a pipeline that is known to have a counterpart is read as."""
     reader = _Reader(given)
     return reader.with_call(given, *reader.read_outermost(given, forced))

@@ -18,8 +18,8 @@ from imgops.integrations.albumentations.rules import is_container, parts_of, tak
 from imgops.transforms import containers
 
 
-class Parts(NamedTuple):
-    """What a pipeline of albumentations is read as."""
+class Reading(NamedTuple):
+    """The counterpart of a pipeline of albumentations: its transforms, and its calls by keywords."""
 
     transforms: list[Any]
     call: Call
@@ -33,11 +33,11 @@ class _Pipeline(containers.Compose):
     albumentations takes it for one of its own: a pipeline of albumentations may have it as a step.
     """
 
-    def __init__(self, given: Any, parts: Parts, read: Callable[..., Parts]) -> None:
-        super().__init__(parts.transforms)
-        #: The pipeline of albumentations, whose copy draws and computes arrays; how its parts are read.
+    def __init__(self, given: Any, reading: Reading, read: Callable[..., Reading]) -> None:
+        super().__init__(reading.transforms)
+        #: The pipeline of albumentations, whose copy draws and computes arrays; how it is read.
         self.given, self._read = given, read
-        self._call, self._is_by_chance = parts.call, parts.is_by_chance
+        self._call, self._is_by_chance = reading.call, reading.is_by_chance
         take_for_a_compose(_Pipeline)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -81,9 +81,9 @@ class _Pipeline(containers.Compose):
 
     def _read_again(self) -> None:
         """Take over what changed in the pipeline of albumentations, and changes the counterparts."""
-        parts = self._read(self.given)
-        parts.call.is_inside = self._call.is_inside
-        self.transforms, self._call, self._is_by_chance = parts
+        reading = self._read(self.given)
+        reading.call.is_inside = self._call.is_inside
+        self.transforms, self._call, self._is_by_chance = reading
 
     # -- what users call on a pipeline of albumentations ----------------------------------------------
 

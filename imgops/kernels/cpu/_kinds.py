@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image, features
+from PIL import TiffImagePlugin as tiff
 from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
@@ -38,8 +39,24 @@ _FILLS = ("jpeg", "tiff_jpeg", "group3", "group4", "tiff_ccitt", "tiff_raw_16")
 _CODESTREAM = re.compile(rb"(?:\A|jp2c(?:.{8})?)\xff\x4f\xff\x51", re.DOTALL)
 
 
+#: Where a TIFF lists the places of its tiles and their lengths, or those of its strips.
+_PLACES = {
+    True: (tiff.TILEOFFSETS, tiff.TILEBYTECOUNTS),
+    False: (tiff.STRIPOFFSETS, tiff.STRIPBYTECOUNTS),
+}
+
+
 class DataError(Exception):
     """Refusal of a file: what its data must be, and what they were instead."""
+
+
+def incomplete(got: str) -> DataError:
+    """Return the refusal of a file whose pixels are not all there, or not those that the file means."""
+    return DataError("data must be a complete image", got)
+
+
+def ending_early(format: str) -> DataError:
+    return incomplete(f"a {format} whose data end early")
 
 
 def kind_of(raw: bytes) -> str | None:
@@ -75,7 +92,7 @@ def opened(raw: bytes, max_pixels: int) -> Any:
     if kind == "PNG":
         wrong = _damaged_png.wrong_chunk(raw)
         if wrong == b"IEND":
-            raise DataError("data must be a complete image", "a PNG whose data end early")
+            raise ending_early("PNG")
         if wrong is not None:
             raise DataError("data must have the checksums of a PNG", f"a wrong one in its chunk {wrong!r}")
     if kind == "WebP" and raw[12:16] == b"VP8X":  # Pillow allocates as soon as it opens the file
@@ -85,7 +102,7 @@ def opened(raw: bytes, max_pixels: int) -> Any:
         check_pixels(_canvas(raw, 0), max_pixels)
     image = _reader(kind)(io.BytesIO(raw))
     check_pixels(image.size, max_pixels)
-    check_page(raw, image, max_pixels)
+    check_tiff(raw, image, max_pixels)
     return image
 
 
@@ -131,17 +148,20 @@ def check_pixels(size: tuple[int, int], max_pixels: int) -> None:
         raise DataError(must, f"{height} x {width}")
 
 
-def check_page(raw: bytes, image: Any, max_pixels: int) -> None:
-    """Check what a decoder would allocate for the tiles of a TIFF, and that none of them is missing."""
+def check_tiff(raw: bytes, image: Any, max_pixels: int) -> None:
+    """Check the page of a TIFF to which Pillow has gone; other files pass.
+
+    A decoder would allocate its tiles, which may be larger than the page, and fill those that are missing.
+    """
     if image.format != "TIFF":
         return
     tags = image.tag_v2
-    width, height = tags[256], tags[257]
-    in_tiles = 324 in tags and 273 not in tags
-    tile_width, tile_height = (
-        (tags.get(322, width), tags.get(323, height)) if in_tiles else (width, tags.get(278, height))
-    )
-    tile_height = tile_height if in_tiles else min(tile_height, height)
+    width, height = tags[tiff.IMAGEWIDTH], tags[tiff.IMAGELENGTH]
+    in_tiles = tiff.TILEOFFSETS in tags and tiff.STRIPOFFSETS not in tags
+    if in_tiles:
+        tile_width, tile_height = tags.get(tiff.TILEWIDTH, width), tags.get(tiff.TILELENGTH, height)
+    else:  # a strip is a tile of the whole width, and the last one may be lower
+        tile_width, tile_height = width, min(tags.get(tiff.ROWSPERSTRIP, height), height)
     if min(width, height, tile_width, tile_height) < 1:
         raise DataError(
             "data must be a TIFF with pixels", f"{height} x {width} in {tile_height} x {tile_width}"
@@ -149,8 +169,8 @@ def check_page(raw: bytes, image: Any, max_pixels: int) -> None:
     if tile_width * tile_height > max(max_pixels, _COMMON_TILE):
         must = f"data must be a TIFF whose tiles have at most {max_pixels} pixels (max_pixels)"
         raise DataError(must, f"{tile_height} x {tile_width}")
-    offsets, lengths = (tags.get(key, ()) for key in ((324, 325) if in_tiles else (273, 279)))
-    planes = tags.get(277, 1) if tags.get(284, 1) == 2 else 1
+    offsets, lengths = (tags.get(key, ()) for key in _PLACES[in_tiles])
+    planes = tags.get(tiff.SAMPLESPERPIXEL, 1) if tags.get(tiff.PLANAR_CONFIGURATION, 1) == 2 else 1
     wanted = -(-width // tile_width) * -(-height // tile_height) * planes
     ends_early = len(offsets) < wanted
     if image.info.get("compression") in _FILLS:
@@ -158,7 +178,7 @@ def check_page(raw: bytes, image: Any, max_pixels: int) -> None:
             offset + length > len(raw) for offset, length in zip(offsets, lengths, strict=False)
         )
     if ends_early:
-        raise DataError("data must be a complete image", "a TIFF whose data end early")
+        raise ending_early("TIFF")
 
 
 def load(raw: bytes, image: Any, page: int) -> None:
@@ -168,7 +188,8 @@ def load(raw: bytes, image: Any, page: int) -> None:
     """
     is_later = page > 0 and image.format == "TIFF"
     if is_later:
-        offset, size = image.tag_v2.offset, (image.tag_v2[256], image.tag_v2[257])
+        offset = image.tag_v2.offset
+        size = image.tag_v2[tiff.IMAGEWIDTH], image.tag_v2[tiff.IMAGELENGTH]
         image.im = Image.new(image.mode, size).im
     image.load()
     if is_later and not np.asarray(image).any():
@@ -187,7 +208,7 @@ def check_whole(raw: bytes, image: Any) -> None:
     else:
         ends_early = image.format == "JPEG2000" and _lacks_tiles(raw)
     if ends_early:
-        raise DataError("data must be a complete image", f"a {image.format} whose data end early")
+        raise ending_early(image.format)
 
 
 def _lacks_tiles(raw: bytes) -> bool:
@@ -221,7 +242,7 @@ def check_frames(raw: bytes, image: Any, last: int, max_pixels: int) -> None:
     if image.format == "GIF":
         check_pixels(_canvas(raw, last), max_pixels)
     if image.format == "PNG" and _damaged_png.frame_ends_early(raw, last):
-        raise DataError("data must be a complete image", "a PNG whose data end early")
+        raise ending_early("PNG")
 
 
 def _canvas(raw: bytes, last: int) -> tuple[int, int]:

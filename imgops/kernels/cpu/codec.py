@@ -17,6 +17,7 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image, ImageFile
+from PIL import TiffImagePlugin as tiff
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from torch import Tensor
@@ -58,7 +59,7 @@ _ORIENTATION = 0x0112
 #: The mode of decode_image that keeps the channels and the dtype of a file.
 UNCHANGED = "UNCHANGED"
 
-#: The device of decoded pixels.
+#: An empty tensor on the CPU, like which decoded pixels are allocated.
 _HOST = torch.empty(0, dtype=torch.uint8, device="cpu")
 
 
@@ -98,7 +99,7 @@ def decode_unchanged(
     apply_exif_orientation: bool,
     channels_last: bool,
 ) -> Tensor:
-    """Decode a file with its own channels, and a PNG of 16 bits with those."""
+    """Decode a file with its own channels and dtype."""
     part = None if box is None else (box[0], box[1], box[2], box[3])
     return _decode(data.cpu(), part, max_pixels, UNCHANGED, apply_exif_orientation, channels_last)
 
@@ -129,7 +130,7 @@ def _decode(
             turn = _turn_of(image) if apply_exif_orientation else _UPRIGHT
         if header:
             _kinds.check_pixels(header[:2], max_pixels)
-        if header and not _is_deep(mode):
+        if header and not fake.is_deep(mode):
             own = _JPEG_MODES[header[2]] if mode == UNCHANGED else mode
             out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), own, turn, channels_last)
             if out is not None:
@@ -155,13 +156,14 @@ def _decode_page(
     channels_last: bool,
 ) -> Tensor:
     """Decode the image that Pillow has opened, or the page of a file to which it has gone."""
-    own, is_own = mode, mode == UNCHANGED or _is_deep(mode)
-    if is_own:
-        own, stored = _own_mode(image), _stored_mode(raw, image)
+    pixels = None
+    if _keeps_bits(mode):
+        stored = _stored_mode(raw, image)
         if mode not in (UNCHANGED, stored):
             raise DataError(f"data must be an image of mode {mode!r}", f"a {image.format} of mode {stored!r}")
-    pixels = _deep_pixels(raw, image, page) if is_own else None
-    if pixels is None or apply_exif_orientation:  # the EXIF data of a PNG may follow its pixels
+        mode, pixels = _mode_of_8_bits(image), _deep_pixels(raw, image, page)
+    # The EXIF data of a PNG may follow its pixels.
+    if pixels is None or (apply_exif_orientation and image.format == "PNG"):
         _kinds.load(raw, image, page)
     if pixels is None:
         _kinds.check_whole(raw, image)
@@ -169,11 +171,11 @@ def _decode_page(
     left, top, right, bottom = where = _stored_box(image.size, turn, box)
     if pixels is not None:
         return _turned(pixels[top:bottom, left:right], turn, channels_last)
-    return _write(image if box is None else image.crop(where), own, turn, channels_last)
+    return _write(image if box is None else image.crop(where), mode, turn, channels_last)
 
 
 #: What stands for None in a slice whose numbers are in a tensor.
-NOTHING = -(2**63)
+NONE_OF_SLICE = -(2**63)
 
 
 def decode_frames(
@@ -191,16 +193,11 @@ def decode_frames(
     with _one_error(raw, op):
         image: Any = _kinds.opened(raw, max_pixels)
         count = getattr(image, "n_frames", 1)
-        if (
-            (mode == UNCHANGED or _is_deep(mode))
-            and count > 1
-            and image.format == "PNG"
-            and _damaged_png.deep_channels(raw)
-        ):
+        if _keeps_bits(mode) and count > 1 and _is_deep_png(raw, image):
             raise DataError(f"{_ONE_OF_FOUR} for an animated PNG of 16 bits", repr(mode))
         chosen = _chosen(given, is_slice, count)
         if image.format not in _OF_PAGES:
-            _check_frame(image.size, image.size, len(chosen), max_pixels)
+            _check_together(len(chosen), image.size, max_pixels)
         last = max(chosen[0], chosen[-1]) if is_slice and chosen else max(chosen, default=0)
         _kinds.check_frames(raw, image, last, max_pixels)
         pages = _in_order(chosen) if chosen else [(-1, 0)]  # the first frame tells the size of none
@@ -209,9 +206,10 @@ def decode_frames(
             if page != current:
                 if count > 1:
                     image.seek(page)
-                    _kinds.check_page(raw, image, max_pixels)
+                    _kinds.check_tiff(raw, image, max_pixels)
                 first = image.size if current < 0 else first
-                _check_frame(image.size, first, len(chosen), max_pixels)
+                _check_one_size(image.size, first)
+                _check_together(len(chosen), first, max_pixels)
                 made = _decode_page(raw, image, page, None, mode, apply_exif_orientation, channels_last)
             if current < 0:
                 channels, height, width = made.shape
@@ -233,7 +231,7 @@ _ONE_OF_FOUR = "mode must be 'L', 'LA', 'RGB' or 'RGBA'"
 def _chosen(given: list[int], is_slice: bool, count: int) -> Sequence[int]:
     """Return the indices of frames, from 0, that integers or the numbers of a slice choose."""
     if is_slice:
-        return range(count)[slice(*(None if number == NOTHING else number for number in given))]
+        return range(count)[slice(*(None if number == NONE_OF_SLICE else number for number in given))]
     for index in given:
         if not -count <= index < count:
             raise DataError(f"frames must be from {-count} to {count - 1}", index)
@@ -251,11 +249,15 @@ def _in_order(chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
     return iter(sorted(enumerate(chosen), key=lambda pair: pair[1]))
 
 
-def _check_frame(size: tuple[int, int], first: tuple[int, int], count: int, max_pixels: int) -> None:
-    """Check the size of a frame before it is decoded, and the pixels of all frames."""
+def _check_one_size(size: tuple[int, int], first: tuple[int, int]) -> None:
+    """Check that a frame has the size of the first one that is decoded."""
     if size != first:
         got = f"{first[1]} x {first[0]} and {size[1]} x {size[0]}"
         raise DataError("frames must be of one size, or be decoded one by one", got)
+
+
+def _check_together(count: int, size: tuple[int, int], max_pixels: int) -> None:
+    """Check the number of the pixels of all frames, before one of them is decoded."""
     if count * size[0] * size[1] > max_pixels:
         must = f"frames must have at most {max_pixels} pixels together (max_pixels)"
         raise DataError(must, f"{count} of {size[1]} x {size[0]}")
@@ -265,9 +267,9 @@ def _check_frame(size: tuple[int, int], first: tuple[int, int], count: int, max_
 _JPEG_MODES = {1: "L", 3: "RGB"}
 
 
-def _is_deep(mode: str) -> bool:
-    """Return whether a mode is one of 16 bits."""
-    return mode.endswith(";16")
+def _keeps_bits(mode: str) -> bool:
+    """Return whether a mode has the 8 or 16 bits of the file; others have 8 bits of every file."""
+    return mode == UNCHANGED or fake.is_deep(mode)
 
 
 def mode_of_file(data: Tensor, max_pixels: int) -> str:
@@ -287,16 +289,16 @@ def mode_of_file(data: Tensor, max_pixels: int) -> str:
 
 def _stored_mode(raw: bytes, image: Any) -> str:
     """Return one of the modes of 8 and 16 bits, or Pillow's mode of other numbers, of a file's image."""
-    if image.format == "PNG" and _damaged_png.deep_channels(raw):
+    if _is_deep_png(raw, image):
         return f"{('L', 'LA', 'RGB', 'RGBA')[_damaged_png.deep_channels(raw) - 1]};16"
-    if image.format == "TIFF" and _has_deep_colors(image):
+    if _is_deep_tiff(image):
         return f"{image.mode};16"
     if image.mode in _DEEP:
         return "L;16"
-    return str(image.mode) if image.mode in _NUMBERS else _own_mode(image)
+    return str(image.mode) if image.mode in _NUMBERS else _mode_of_8_bits(image)
 
 
-def _own_mode(image: Image.Image) -> str:
+def _mode_of_8_bits(image: Image.Image) -> str:
     """Return the mode of our four that has the channels of an image of 8 bits; UNCHANGED for others."""
     if image.mode in _DEEP or image.mode in _NUMBERS:
         return UNCHANGED
@@ -311,13 +313,25 @@ def _own_mode(image: Image.Image) -> str:
 def _deep_pixels(raw: bytes, image: Any, page: int) -> Any:
     """Return the 16 bits of a PNG, or of the colors of a TIFF, by OpenCV; None for other files.
 
-    Pillow keeps 8 bits of a color.
+    Pillow keeps 8 bits of a color. It reads the 16 bits of a gray TIFF.
     """
-    if image.format == "PNG" and _damaged_png.deep_channels(raw):
+    if _is_deep_png(raw, image):
         return _deep_png(raw, image)
-    if image.format == "TIFF":
-        return _deep_tiff(raw, image, page)
-    return None
+    return _deep_tiff(raw, image, page) if _is_deep_tiff(image) else None
+
+
+def _is_deep_png(raw: bytes, image: Any) -> bool:
+    return image.format == "PNG" and _damaged_png.deep_channels(raw) > 0
+
+
+def _is_deep_tiff(image: Any) -> bool:
+    """Return whether a TIFF has 16 bits of RGB or RGBA that Pillow does not convert."""
+    if image.format != "TIFF":
+        return False
+    tags = image.tag_v2
+    is_multiplied = tuple(tags.get(tiff.EXTRASAMPLES, ()))[:1] == (1,)  # colors times alpha
+    is_rgb = tags.get(tiff.PHOTOMETRIC_INTERPRETATION) == 2
+    return set(tags.get(tiff.BITSPERSAMPLE, ())) == {16} and is_rgb and not is_multiplied
 
 
 def _deep_png(raw: bytes, image: Any) -> Any:
@@ -332,14 +346,16 @@ def _deep_png(raw: bytes, image: Any) -> Any:
     kept = {1: [0], 2: [0, 3], 3: [2, 1, 0], 4: [2, 1, 0, 3]}[channels]
     pixels = _channels_of(pixels, kept, image)
     if _damaged_png.ends_early(raw, pixels[-1].tobytes()):
-        raise DataError("data must be a complete image", "a PNG whose data end early")
+        raise _kinds.ending_early("PNG")
     return pixels
 
 
 def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
-    """Decode a TIFF of 16 bits of RGB or RGBA by OpenCV, whose high bytes must be what Pillow reads."""
-    if not _has_deep_colors(image):
-        return None
+    """Decode a TIFF of 16 bits of RGB or RGBA by OpenCV.
+
+    OpenCV returns what it has decoded of some damaged files. Pillow refuses them when it loads the image, and
+    the high bytes must be the pixels that it reads.
+    """
     _kinds.load(raw, image, page)
     file = np.frombuffer(raw, np.uint8)
     if page:
@@ -350,24 +366,18 @@ def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
     pixels = _channels_of(pixels, [2, 1, 0, 3][: len(image.mode)], image)
     if not np.array_equal((pixels >> 8).astype(np.uint8), np.asarray(image)):
         got = "a TIFF of 16 bits of which OpenCV and Pillow read different pixels"
-        raise DataError("data must be a complete image", got)
+        raise _kinds.incomplete(got)
     return pixels
-
-
-def _has_deep_colors(image: Any) -> bool:
-    """Return whether a TIFF has 16 bits of RGB or RGBA that Pillow does not convert."""
-    bits, photometric, extra = (image.tag_v2.get(key, ()) for key in (258, 262, 338))
-    return set(bits) == {16} and photometric == 2 and tuple(extra)[:1] != (1,)  # 1: alpha is multiplied
 
 
 def _channels_of(pixels: Any, kept: list[int], image: Any) -> Any:
     """Return the channels of 16 bits that OpenCV has decoded in our order."""
-    must, what = "data must be a complete image", f"a {image.format} of 16 bits that OpenCV"
+    what = f"a {image.format} of 16 bits that OpenCV"
     if pixels is None:
-        raise DataError(must, f"{what} cannot decode")
+        raise _kinds.incomplete(f"{what} cannot decode")
     pixels = pixels.reshape(*pixels.shape[:2], -1)
     if pixels.dtype != np.uint16 or pixels.shape[1::-1] != image.size or pixels.shape[2] <= max(kept):
-        raise DataError(must, f"{what} decodes as {pixels.dtype} of {pixels.shape}")
+        raise _kinds.incomplete(f"{what} decodes as {pixels.dtype} of {pixels.shape}")
     planes = [np.ascontiguousarray(pixels[..., i]) for i in kept]
     return planes[0] if len(planes) == 1 else cv2.merge(planes)
 

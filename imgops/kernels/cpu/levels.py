@@ -17,7 +17,7 @@ from torch import Tensor
 
 from imgops._common import layout, torch_private
 from imgops.decomposition import levels as formula
-from imgops.decomposition._precision import LEVELS
+from imgops.decomposition._precision import LEVELS, bits_of
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, number_per_image
 from imgops.kernels.decompositions import run_decomposition
@@ -58,7 +58,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype in HALF:
         _by_formula(out, formula.posterize, image, bits)
         return
-    most = 16 if image.dtype == torch.uint16 else 8
+    most = bits_of(image)
     levels = 1 << min(max(int(bits.item()), 0), most)
     if (
         image.dtype == torch.uint8

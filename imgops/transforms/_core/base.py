@@ -102,7 +102,7 @@ from imgops.transforms._core.parameters import (
 from imgops.transforms._core.projections import PROJECTED
 from imgops.transforms._core.sampling import ParameterSampler, SamplingProgram
 from imgops.transforms._core.signatures import complete_docstring, is_own, take_init
-from imgops.transforms._core.steps import Step
+from imgops.transforms._core.steps import Step, move_values
 from imgops.transforms.functional import _dispatch
 
 _sites, _versions = itertools.count(), itertools.count(1)
@@ -131,7 +131,7 @@ class OperatorTransform(torchvision_private.Hooks):
     #: Whether the transform moves pixels, so that masks, boxes and keypoints must follow.
     _moves = False
     #: How it maps the positions of one image, if it does not leave them unchanged.
-    _maps: int | property = projections.KEEPS_ROWS
+    _kind_of_map: int | property = projections.KEEPS_ROWS
     #: The image dtypes that the operators support; torchvision computes the others.
     _dtypes: frozenset[torch.dtype] | None = None
     #: The numbers of channels that an image may have, by default any.
@@ -272,9 +272,7 @@ class OperatorTransform(torchvision_private.Hooks):
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
             return self._of_packed(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._by_torchvisions_forward, inputs)
-        return self._by_torchvisions_forward(inputs)
+        return unchanged.watch(self, self._by_torchvisions_forward, inputs)
 
     def _by_torchvisions_forward(self, inputs: tuple[Any, ...]) -> Any:
         return super().forward(*decode_all(inputs))  # type: ignore[misc]
@@ -288,7 +286,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _needs(self, flat: list[Any]) -> list[bool]:
         """Return which inputs the transform changes; with images of different sizes, no tensors."""
-        projections.require(self, flat, self._maps)
+        projections.require(self, flat, self._kind_of_map)
         batches = [type(x) in BATCHES for x in flat]
         if not any(batches):
             return torchvision_private.needs_transform(self, flat)
@@ -546,9 +544,10 @@ class OperatorTransform(torchvision_private.Hooks):
         self._record_size([stand_in(x) if isinstance(x, EncodedImage) else x for x in flat], sampler)
 
     def _record_size(self, flat: list[Any], sampler: ParameterSampler) -> None:
+        """Record the size of the inputs that move, for ``invert``, which refuses sizes that differ."""
         if self._moves and sampler.record is not None:
             moving = [x for x, needed in zip(flat, self._needs(flat), strict=True) if needed]
-            sizes = [self._shape_of([inpt])[2:] for inpt in moving] or [self._shape_of(moving)[2:]]
+            sizes = [self._shape_of([inpt])[2:] for inpt in moving] or [(0, 0)]
             pairs = [pair for size in sizes for pair in zip(size, sizes[0], strict=True)]
             have_own = any(guard_or_false(a != b) for a, b in pairs)
             sampler.record[sampler.path] = Params(programs.OWN_SIZES if have_own else sizes[0], [])
@@ -600,13 +599,14 @@ class OperatorTransform(torchvision_private.Hooks):
     def _matrix_of(self, params: Params, size: tuple[int, int]) -> Tensor:
         """Return the map of the positions of an image of a height and width: see ``projections``."""
         found = projections.shift(0.0, 0.0)
-        for step in self._moving_steps(params, size, projections.Flow):
-            found = projections.then(found, step.map_of(size))
+        for step in self._moving_steps(params, size, projections.Unfilled):  # the fill moves no position
+            found = projections.then(found, step.matrix_of(size))
+            size = step.size_after(size)
         return found
 
     def _follow(self, inpt: Any, params: Params) -> Any:
         """Change a camera or a field of values as its image moves."""
-        projections.require(self, [inpt], self._maps)
+        projections.require(self, [inpt], self._kind_of_map)
         if not self._moves:
             return inpt
         size = projections.canvas_of(inpt)
@@ -624,7 +624,7 @@ class OperatorTransform(torchvision_private.Hooks):
         moved = projections.move_field(inpt, moved, matrix, is_interpolated)
         # The fill is a value of the result: it comes after the values have changed.
         fill = torchvision_private.fill_of(self, projections.kind_of(inpt)) if hasattr(self, "_fill") else 0
-        color = projections.fill_values(self, inpt, fill)
+        color = projections.fill_of_field(self, inpt, fill)
         if any(v != 0 for v in color):
             shown, _ = self._unfilled(torch.ones_like(values[..., :1, :, :]), params, size)
             moved = projections.fill_hidden(moved, shown, color)
@@ -635,9 +635,7 @@ class OperatorTransform(torchvision_private.Hooks):
         listed = self._moving_steps(params, size, projections.Unfilled)
         if isinstance(params.numbers, Tensor):
             params.place(listed, values)
-        for step in listed:
-            values = step.field(values)
-        return values, any(step.interpolates for step in listed)
+        return move_values(listed, values)
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any] | None:
         """Return numbers as torchvision's parameters; None if the transform is not applied."""
@@ -692,9 +690,7 @@ class RandomTransform(OperatorTransform):
             return self._transform_image(image, Params(image.shape[-2:], numbers), Tensor)
         if has_batches(inputs):
             return self._of_packed(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._run, inputs, ParameterSampler.of(inputs))
-        return self._run(inputs, ParameterSampler.of(inputs))
+        return unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
 
     def _of_packed(self, inputs: tuple[Any, ...]) -> Any:
         self._require_packed()
@@ -749,7 +745,7 @@ class RandomTransform(OperatorTransform):
         else:  # there is no size without inputs; torchvision's code raises if it needs one
             _, _, height, width = self._shape_of(inputs)
         # torchvision's code reads the size of all inputs, and raises if they differ.
-        known = [projections.stand_in(x) if isinstance(x, PROJECTED) else x for x in inputs]
+        known = [projections.as_keypoints(x) if isinstance(x, PROJECTED) else x for x in inputs]
         return self._numbers_from(self.make_params(known), height, width)  # type: ignore[attr-defined]
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:

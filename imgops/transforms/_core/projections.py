@@ -32,8 +32,8 @@ def _floats(name: str, data: Any, dtype: Any, device: Any, requires_grad: bool |
     return tensor if requires_grad is None else tensor.requires_grad_(requires_grad)
 
 
-def _canvas(name: str, canvas_size: Any) -> tuple[Any, Any]:
-    """Return a canvas size, which a graph may know by its symbols."""
+def _checked_canvas(name: str, canvas_size: Any) -> tuple[Any, Any]:
+    """Check a canvas size, whose numbers are symbols in some graphs, and return it."""
     values = tuple(canvas_size) if isinstance(canvas_size, (list, tuple)) else ()
     if len(values) != 2 or not all(isinstance(n, (int, torch.SymInt)) for n in values):
         must = f"{name}: canvas_size must have 2 integers, the height and width"
@@ -113,7 +113,7 @@ class Camera(torchvision_private.CanvasTensor):
             must = f"{cls.__name__}: data must have the shape (..., 3, 3)"
             raise ValueError(f"{must}, got {check.written(tensor.shape)}")
         camera: Any = tensor.as_subclass(cls)
-        height, width = _canvas(cls.__name__, canvas_size)
+        height, width = _checked_canvas(cls.__name__, canvas_size)
         camera.canvas_size = (height, width)
         return camera  # type: ignore[no-any-return]
 
@@ -323,23 +323,27 @@ def kind_of(inpt: Any) -> type:
 
 
 class Unfilled(_Field):
-    """The kind of values that a transform fills with 0, even if there is a fill for a class of inputs."""
+    """The class for which the steps of a transform always fill with 0: users give no fill for it.
+
+    It has no instances. The fill of a field is a value of the result, so it comes after the values changed.
+    """
 
 
 torchvision_private.FILLED_WITH_0.add(Unfilled)
 
 
 def canvas_of(inpt: Any) -> tuple[int, int]:
-    """Return the height and width of the image of an input of the classes above."""
-    if isinstance(inpt, Camera):
-        return inpt.canvas_size
+    """Return the height and width of the image of a camera or a field, or of boxes or keypoints."""
+    if isinstance(inpt, (Camera, tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
+        return inpt.canvas_size  # type: ignore[no-any-return]
     height, width = subclass.plain(inpt).shape[-2:]
     return height, width
 
 
-def stand_in(inpt: Any) -> Any:
+def as_keypoints(inpt: Any) -> Any:
     """Return keypoints from which torchvision's code reads the size of the image of a camera or a field."""
-    return tv_tensors.KeyPoints(torch.empty(0, 2, device="cpu"), canvas_size=canvas_of(inpt))
+    none = torch.empty(0, 2, dtype=torch.float32, device="cpu")
+    return tv_tensors.KeyPoints(none, canvas_size=canvas_of(inpt))
 
 
 def require(transform: Any, inputs: list[Any], maps: int) -> None:
@@ -379,14 +383,14 @@ def _quotient(n: Any, m: Any) -> Any:
     return n / (m or 1) if type(m) is int else n / m  # an image may have no pixels
 
 
-def of_points(points: Tensor) -> Tensor:
-    """Return the affine map that takes (0, 0), (1, 0) and (0, 1) to points ``(3, 2)``."""
-    return torch.stack([points[1] - points[0], points[2] - points[0], points[0]], -1)
-
-
-#: The points whose positions tell an affine map.
-def corners() -> Tensor:
+def references() -> Tensor:
+    """Return three points; where an affine map takes them says which map it is (``of_references``)."""
     return torch.tensor([[0.0, 0], [1, 0], [0, 1]], dtype=torch.float64, device="cpu")
+
+
+def of_references(points: Tensor) -> Tensor:
+    """Return the affine map that takes the ``references`` to points ``(3, 2)``."""
+    return torch.stack([points[1] - points[0], points[2] - points[0], points[0]], -1)
 
 
 def from_centers(matrix: Tensor) -> Tensor:
@@ -411,19 +415,20 @@ def then(first: Tensor, second: Tensor) -> Tensor:
     return (square(second) @ square(first))[..., :rows, :]
 
 
-# -- what they do ----------------------------------------------------------------------------------
+# -- the changes by a map ----------------------------------------------------------------------------
 
 
 def _spread(matrix: Tensor, values: Tensor, own: int) -> Tensor:
     """Give maps of samples the dimensions that values have between their samples and their last ``own``."""
+    if matrix.ndim == 2:
+        return matrix
     between = values.ndim - own - (matrix.ndim - 2)
     return matrix.reshape(*matrix.shape[:-2], *(1,) * between, *matrix.shape[-2:]) if between > 0 else matrix
 
 
 def move_camera(camera: Tensor, matrix: Tensor, is_back: bool = False) -> Tensor:
     """Multiply intrinsic matrices by a map, scaled so that its last number is 1, or by its inverse."""
-    spread = _spread(matrix, camera, 2) if matrix.ndim > 2 else matrix
-    whole = square(spread)
+    whole = square(_spread(matrix, camera, 2))
     if matrix.shape[-2] == 3:
         whole = whole / whole[..., 2:, 2:]
     if is_back:
@@ -434,13 +439,13 @@ def move_camera(camera: Tensor, matrix: Tensor, is_back: bool = False) -> Tensor
 def move_field(field: Any, values: Tensor, matrix: Tensor, is_interpolated: bool) -> Tensor:
     """Map the values of a flow, a disparity or normals whose pixels have moved."""
     real = torch.float64 if values.dtype == torch.float64 else torch.float32
-    spread = _spread(matrix, values, 3) if matrix.ndim > 2 else matrix
+    matrix = _spread(matrix, values, 3)
     if isinstance(field, Flow):
-        out = _move_flow(values, spread, real)
+        out = _move_flow(values, matrix, real)
     elif isinstance(field, Disparity):
-        out = values * _entries(spread, values, real)[0][0].unsqueeze(-3)
+        out = values * _entries(matrix, values, real)[0][0].unsqueeze(-3)
     else:
-        out = _turn_normals(values.to(real), spread, real)
+        out = _turn_normals(values.to(real), matrix, real)
         out = _with_length_1(out) if is_interpolated else out
     return out.to(values.dtype)
 
@@ -462,15 +467,15 @@ def _with_length_1(vectors: Tensor) -> Tensor:
     return torch.where(is_known, vectors * torch.where(is_known, square, 1).rsqrt(), vectors)
 
 
-def _move_flow(flow: Tensor, spread: Tensor, real: torch.dtype) -> Tensor:
+def _move_flow(flow: Tensor, matrix: Tensor, real: torch.dtype) -> Tensor:
     x, y = flow.to(real).unbind(-3)
-    if spread.shape[-2] == 2:
-        (a, b, _), (c, d, _) = _entries(spread, flow, real)
+    if matrix.shape[-2] == 2:
+        (a, b, _), (c, d, _) = _entries(matrix, flow, real)
         return torch.stack([a * x + b * y, c * x + d * y], -3)
     # With A = (L t; g 1), A(p + f) - A(p) = (L f - A(p) (g f)) / (g p + 1 + g f). The inverse of A gives the
     # denominator at A(p).
-    (a, b, _), (c, d, _), (g, h, _) = _entries(spread, flow, real)
-    *_, (i, j, k) = _entries(torch.linalg.inv(spread), flow, real)
+    (a, b, _), (c, d, _), (g, h, _) = _entries(matrix, flow, real)
+    *_, (i, j, k) = _entries(torch.linalg.inv(matrix), flow, real)
     columns = torch.arange(flow.shape[-1], dtype=real, device=flow.device) + 0.5
     rows = torch.arange(flow.shape[-2], dtype=real, device=flow.device)[:, None] + 0.5
     slope = g * x + h * y
@@ -480,7 +485,7 @@ def _move_flow(flow: Tensor, spread: Tensor, real: torch.dtype) -> Tensor:
     return torch.stack([new_x, new_y], -3)
 
 
-def fill_values(transform: Any, field: Any, fill: Any) -> list[float]:
+def fill_of_field(transform: Any, field: Any, fill: Any) -> list[float]:
     """Return the fill of a field as one number, or one for each channel."""
     values = 0 if fill is None else fill.tolist() if isinstance(fill, Tensor) else fill
     color = [float(v) for v in values] if isinstance(values, (list, tuple)) else [float(values)]
@@ -499,7 +504,7 @@ def fill_hidden(field: Tensor, shown: Tensor, color: list[float]) -> Tensor:
     return torch.where(hidden > 1e-5, field + fill * hidden, field).to(field.dtype)
 
 
-def _entries(matrix: Tensor, flow: Tensor, real: torch.dtype) -> list[list[Tensor]]:
-    """Return the entries of a map, which broadcast with the pixels of a flow."""
-    placed = matrix.to(flow.device, real, non_blocking=True)[..., None, None]
+def _entries(matrix: Tensor, values: Tensor, real: torch.dtype) -> list[list[Tensor]]:
+    """Return the entries of a map, which broadcast with the pixels of a field."""
+    placed = matrix.to(values.device, real, non_blocking=True)[..., None, None]
     return [list(row.unbind(-3)) for row in placed.unbind(-4)]

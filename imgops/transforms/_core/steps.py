@@ -36,6 +36,8 @@ class Step:
     """One operator with its arguments."""
 
     numbers: Numbers = ()
+    #: Whether new pixels are weighted means of several.
+    interpolates: bool | property = False
 
     def __init__(self, numbers: Numbers = ()) -> None:
         self.numbers = numbers
@@ -58,16 +60,17 @@ class Step:
         """Change a mask, as an image by default."""
         return self.image(mask)  # type: ignore[no-any-return]
 
-    #: Whether new pixels are weighted means of several.
-    interpolates: bool | property = False
-
     def field(self, values: Tensor) -> Tensor:
         """Move the values of each pixel, as an image by default, without changing them."""
         return self.image(values)  # type: ignore[no-any-return]
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         """Return the map of the positions of an image of a height and width: see ``projections``."""
         raise NotImplementedError
+
+    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Return the height and width that the step makes of an image of a height and width."""
+        return size
 
     def of_encoded(self, image: EncodedImage) -> Tensor:
         """Decode an image and change it; a crop decodes only the part that it keeps."""
@@ -80,10 +83,6 @@ class Step:
 
 class Move(Step):
     """A step that moves pixels, and so masks, boxes and keypoints, and that has a way back."""
-
-    def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
-        """Return the height and width that the step makes of an image of a height and width."""
-        return size
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
         """Return the step back to an image of the height and width that it had before; new pixels are 0."""
@@ -109,6 +108,13 @@ class Compute(Step):
 
     def image(self, image: Any) -> Any:
         return self.work(image, self.numbers)
+
+
+def move_values(listed: Sequence[Step], values: Tensor) -> tuple[Tensor, bool]:
+    """Move the values of each pixel by steps; return also whether a step interpolates them."""
+    for step in listed:
+        values = step.field(values)
+    return values, any(step.interpolates for step in listed)
 
 
 def join(*numbers: Any) -> Numbers:
@@ -145,7 +151,7 @@ class ResizedCrop(Interpolated, Move):
     def mask(self, mask: Tensor) -> Tensor:
         return operators.nearest(mask, self.integers(), self.size, self.nearest)
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         left, top, right, bottom = each_number(self.numbers)
         scale = projections.scaling((bottom - top, right - left), self.size)
         return projections.then(projections.shift(-left, -top), scale)
@@ -256,7 +262,7 @@ class Crop(Move):
     def of_encoded(self, image: EncodedImage) -> Tensor:
         return image.decode(as_integers(self.numbers))
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         left, top, *_ = each_number(self.numbers)
         return projections.shift(-left, -top)
 
@@ -298,7 +304,7 @@ class CropAt(Move):
         left, top, right, bottom = self.box
         return bottom - top, right - left
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         return projections.shift(-self.box[0], -self.box[1])
 
     def reverse(self, size: tuple[Any, Any]) -> Step:
@@ -320,7 +326,7 @@ class Resize(Interpolated, Move):
     def mask(self, mask: Tensor) -> Tensor:
         return _geometry.resize_labels_to(mask, self.size, self.interpolation)
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         return projections.scaling(size, self.size)
 
     def add_to(self, program: ImageProgram) -> bool:
@@ -352,7 +358,7 @@ class Pad(Move):
     def field(self, values: Tensor) -> Tensor:
         return _geometry.pad(values, self.padding, self.fill, "constant")
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         left, top, *_ = _geometry.sides_of(self.padding)
         return projections.shift(left, top)
 
@@ -393,7 +399,7 @@ class Flip(Step):
             return operators.flip(image, self.dim)
         return operators.flip_chosen(image, self.numbers[..., 0] > 0, self.dim)
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         sign: Any = -1.0
         side: Any = size[self.dim]
         if not self.is_one_draw:
@@ -421,7 +427,7 @@ class Warp(Interpolated, Move):
         matrix = self.numbers.unflatten(-1, (-1, 3))
         return _geometry.warp(image, matrix, self.interpolation, self.fill, self.size)
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         return projections.from_centers(self.numbers.unflatten(-1, (-1, 3)))
 
     def add_to(self, program: ImageProgram) -> bool:
@@ -472,7 +478,7 @@ class Turn(Move):
     def reverse(self, size: tuple[Any, Any]) -> Step:
         return Turn([-self.numbers[0]], self.interpolation, self.expand, 0)
 
-    def map_of(self, size: tuple[int, int]) -> Tensor:
+    def matrix_of(self, size: tuple[int, int]) -> Tensor:
         """Return the turn of the center of the image to the center of the result."""
         turns, (height, width) = int(self.numbers[0] % 360) // 90, size
         cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[turns]

@@ -24,27 +24,29 @@ from imgops.transforms._core.parameters import BATCHES
 
 #: The classes of inputs that transforms may change.
 IMAGES: tuple[type, ...] = (Tensor, PIL.Image.Image, EncodedImage, *BATCHES)
+#: The packages whose frames are not those of the user who made the call.
+_LIBRARIES = ("imgops", "torch", "torchvision")
+
+#: In the thread of an outermost call: "found_nothing", whether a transform found nothing to change. Empty
+#: outside of calls.
+_outermost = threading.local()
 
 
-#: In the thread of a call: whether a transform found nothing to change.
-_calls = threading.local()
+def watch(transform: Any, call: Callable[..., Any], inputs: tuple[Any, ...], *more: Any) -> Any:
+    """Return ``call(inputs, *more)``; in eager mode warn if this changes nothing.
 
-
-def may_be(inputs: tuple[Any, ...]) -> bool:
-    """Return whether the inputs of a call in eager mode may have no image."""
-    return bool(inputs) and not isinstance(inputs[0], IMAGES) and is_eager()
-
-
-def run(transform: Any, call: Callable[..., Any], inputs: tuple[Any, ...], *more: Any) -> Any:
-    """Call a function with the inputs of a transform, and warn if nothing changes."""
-    known = _calls.__dict__  # each access to an attribute takes longer
-    if known:
+    A call whose first input is an image is not watched, because the transform changes that one.
+    """
+    if not inputs or isinstance(inputs[0], IMAGES) or not is_eager():
         return call(inputs, *more)
-    known["found_nothing"] = False
+    state = _outermost.__dict__  # each access to an attribute takes longer
+    if state:  # a transform of a container, which warns itself
+        return call(inputs, *more)
+    state["found_nothing"] = False
     try:
         out = call(inputs, *more)
     finally:
-        found_nothing = known.pop("found_nothing")
+        found_nothing = state.pop("found_nothing")
     if found_nothing and transform.warn_if_nothing_changes:
         before, after = (tree_flatten(x)[0] for x in (inputs, out))
         if len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True)):
@@ -54,11 +56,11 @@ def run(transform: Any, call: Callable[..., Any], inputs: tuple[Any, ...], *more
 
 def note(transform: Any, flat: list[Any]) -> None:
     """Note that a transform changes none of its flat inputs."""
-    known = _calls.__dict__
-    if not (known and transform._needs_image and transform.warn_if_nothing_changes):
+    state = _outermost.__dict__
+    if not (state and transform._needs_image and transform.warn_if_nothing_changes):
         return
     if not any(isinstance(x, IMAGES) for x in flat) and any(x is not None for x in flat):
-        known["found_nothing"] = True
+        state["found_nothing"] = True
 
 
 def _warn(transform: Any, flat: list[Any]) -> None:
@@ -78,6 +80,3 @@ def _warn(transform: Any, flat: list[Any]) -> None:
         NothingChangesWarning,
         stacklevel=level,
     )
-
-
-_LIBRARIES = ("imgops", "torch", "torchvision")

@@ -34,7 +34,7 @@ from imgops.transforms._core.inputs import (
 )
 from imgops.transforms._core.parameters import Key, Params, own_choice, own_params, require_own
 from imgops.transforms._core.sampling import ParameterSampler
-from imgops.transforms._core.steps import Move, Step
+from imgops.transforms._core.steps import Move, Step, move_values
 from imgops.transforms.functional import _dispatch
 
 
@@ -74,7 +74,7 @@ class Results:
             must = f"{type(transform).__name__}: images must have one size on the way back"
             raise_error(NotImplementedError, f"{must}, got images of different sizes")
         flat = [
-            _back(transform, x, params, owner) if wanted else x
+            _input_before(transform, x, params, owner) if wanted else x
             for x, wanted, owner in zip(self.flat, self.needs, self.owners, strict=True)
         ]
         return self.with_values(flat, None if self.known is None else _mask(transform, self.known, params))
@@ -101,20 +101,18 @@ class Results:
         return self.with_values(flat, known)
 
 
-def _reversed(transform: Any, kind: type, params: Params) -> tuple[list[Step], tuple[Any, Any], Tensor]:
-    """Return the steps back, the size of the results, and where positions before the steps went."""
+def _reversed(transform: Any, kind: type, params: Params) -> tuple[list[Step], tuple[Any, Any]]:
+    """Return the steps back, and the size of the results."""
     size, back = params.canvas, []
-    matrix = projections.shift(0.0, 0.0)
     for step in transform._moving_steps(params, size, kind):
         if not isinstance(step, Move):
             refuse(transform)
         back.append(step.reverse(size))
-        matrix = projections.then(matrix, step.map_of(size))
         size = step.size_after(size)
-    return back[::-1], size, matrix
+    return back[::-1], size
 
 
-def _back(transform: Any, inpt: Any, params: Params, owner: int | None) -> Any:
+def _input_before(transform: Any, inpt: Any, params: Params, owner: int | None) -> Any:
     """Return one input before the steps of a transform."""
     if owner is not None and params.is_per_sample and isinstance(inpt, FOLLOWERS):
         params = Params(params.canvas, params.numbers[owner])
@@ -129,7 +127,7 @@ def _back(transform: Any, inpt: Any, params: Params, owner: int | None) -> Any:
         return _dispatch.wrap_like(_mask(transform, plain, params), inpt)
     if not _dispatch.is_image(inpt):
         return inpt
-    for step in _placed(transform, plain, type(inpt), params):
+    for step in _steps_back(transform, plain, type(inpt), params):
         plain = step.image(plain)
     return _dispatch.wrap_like(plain, inpt)
 
@@ -137,14 +135,14 @@ def _back(transform: Any, inpt: Any, params: Params, owner: int | None) -> Any:
 def _mask(transform: Any, mask: Tensor, params: Params) -> Tensor:
     flat = mask.ndim == 2 or (params.is_per_sample and mask.ndim == 3)
     out = mask.unsqueeze(-3) if flat else mask
-    for step in _placed(transform, out, tv_tensors.Mask, params):
+    for step in _steps_back(transform, out, tv_tensors.Mask, params):
         out = step.mask(out)
     return out.squeeze(-3) if flat else out
 
 
-def _placed(transform: Any, image: Tensor, kind: type, params: Params) -> list[Step]:
+def _steps_back(transform: Any, image: Tensor, kind: type, params: Params) -> list[Step]:
     """Return the steps back, with their numbers where the operators take them for an image or a mask."""
-    steps, size, _ = _reversed(transform, kind, params)
+    steps, size = _reversed(transform, kind, params)
     _require_size(transform, image.shape[-2:], size)
     if isinstance(params.numbers, Tensor):
         Params(params.canvas, params.numbers).place(steps, image)
@@ -157,27 +155,29 @@ def _require_size(transform: Any, got: Sequence[Any], size: Sequence[Any]) -> No
         raise_error(ValueError, f"{must}, {check.written(size)}, got {check.written(got)}")
 
 
+def _matrix(transform: Any, inpt: Any, params: Params) -> Tensor:
+    """Return the map of positions of a transform, after a check of the size of one of its results."""
+    _, size = _reversed(transform, Tensor, params)
+    _require_size(transform, projections.canvas_of(inpt), size)
+    matrix: Tensor = transform._matrix_of(params, params.canvas)
+    return matrix
+
+
 def _projected(transform: Any, inpt: Any, params: Params) -> Any:
     """Return a camera or a field of values before the steps of a transform."""
-    plain, is_camera = subclass.plain(inpt), isinstance(inpt, projections.Camera)
-    kind = Tensor if is_camera else projections.kind_of(inpt)
-    _, size, matrix = _reversed(transform, kind, params)
-    _require_size(transform, projections.canvas_of(inpt), size)
-    if is_camera:
+    plain, matrix = subclass.plain(inpt), _matrix(transform, inpt, params)
+    if isinstance(inpt, projections.Camera):
         moved = projections.move_camera(plain, matrix, is_back=True)
         return _dispatch.wrap_like(moved, inpt, params.canvas)
     inverse = inverse_perspective(projections.square(matrix))[..., : matrix.shape[-2], :]
-    steps = _placed(transform, plain, kind, params)
-    for step in steps:
-        plain = step.field(plain)
-    is_interpolated = any(step.interpolates for step in steps)
-    return _dispatch.wrap_like(projections.move_field(inpt, plain, inverse, is_interpolated), inpt)
+    listed = _steps_back(transform, plain, projections.Unfilled, params)
+    moved, is_interpolated = move_values(listed, plain)
+    return _dispatch.wrap_like(projections.move_field(inpt, moved, inverse, is_interpolated), inpt)
 
 
 def _annotations(transform: Any, inpt: Any, params: Params) -> Any:
-    _, size, matrix = _reversed(transform, Tensor, params)
-    _require_size(transform, inpt.canvas_size, size)
-    inverse, canvas = inverse_perspective(projections.square(matrix)), params.canvas
+    matrix, canvas = _matrix(transform, inpt, params), params.canvas
+    inverse = inverse_perspective(projections.square(matrix))
     plain = subclass.plain(inpt)
     if isinstance(inpt, tv_tensors.BoundingBoxes) and inpt.is_nested:
         each = plain.unbind()

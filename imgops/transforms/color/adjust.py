@@ -12,6 +12,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops._common import check
+from imgops.decomposition._precision import LEVELS
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import in_range, one_number, one_of, switch
 from imgops.transforms._core.parameters import IS_APPLIED, Numbers, Parameter, Params, Shape
@@ -175,14 +176,9 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
 _LEVELS = torch.arange(256, dtype=torch.float32, device="cpu")
 
 
-def _to_levels(table: Tensor) -> Tensor:
-    """Truncate a table to whole levels."""
-    return table.clamp(0, 255).to(torch.uint8)
-
-
-def to_levels_of_16_bits(image: Tensor) -> Tensor:
-    """Truncate an image in float32 to whole levels of uint16."""
-    return image.clamp(0, 65535).to(torch.uint16)
+def _to_levels(values: Tensor, dtype: torch.dtype = torch.uint8) -> Tensor:
+    """Truncate a table, or an image that was computed, to whole levels."""
+    return values.clamp(0, LEVELS[dtype]).to(dtype)
 
 
 class RandomBrightnessContrast(ProbabilisticTransform):
@@ -227,7 +223,7 @@ class RandomBrightnessContrast(ProbabilisticTransform):
             return imgops.lut(image, _to_levels(_LEVELS * by + more)[..., None, :])
         by, more = on_pixels(1 + contrast, image), on_pixels(brightness, image)
         if image.dtype == torch.uint16:
-            return to_levels_of_16_bits(image * by + more * 65535)
+            return _to_levels(image * by + more * LEVELS[image.dtype], image.dtype)
         return (image * by + more).clamp(0, 1).to(image.dtype)
 
 
@@ -276,7 +272,7 @@ class RandomRGBShift(ProbabilisticTransform):
         if image.dtype == torch.uint8:
             return imgops.lut(image, _to_levels(_LEVELS + shifts.float().trunc()[..., None]))
         if image.dtype == torch.uint16:  # 65535 is 257 times 255
-            return to_levels_of_16_bits(image + _of_channels(shifts * 257, image).trunc())
+            return _to_levels(image + _of_channels(shifts * 257, image).trunc(), image.dtype)
         return (image + _of_channels(shifts / 255, image)).clamp(0, 1).to(image.dtype)
 
 
@@ -464,7 +460,8 @@ class RandomToneCurve(ProbabilisticTransform):
         real = real_of(image)
         low, high = (x[..., None, None].to(image.device, real, non_blocking=True) for x in (low, high))
         if image.dtype == torch.uint16:
-            return to_levels_of_16_bits(_bezier(image.to(real) / 65535, low, high).mul(65535).round())
+            white = LEVELS[image.dtype]
+            return _to_levels(_bezier(image.to(real) / white, low, high).mul(white).round(), image.dtype)
         return _bezier(image.to(real), low, high).clamp(0, 1).to(image.dtype)
 
 
@@ -566,5 +563,5 @@ class RandomTemperature(ProbabilisticTransform):
         real = real_of(image)
         by = factors[..., None, None].to(image.device, real, non_blocking=True)
         if image.dtype == torch.uint16:
-            return to_levels_of_16_bits(image * by)
+            return _to_levels(image * by, image.dtype)
         return (image.to(real) * by).clamp(0, 1).to(image.dtype)

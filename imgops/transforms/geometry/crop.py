@@ -155,7 +155,7 @@ class FiveCrop(OperatorTransform, v2.FiveCrop):
     """
 
     _goes_back = False
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.five_crop(image, self.size)
@@ -176,7 +176,7 @@ class TenCrop(OperatorTransform, v2.TenCrop):
     """
 
     _goes_back = False
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
 
     def _image(self, image: Tensor, params: Params, kind: type) -> tuple[Tensor, ...]:
         return _geometry.ten_crop(image, self.size, self.vertical_flip)

@@ -59,7 +59,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     _makes_planar = True
     _config = ("sigma",)
     _moves = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
     _random_parameters = (Parameter("displacement", lambda _, shape: 2 * shape[2] * shape[3]),)
 
     def __init__(
@@ -120,7 +120,7 @@ class _Distortion(ProbabilisticTransform):
     """A transform by a map for ``remap``, which ``_map_of`` returns."""
 
     _moves = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
 
     def __init__(
         self,
@@ -140,10 +140,8 @@ class _Distortion(ProbabilisticTransform):
         super().__init__(p, per_sample, generator, **arguments)
 
     def forward(self, *inputs: Any) -> Any:
-        sampler = ParameterSampler.of(inputs)
-        if unchanged.may_be(inputs):
-            return unchanged.run(self, self._run, inputs, sampler)
-        return self._run(inputs, sampler)  # _run drops the map at the end
+        # Not the path of one draw, which leaves the maps in the cache: _run drops them at its end.
+        return unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         if not sampler.draws_in_python:  # perhaps a graph, in which an operator makes the maps

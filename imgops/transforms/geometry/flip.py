@@ -84,11 +84,12 @@ class _Turn(ProbabilisticTransform):
     """A transform that may swap height and width, for which a batch or a graph needs square images."""
 
     _moves = True
-    _maps = projections.AFFINE
+    _kind_of_map = projections.AFFINE
     _known: tuple[str, ...] = ()
 
     def _matrix_of(self, params: Params, size: tuple[int, int]) -> Tensor:
-        choices = [projections.of_points(points) for points in self._choices(projections.corners(), size)]
+        moved = self._choices(projections.references(), size)
+        choices = [projections.of_references(points) for points in moved]
         if params.is_one_draw:
             return choices[self._choice(params.numbers)]
         which = self._choice(params.numbers)

@@ -29,7 +29,7 @@ class _Warp(RandomTransform):
     _needs_pixels = True
     _moves = True
     _goes_back = True
-    _maps = projections.AFFINE
+    _kind_of_map = projections.AFFINE
 
     #: The functional that an error about the interpolation names.
     _functional = "affine"
@@ -94,7 +94,7 @@ class RandomAffine(_Warp, v2.RandomAffine):
         return rule
 
     @property
-    def _maps(self) -> int:  # type: ignore[override]
+    def _kind_of_map(self) -> int:  # type: ignore[override]
         turns = any(self.degrees) or any(() if self.shear is None else self.shear[2:])
         return projections.AFFINE if turns else projections.KEEPS_ROWS
 
@@ -119,7 +119,7 @@ class RandomPerspective(_Warp, v2.RandomPerspective):
     """
 
     _config = ("distortion_scale", "p")
-    _maps = projections.PROJECTIVE
+    _kind_of_map = projections.PROJECTIVE
     _functional = "perspective"
     _random_parameters = (IS_APPLIED, Parameter("coefficients", 8))
 
@@ -171,7 +171,7 @@ class RandomRotation(RandomSizeTransform, v2.RandomRotation):
 
     _makes_planar = True
     _config = ("degrees", "expand", "center")
-    _maps = projections.AFFINE
+    _kind_of_map = projections.AFFINE
     _needs_pixels = True
     _goes_back = True
     _random_parameters = (Parameter("angle"),)

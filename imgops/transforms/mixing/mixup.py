@@ -33,12 +33,12 @@ class _Mix(RandomTransform):
     _config = ("alpha",)
     #: Whether samples are joined, so that outputs depend on several samples and labels change their form.
     _joins_samples = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
 
     def forward(self, *inputs: Any) -> Any:
         whole = inputs if len(inputs) > 1 else inputs[0]
         flat, structure = tree_flatten(whole)
-        projections.require(self, flat, self._maps)
+        projections.require(self, flat, self._kind_of_map)
         if any(isinstance(x, tv_tensors.Mask) for x in flat):
             return tree_unflatten(self._with_masks(whole, flat), structure)
         return super(OperatorTransform, self).forward(*inputs)  # type: ignore[misc]

@@ -53,7 +53,7 @@ class _Join(ProbabilisticTransform):
 
     _moves = True
     _joins_samples = True
-    _maps = projections.OTHER
+    _kind_of_map = projections.OTHER
     #: The number of samples.
     _samples = 2
 
@@ -82,7 +82,7 @@ class _Join(ProbabilisticTransform):
         trees = [tree_flatten(x) for x in ordered]
         flat = [row for row, _ in trees]
         for row, tree in trees:
-            projections.require(self, row, self._maps)
+            projections.require(self, row, self._kind_of_map)
             if tree != trees[0][1] or list(map(_class_of, row)) != list(map(_class_of, flat[0])):
                 kinds = [
                     tree_unflatten([_class_of(x).__name__ for x in leaves], tree) for leaves, tree in trees
