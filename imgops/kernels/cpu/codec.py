@@ -340,6 +340,9 @@ def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
     """Decode a TIFF of 16 bits of RGB or RGBA by OpenCV, whose high bytes must be what Pillow reads."""
     if not _has_deep_colors(image):
         return None
+    if image.tag_v2.get(284, 1) == 2:  # OpenCV reads it as if it interleaved the channels
+        must = "data must be a TIFF that interleaves its channels, or mode must be one of 8 bits"
+        raise DataError(must, "planes of 16 bits")
     _kinds.load(raw, image, page)
     file = np.frombuffer(raw, np.uint8)
     if page:
