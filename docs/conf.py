@@ -86,20 +86,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-_WITHOUT_SIDEBAR = (
-    *(
-        "index",
-        "pictures",
-        "gallery/**",
-        "benchmarks",
-        "operators",
-        "migrating",
-        "architecture",
-        "transforms",
-    ),
-    *("pytorch", "machines", "transformers", "security", "scope", "stability", "vocabulary"),
-    "recipes/*",
-)
+#: Only the pages of the API have a list of pages at the left.
+_WITHOUT_SIDEBAR = ("gallery/**", "recipes/*", *(p.stem for p in HERE.glob("*.rst") if p.stem != "api"))
 html_sidebars = {page: [] for page in _WITHOUT_SIDEBAR}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import struct
 import subprocess
@@ -281,6 +282,62 @@ def test_pipelines_of_sixteen_bits(tmp_path: Path) -> None:
     check_raises(lambda: imgops.decode_image(files[0], "L;16"), ValueError, must)
     must = "decode_image: data must be an image of mode 'L;16', got a JPEG of mode 'L'"
     check_raises(lambda: imgops.decode_image(fuzz_decode.seeds()[3], "L;16"), ValueError, must)
+
+
+def test_planes_of_a_tiff() -> None:
+    """Channels one after the other are read, or refused where Pillow or OpenCV would give other pixels."""
+    rng = np.random.default_rng(0)
+    height, width, read = 9, 7, set()
+    types = (("u1", 1), ("u2", 1), ("u4", 1), ("i2", 2), ("i4", 2), ("f4", 3))
+    for order, (dtype, kind), channels, white, deflated in itertools.product(
+        "<>", types, (1, 3, 4), (False, True), (False, True)
+    ):
+        if (white or kind != 1 or dtype == "u4") and channels > 1:
+            continue
+        numbers = rng.integers(0, 256 if dtype == "u1" else 30000, (channels, height, width)).astype(dtype)
+        planes = [x.astype(x.dtype.newbyteorder(order)).tobytes() for x in numbers]
+        planes = [zlib.compress(x) for x in planes] if deflated else planes
+        tags = {
+            256: ("I", [width]),
+            257: ("I", [height]),
+            258: ("H", [8 * numbers.itemsize] * channels),
+            259: ("H", [8 if deflated else 1]),
+            262: ("H", [2 if channels > 1 else 1 - white]),
+            273: ("I", [sum(map(len, planes[:i])) for i in range(channels)]),
+            277: ("H", [channels]),
+            278: ("I", [height]),
+            279: ("I", [len(x) for x in planes]),
+            284: ("H", [2]),
+            339: ("H", [kind] * channels),
+        }
+        if channels == 4:
+            tags[338] = ("H", [2])
+        raw = fuzz_decode.tiff(tags, b"".join(planes), 273, order)
+        wanted = 255 - numbers if white and dtype == "u1" else numbers
+        levels = {"u1": lambda: wanted, "u2": lambda: numbers >> 8}.get(dtype, lambda: None)()
+        for mode in ("unchanged", ("L", "", "RGB", "RGBA")[channels - 1]):
+            expected = wanted if mode == "unchanged" else levels
+            if expected is None:
+                continue
+            for decode in (
+                imgops.decode_image,
+                lambda file, mode: imgops.decode_frames(file, mode=mode)[0],
+                lambda file, mode: imgops.EncodedImages([file], mode).decode()[0],
+            ):
+                try:
+                    out = decode(raw, mode)
+                except ValueError as error:
+                    assert str(error).startswith("decode_")  # noqa: PT017
+                else:
+                    case = order, dtype, channels, white, deflated, mode
+                    assert np.array_equal(out.numpy(), expected), case
+                    read.add(case)
+    for channels, mode in ((1, "L"), (3, "RGB"), (4, "RGBA")):
+        for order, deflated in itertools.product("<>", (False, True)):
+            assert {(order, "u1", channels, False, deflated, m) for m in (mode, "unchanged")} <= read
+            assert not deflated or (order, "u2", channels, False, True, mode) in read
+    for order, dtype in itertools.product("<>", ("u2", "i2", "i4", "f4")):
+        assert (order, dtype, 1, False, True, "unchanged") in read
 
 
 def test_numbers_of_a_tiff() -> None:

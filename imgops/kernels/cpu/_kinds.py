@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -179,13 +180,48 @@ def check_tiff(raw: bytes, image: Any, max_pixels: int) -> None:
         )
     if ends_early:
         raise ending_early("TIFF")
+    _check_planes(image)
+
+
+def _check_planes(image: Any) -> None:
+    """Refuse an uncompressed TIFF that stores its channels one after the other if Pillow would misread it.
+
+    Pillow reads each of its planes in a mode of one letter, which stands for 8 bits, or for 32 bits in the
+    order of the machine, whatever the file says.
+    """
+    tags = image.tag_v2
+    if tags.get(tiff.PLANAR_CONFIGURATION, 1) != 2 or image.info.get("compression") != "raw":
+        return
+    bits, (kind, *_) = set(tags.get(tiff.BITSPERSAMPLE, (1,))), image.tile[0][3]
+    is_plain = tags.get(tiff.FILLORDER, 1) == 1 and tags.get(tiff.PHOTOMETRIC_INTERPRETATION, 0) != 0
+    is_read = bits == {{"I": 32, "F": 32, "1": 1}.get(kind, 8)} and is_plain
+    is_native = tags.prefix == (b"II" if sys.byteorder == "little" else b"MM")
+    if not is_read or (bits == {32} and not is_native):
+        must = "data must be a TIFF that is compressed, has 8 bits, or interleaves its channels"
+        raise DataError(f"{must} (PlanarConfiguration 1)", f"planes of {max(bits)} bits")
+
+
+#: Pillow's raw modes for numbers of a TIFF, and those for numbers in the order of the machine.
+_NATIVE = {
+    **dict.fromkeys(("I;16S", "I;16BS"), "I;16NS"),
+    **dict.fromkeys(("I;32S", "I;32BS"), "I;32NS"),
+    **dict.fromkeys(("F;32F", "F;32BF"), "F;32NF"),
+}
 
 
 def load(raw: bytes, image: Any, page: int) -> None:
     """Decode the page of a file to which Pillow has gone.
 
-    Pillow says nothing if libtiff refuses to go to a page: its memory, here zeros, is then what it was.
+    Pillow says nothing if libtiff refuses to go to a page: its memory, here zeros, is then what it was. It
+    takes numbers from libtiff, which are in the order of the machine, as in the order of the file.
     """
+    if image.format == "TIFF":
+        image.tile = [
+            tile._replace(args=(_NATIVE.get(tile[3][0], tile[3][0]), *tile[3][1:]))
+            if tile[0] == "libtiff"
+            else tile
+            for tile in image.tile
+        ]
     is_later = page > 0 and image.format == "TIFF"
     if is_later:
         offset = image.tag_v2.offset

@@ -356,6 +356,9 @@ def _deep_tiff(raw: bytes, image: Any, page: int) -> Any:
     OpenCV returns what it has decoded of some damaged files. Pillow refuses them when it loads the image, and
     the high bytes must be the pixels that it reads.
     """
+    if image.tag_v2.get(tiff.PLANAR_CONFIGURATION, 1) == 2:  # which OpenCV reads as interleaved
+        must = "data must be a TIFF that interleaves its channels, or mode must be one of 8 bits"
+        raise DataError(must, "planes of 16 bits")
     _kinds.load(raw, image, page)
     file = np.frombuffer(raw, np.uint8)
     if page:
