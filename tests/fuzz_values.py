@@ -82,7 +82,7 @@ def changed(random: Random, value: Any) -> Any:
             del items[at]
         elif kind == 1:
             items.insert(at, items[at])
-        elif kind == 2 and all(isinstance(v, (int, float)) for v in items):
+        elif kind == 2 and all(isinstance(v, (int, float)) and not abs(v) >= 1 << 63 for v in items):
             return torch.tensor(items)
         else:
             items[at] = changed(random, items[at])

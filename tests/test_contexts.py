@@ -193,6 +193,8 @@ def test_programs_with_dynamic_sizes(tmp_path: Path) -> None:
             function(*args, **keywords)
         except ValueError:  # the sizes of the sample are numbers among its arguments
             continue
+        if not at:  # a file has one size
+            continue
         inputs = tuple(args[i] for i in at)
         sizes = tuple({x.ndim - 2: AUTO, x.ndim - 1: AUTO} for x in inputs)
         exported = torch.export.export(

@@ -59,7 +59,15 @@ OF_TORCHVISION: dict[str, dict[str, Any]] = {
 }
 #: The public names that make no image from a photograph, and the transforms that change no pixels themselves.
 NOT_PICTURED = {
-    *("adjoint", "decompositions", "inverse", "show_config", "SlowPathWarning", "ConnectedComponents"),
+    *(
+        "adjoint",
+        "decompositions",
+        "inverse",
+        "show_config",
+        "NothingChangesWarning",
+        "SlowPathWarning",
+        "ConnectedComponents",
+    ),
     *("EncodedImage", "EncodedImages", "PackedImages", "decode_images"),
     *(
         "Compose",
