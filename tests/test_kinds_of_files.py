@@ -361,6 +361,52 @@ def test_numbers_of_a_tiff() -> None:
                 imgops.EncodedImages([raw]).decode()
 
 
+def test_numbers_that_pillow_wraps_or_does_not_scale() -> None:
+    """int8 below 0 and uint32 from 2^31 on are refused; 12 bits become 16, as OpenCV makes them."""
+    bits: dict[str, tuple[Any, int, int]] = {
+        "int8": (np.int8, 8, 2),
+        "uint32": (np.uint32, 32, 1),
+    }
+    for name, (dtype, size, kind) in bits.items():
+        small = np.arange(20).reshape(4, 5).astype(dtype)
+        for large in (small, small - dtype(21) if kind == 2 else small + dtype(2**31)):
+            data = zlib.compress(large.tobytes())
+            tags = {
+                256: 5,
+                257: 4,
+                258: size,
+                259: 8,
+                262: 1,
+                273: 0,
+                277: 1,
+                278: 4,
+                279: len(data),
+                339: kind,
+            }
+            written = {key: ("I" if key in (256, 257, 273, 279) else "H", [v]) for key, v in tags.items()}
+            raw = fuzz_decode.tiff(written, data, 273, "<")
+            if large is small:
+                out = imgops.decode_image(raw, "unchanged")
+                assert np.array_equal(out[0].numpy().astype(np.int64), small.astype(np.int64)), name
+                continue
+            for _ in range(2):
+                with pytest.raises(ValueError, match=rf"int32 or float32 has, got {name} "):
+                    imgops.decode_image(raw, "unchanged")
+    values = np.random.default_rng(0).integers(0, 4096, (4, 6)).astype(np.uint16)
+    pairs = values.reshape(-1, 2).astype(int)
+    packed = np.stack([pairs[:, 0] >> 4, (pairs[:, 0] & 15) << 4 | pairs[:, 1] >> 8, pairs[:, 1] & 255], -1)
+    data = packed.astype(np.uint8).tobytes()
+    tags = {256: 6, 257: 4, 258: 12, 259: 1, 262: 1, 273: 0, 277: 1, 278: 4, 279: len(data)}
+    written = {key: ("I" if key in (256, 257, 273, 279) else "H", [v]) for key, v in tags.items()}
+    raw = fuzz_decode.tiff(written, data, 273, "<")
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), values)
+    out = imgops.decode_image(raw, "unchanged")
+    assert out.dtype == torch.uint16 and np.array_equal(out[0].numpy(), values << 4)
+    theirs = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert theirs is None or np.array_equal(theirs, values << 4)
+    assert np.array_equal(imgops.decode_image(raw, "L")[0].numpy(), values >> 4)
+
+
 def test_unchanged_keeps_the_channels() -> None:
     own = {"1": "L", "P": "RGB", "CMYK": "RGB", "YCbCr": "RGB"}
     for name, raw in levelled().items():
@@ -415,6 +461,37 @@ def test_frames_are_pillows() -> None:
         turned = imgops.decode_frames(raw, [0], apply_exif_orientation=True)
         assert torch.equal(turned[0], shown(raw, "RGB", True)), name
     assert animated >= 9
+
+
+def test_frames_do_not_depend_on_those_before() -> None:
+    """With every way to dispose of a frame and to blend one, all frames at once are those of Pillow's seek."""
+    random = np.random.default_rng(0)
+    for case in range(12):
+        frames = [Image.fromarray(random.integers(0, 256, (16, 20, 4)).astype(np.uint8)) for _ in range(6)]
+        for frame in frames[1:]:  # a part of each frame changes
+            clear = Image.new("RGBA", (20, 16))
+            left, top = (int(v) for v in random.integers(0, 8, 2))
+            clear.paste(frame.crop((0, 0, 9, 7)), (left, top))
+            frame.paste(clear)
+        file = io.BytesIO()
+        frames[0].save(
+            file,
+            "PNG",
+            save_all=True,
+            append_images=frames[1:],
+            disposal=[int(v) for v in random.integers(0, 3, 6)] if case else 2,
+            blend=[int(v) for v in random.integers(0, 2, 6)] if case else 1,
+        )
+        raw = file.getvalue()
+        wanted = []
+        for i in range(Image.open(file).n_frames):
+            image = Image.open(io.BytesIO(raw))
+            image.seek(i)
+            wanted.append(np.asarray(image.convert("RGBA")).transpose(2, 0, 1))
+        out = imgops.decode_frames(raw, mode="RGBA")
+        assert np.array_equal(out.numpy(), np.stack(wanted)), case
+        for i in range(len(wanted)):
+            assert torch.equal(imgops.decode_frames(raw, [i], "RGBA")[0], out[i]), (case, i)
 
 
 def test_frames_in_a_graph() -> None:

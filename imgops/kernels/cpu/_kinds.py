@@ -210,28 +210,55 @@ _NATIVE = {
 
 
 def load(raw: bytes, image: Any, page: int) -> None:
-    """Decode the page of a file to which Pillow has gone.
+    """Decode the page of a file to which Pillow has gone."""
+    if not image.tile:  # it has been decoded
+        image.load()
+    elif image.format == "TIFF":
+        _load_tiff(raw, image, page)
+    elif image.format == "PNG" and image.is_animated and image._prev_im is not None:
+        # The next frame may begin with the pixels below this one, onto which Pillow decodes it.
+        below = image._prev_im.copy()
+        image.load()
+        image._prev_im = below
+    else:
+        image.load()
+
+
+def _load_tiff(raw: bytes, image: Any, page: int) -> None:
+    """Decode a page of a TIFF.
 
     Pillow says nothing if libtiff refuses to go to a page: its memory, here zeros, is then what it was. It
     takes numbers from libtiff, which are in the order of the machine, as in the order of the file.
     """
-    if image.format == "TIFF":
-        image.tile = [
-            tile._replace(args=(_NATIVE.get(tile[3][0], tile[3][0]), *tile[3][1:]))
-            if tile[0] == "libtiff"
-            else tile
-            for tile in image.tile
-        ]
-    is_later = page > 0 and image.format == "TIFF"
-    if is_later:
+    image.tile = [
+        tile._replace(args=(_NATIVE.get(tile[3][0], tile[3][0]), *tile[3][1:]))
+        if tile[0] == "libtiff"
+        else tile
+        for tile in image.tile
+    ]
+    if page > 0:
         offset = image.tag_v2.offset
         size = image.tag_v2[tiff.IMAGEWIDTH], image.tag_v2[tiff.IMAGELENGTH]
         image.im = Image.new(image.mode, size).im
     image.load()
-    if is_later and not np.asarray(image).any():
+    if page > 0 and not np.asarray(image).any():
         start, stop = (4, 8) if raw[2:4] in (b"*\0", b"\0*") else (8, 16)
         where = offset.to_bytes(stop - start, "little" if raw[:2] == b"II" else "big")
         TiffImageFile(io.BytesIO(raw[:start] + where + raw[stop:])).load()  # the page as the first one
+    _correct_numbers(image)
+
+
+def _correct_numbers(image: Any) -> None:
+    """Scale 12 bits to 16, as OpenCV does, and refuse numbers that Pillow has wrapped around."""
+    bits = set(image.tag_v2.get(tiff.BITSPERSAMPLE, (1,)))
+    formats = set(image.tag_v2.get(tiff.SAMPLEFORMAT, (1,)))
+    if bits == {12} and image.mode == "I;16":
+        image.im = Image.fromarray(np.asarray(image) << 4).im
+    must = "data must be a TIFF of levels, or of numbers that int32 or float32 has"
+    if bits == {8} and formats == {2} and image.mode == "L" and (np.asarray(image) > 127).any():
+        raise DataError(must, "int8 below 0")
+    if bits == {32} and formats == {1} and image.mode == "I" and (np.asarray(image) < 0).any():
+        raise DataError(must, "uint32 above 2147483647")
 
 
 def check_whole(raw: bytes, image: Any) -> None:
