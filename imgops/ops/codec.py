@@ -537,8 +537,9 @@ def decode_frames(
         last frame. A slice is that of a list of all frames; None returns all of them. An integer tensor of
         shape ``(T,)`` is read on the host, and may change between calls of a compiled graph.
     mode : {"RGB", "L", "LA", "RGBA", "unchanged"} or torchvision.io.ImageReadMode
-        The mode that every frame is converted to, as in :func:`decode_image`. With "unchanged" all frames
-        must have the same channels and dtype; a compiled graph does not take it.
+        The mode that every frame is converted to, as in :func:`decode_image`, whose modes of 16 bits it also
+        takes. With "unchanged" all frames must have the same channels and dtype; a compiled graph does not
+        take it.
     apply_exif_orientation : bool
         Apply the orientation of the EXIF data.
     max_pixels : int
