@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import product
@@ -18,6 +19,7 @@ import torch
 from checks import bits_equal
 from PIL import Image
 from torch import Tensor
+from torchvision import transforms as v1
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as tv
 
@@ -288,6 +290,60 @@ def test_a_pipeline_is_one_graph() -> None:
         torch.manual_seed(seed)
         torch.testing.assert_close(compiled(PackedImages.of(batch)), wanted)
     assert len(graphs) <= 2
+
+
+def test_conversions_before_a_crop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchvision's pipelines begin with ToImage, and a file or a packed image is an image already."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        conversions = [
+            v2.ToImage(),
+            v2.PILToTensor(),
+            v2.ToTensor(),
+            v2.ToPureTensor(),
+            v2.Identity(),
+            v2.RGB(),
+        ]
+        v1_to_tensor = v2.convert(v1.Compose([v1.ToTensor()])).transforms
+    images, labels = new_sizes(4), torch.arange(6)
+    files = [imgops.encode_image(x, "png") for x in images]
+    gray = [x[:1].contiguous() for x in images]
+    steps = [*([x] for x in conversions), conversions, [v2.ConvertImageDtype(torch.float64)], v1_to_tensor]
+    for first in steps:
+        after = [v2.RandomResizedCrop(12), v2.RandomHorizontalFlip()]
+        each, whole = v2.Compose([*first, *after]), v2.Compose([*first, *after], per_sample=True)
+        for batch in (images, gray):
+            torch.manual_seed(0)
+            wanted = torch.stack([each(x).as_subclass(Tensor) for x in batch])
+            given = [PackedImages.of(batch), *([imgops.EncodedImages(files)] if batch is images else [])]
+            for packed in given:
+                torch.manual_seed(0)
+                found = whole(packed)
+                assert found.dtype == wanted.dtype
+                torch.testing.assert_close(
+                    found, wanted, rtol=0, atol=0 if found.dtype == torch.uint8 else 1e-6
+                )
+                torch.manual_seed(0)
+                found, same = whole(packed, labels)
+                torch.testing.assert_close(
+                    found, wanted, rtol=0, atol=0 if found.dtype == torch.uint8 else 1e-6
+                )
+                assert same is labels
+            alone = v2.Compose(first)(given[-1])
+            assert all(bits_equal(a, v2.Compose(first)(b).as_subclass(Tensor)) for a, b in zip(alone, batch))
+    compiled = torch.compile(
+        v2.Compose([*conversions, v2.RandomResizedCrop(12)], per_sample=True), fullgraph=True, backend="eager"
+    )
+    for given in (PackedImages.of(images), imgops.EncodedImages(files)):
+        torch.manual_seed(0)
+        wanted = v2.RandomResizedCrop(12, per_sample=True)(given)
+        torch.manual_seed(0)
+        assert bits_equal(compiled(given), wanted)
+    # The files are not decoded as a whole.
+    monkeypatch.setattr(imgops.EncodedImages, "decode", lambda self: pytest.fail("decoded all pixels"))
+    v2.Compose([v2.ToImage(), v2.RGB(), v2.RandomResizedCrop(12)], per_sample=True)(
+        imgops.EncodedImages(files)
+    )
 
 
 @pytest.mark.parametrize("transform", [v2.CenterCrop(15), v2.Resize((9, 12)), v2.CenterCrop((14, 11))])

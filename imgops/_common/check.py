@@ -7,12 +7,14 @@ of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time as
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import PIL.Image
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -143,8 +145,20 @@ def written(values: Sequence[object]) -> str:
 def tensor(op: str, name: str, value: object) -> None:
     if not isinstance(value, Tensor):
         got = type(value).__name__
-        got += ", which it does not take" if is_batch(value) else ""
+        got += ", which it does not take" if is_batch(value) else _way_to_a_tensor(value)
         fail(TypeError, op, f"{name} must be a Tensor", got)
+
+
+def _way_to_a_tensor(value: object) -> str:
+    """Return a hint how a value becomes a tensor, as the end of an error; "" if there is none."""
+    if isinstance(value, np.ndarray):
+        axes = ".permute(2, 0, 1)" if value.ndim == 3 else ""
+        return f"; torch.from_numpy(array){axes} makes one"
+    if isinstance(value, PIL.Image.Image):
+        return "; imgops.transforms.functional takes PIL images"
+    if isinstance(value, (str, os.PathLike)):
+        return "; imgops.decode_image(path) reads a file"
+    return ""
 
 
 def tensors(op: str, **values: object) -> None:

@@ -17,7 +17,7 @@ from imgops._common.torch_private import raise_error, tree_flatten
 from imgops.integrations import _replaced_functions, _to_tensor
 from imgops.integrations._report import Unmapped as Unmapped
 from imgops.transforms import containers, conversion
-from imgops.transforms._core import origin, torchvision_private
+from imgops.transforms._core import origin, torchvision_private, unchanged
 from imgops.transforms._core.base import OperatorTransform
 from imgops.transforms._core.origin import UsersCode as UsersCode
 from imgops.transforms._core.parameters import BATCHES
@@ -185,7 +185,7 @@ def _require_images(inputs: tuple[Any, ...], taken: tuple[type, ...]) -> None:
     if not any(isinstance(x, taken) for x in flat):
         got = type(flat[0]).__name__ if flat else "nothing"
         kinds = "a PIL image, an array or a Tensor" if np.ndarray in taken else "a PIL image or a Tensor"
-        raise_error(TypeError, f"convert: image must be {kinds}, got {got}")
+        raise_error(TypeError, f"convert: image must be {kinds}, got {got}{unchanged.hint(flat)}")
 
 
 class RequireImages(OperatorTransform, v2.Transform):

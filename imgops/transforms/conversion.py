@@ -384,7 +384,7 @@ class ToPILImage(OperatorTransform, v2.ToPILImage):
         return super().transform(inpt, params)
 
 
-class ToTensor(OperatorTransform, v2.ToTensor):
+class ToTensor(_KeepsPixels, v2.ToTensor):
     """Convert a PIL image or an array to a tensor and scale its values, as torchvision's ToTensor does.
 
     Only levels (uint8) are scaled. PIL images of 16 bits become uint16, so that no value is negative. The

@@ -319,10 +319,9 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _require_packed(self) -> None:
         if not self._takes_batches:
-            must = f"{type(self).__name__}: image must be a Tensor"
-            raise_error(
-                TypeError, f"{must}, got images of different sizes, which this transform does not take"
-            )
+            must = f"{self._get_name()}: image must be a Tensor"
+            got = "got images of different sizes, which this transform does not take"
+            raise_error(TypeError, f"{must}, {got}; give them one size before it, as RandomResizedCrop does")
 
     def _supports(self, image: Tensor) -> bool:
         """Return whether imgops' operators support the shape, dtype and channels of an image."""

@@ -7,6 +7,7 @@ outermost call, of a transform alone or of a container, warns if its result is i
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import warnings
@@ -45,6 +46,10 @@ def watch(transform: Any, call: Callable[..., Any], inputs: tuple[Any, ...], *mo
     state["found_nothing"] = False
     try:
         out = call(inputs, *more)
+    except TypeError as error:
+        if not str(error).startswith("No image, video"):  # torchvision's, which does not name the inputs
+            raise
+        raise TypeError(f"{type(transform).__name__}: {_describe(tree_flatten(inputs)[0])}") from error
     finally:
         found_nothing = state.pop("found_nothing")
     if found_nothing and transform.warn_if_nothing_changes:
@@ -71,12 +76,24 @@ def _warn(transform: Any, flat: list[Any]) -> None:
     level, frame = 1, sys._getframe(0)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
         level, frame = level + 1, frame.f_back
-    got = ", ".join(dict.fromkeys(type(x).__name__ for x in flat))
-    must = "inputs must have an image, a video, a mask, boxes or keypoints"
-    hint = "; ToImage() makes images of arrays" if any(isinstance(x, np.ndarray) for x in flat) else ""
     warnings.warn(
-        f"{type(transform).__name__}: {must}, got {got}, which come back unchanged{hint}. This is said once; "
+        f"{type(transform).__name__}: {_describe(flat, ', which come back unchanged')}. This is said once; "
         "warn_if_nothing_changes = False turns it off",
         NothingChangesWarning,
         stacklevel=level,
     )
+
+
+def _describe(flat: list[Any], more: str = "") -> str:
+    """Return the text about flat inputs without anything that a transform changes."""
+    got = ", ".join(dict.fromkeys(type(x).__name__ for x in flat)) or "nothing"
+    return f"inputs must have an image, a video, a mask, boxes or keypoints, got {got}{more}{hint(flat)}"
+
+
+def hint(flat: list[Any]) -> str:
+    """Return how flat inputs become images, as the end of an error; "" if they hold no array or path."""
+    if any(isinstance(x, np.ndarray) for x in flat):
+        return "; ToImage() makes images of arrays"
+    if flat and all(isinstance(x, (str, os.PathLike)) for x in flat):
+        return "; imgops.EncodedImage(path) is the image of a file"
+    return ""

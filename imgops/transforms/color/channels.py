@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+import imgops
 from imgops._common import check
+from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import draws, steps
 from imgops.transforms._core.arguments import fill_tensor, in_range, one_number
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
+from imgops.transforms._core.batches import PendingBatch
 from imgops.transforms._core.parameters import IS_APPLIED, Parameter, Params, Shape
 from imgops.transforms._core.probabilistic import ProbabilisticTransform, integer
 from imgops.transforms.functional import _color as functional_color
@@ -47,9 +50,17 @@ class RGB(OperatorTransform, v2.RGB):
     """Convert gray images to three equal channels, as torchvision's RGB does."""
 
     _dtypes = _dispatch.COMPUTED
+    _takes_batches = True
 
-    def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
+    def _image(self, image: Any, params: Params, kind: type) -> Any:
+        if isinstance(image, PackedImages):
+            return image if image.num_channels >= 3 else imgops.grayscale(image, 3)
         return functional_color.grayscale_to_rgb(image)
+
+    def _image_of_batch(self, images: Any, params: Params) -> Any:
+        if type(images) is PendingBatch and images.num_channels >= 3:
+            return images  # a later crop still decodes only what it keeps
+        return super()._image_of_batch(images, params)
 
     def _plan(self, shape: Any, program: Any) -> Any:
         samples, channels, height, width = shape
