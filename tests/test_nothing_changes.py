@@ -222,6 +222,32 @@ def test_errors_of_the_warning() -> None:
         )
 
 
+def test_errors_say_how_an_input_becomes_an_image() -> None:
+    """torchvision's error of a transform that samples names neither the transform nor the inputs."""
+    must = r"inputs must have an image, .* or keypoints, got"
+    for made in (ours.RandomCrop(8), ours.Compose([ours.RandomCrop(8), ours.Resize(4)], per_sample=True)):
+        for given, got in ((ARRAY, "ndarray"), ({"image": ARRAY, "label": 3}, "ndarray, int")):
+            with pytest.raises(TypeError, match=rf"^{type(made).__name__}: {must} {got}; ToImage\(\) makes"):
+                made(given)
+        with pytest.raises(TypeError, match=rf"{must} str; imgops.EncodedImage\(path\) is"):
+            made("a.jpg")
+        with pytest.raises(TypeError, match=rf"{must} int$"):
+            made({"label": 3})
+    converted = ours.convert(v2.Compose([v2.RandomCrop(8)]))
+    with pytest.raises(TypeError, match=rf"^Compose: {must} str; imgops.EncodedImage"):
+        converted(["a.jpg", "b.jpg"])
+    picture = PIL.Image.fromarray(ARRAY)
+    for wrong, hint in (
+        (ARRAY, r"ndarray; torch.from_numpy\(array\).permute\(2, 0, 1\) makes one"),
+        (ARRAY[..., 0], r"ndarray; torch.from_numpy\(array\) makes one"),
+        (picture, "Image; imgops.transforms.functional takes PIL images"),
+        ("a.jpg", r"str; imgops.decode_image\(path\) reads a file"),
+        (3, "int"),
+    ):
+        with pytest.raises(TypeError, match=rf"^crop: image must be a Tensor, got {hint}$"):
+            imgops.crop(wrong, (0, 0, 4, 4))  # type: ignore[arg-type]
+
+
 def test_no_graph_break_and_no_recompile() -> None:
     """In a graph nothing warns, and a pipeline that warned in eager mode has the same graph."""
     torch.compiler.reset()

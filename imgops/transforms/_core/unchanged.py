@@ -49,7 +49,7 @@ def watch(transform: Any, call: Callable[..., Any], inputs: tuple[Any, ...], *mo
     except TypeError as error:
         if not str(error).startswith("No image, video"):  # torchvision's, which does not name the inputs
             raise
-        raise TypeError(f"{type(transform).__name__}: {_describe(tree_flatten(inputs)[0])}") from error
+        raise TypeError(f"{transform._get_name()}: {_describe(tree_flatten(inputs)[0])}") from error
     finally:
         found_nothing = state.pop("found_nothing")
     if found_nothing and transform.warn_if_nothing_changes:
