@@ -377,7 +377,6 @@ def test_recorded_parameters_are_applied_again() -> None:
         (v2.RandomResizedCrop(8), ValueError),
         (v2.RandomRotation(10, per_sample=True), TypeError),
         (v2.RandomCrop(8, padding=2, per_sample=True), TypeError),
-        (v2.Normalize([0.5] * 3, [0.5] * 3), TypeError),
         (v2.Compose([v2.RandomHorizontalFlip()]), ValueError),
     ],
 )
@@ -864,7 +863,6 @@ def test_labels_first_in_a_pipeline() -> None:
         v2.Pad(2),
         v2.FiveCrop(4),
         v2.Grayscale(),
-        v2.Normalize([0.5] * 3, [0.5] * 3),
     ],
 )
 def test_transforms_that_do_not_take_them(transform: Any) -> None:

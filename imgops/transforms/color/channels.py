@@ -54,7 +54,8 @@ class RGB(OperatorTransform, v2.RGB):
 
     def _image(self, image: Any, params: Params, kind: type) -> Any:
         if isinstance(image, PackedImages):
-            return image if image.num_channels >= 3 else imgops.grayscale(image, 3)
+            gray: Any = image
+            return image if image.num_channels >= 3 else imgops.grayscale(gray, 3)
         return functional_color.grayscale_to_rgb(image)
 
     def _image_of_batch(self, images: Any, params: Params) -> Any:
