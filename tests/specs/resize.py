@@ -152,7 +152,11 @@ RESIZE = OpSpec(
         ),
     ),
     errors=(
-        ErrorInput(TypeError, "resize: image must be a Tensor, got str", lambda x: resize("cat.png", (1, 1))),
+        ErrorInput(
+            TypeError,
+            "resize: image must be a Tensor, got str; imgops.decode_image(path) reads a file",
+            lambda x: resize("cat.png", (1, 1)),
+        ),
         ErrorInput(
             ValueError,
             "resize: image must have at least 3 dimensions (..., C, H, W), got shape (6,)",
