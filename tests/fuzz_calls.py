@@ -125,6 +125,8 @@ def kind_of(error: Exception) -> str:
         return "memory"
     if isinstance(error, (RuntimeError, ValueError, TypeError)) and MEMORY.search(str(error)):
         return "memory"
+    if isinstance(error, FileNotFoundError):  # a text is the path of a file for the decoders
+        return "error"
     if not isinstance(error, (ValueError, TypeError, NotImplementedError)):
         return "another error"
     return "error" if GRAMMAR.match(str(error)) else "not in the grammar"
@@ -137,6 +139,8 @@ def check(fuzzed: Fuzzed) -> str:
         found = outcome(fuzzed)
         if isinstance(found, MemoryError):
             return "too large"
+        if isinstance(found, FileNotFoundError):  # operators take tensors only
+            return "no file"
         if isinstance(found, Exception):
             again = outcome(fuzzed, dispatched=True)
             # A function that consists of operators reads the values of tensors only where they can be read.
