@@ -50,9 +50,11 @@ def weights_pil(name: str, size: int, low: float, high: float, out: int) -> np.n
     kernel, support = {
         "box": (lambda x: 1.0 if -0.5 < x <= 0.5 else 0.0, 0.5),
         "bilinear": (lambda x: max(1 - abs(x), 0.0), 1.0),
-        "hamming": (
+        "hamming": (  # PIL returns 1 for 0, where the two numbers in single precision do not add to 1
             lambda x: (
-                sinc(x) * (float(np.float32(0.54)) + float(np.float32(0.46)) * cos(pi * x))
+                1.0
+                if x == 0
+                else sinc(x) * (float(np.float32(0.54)) + float(np.float32(0.46)) * cos(pi * x))
                 if abs(x) < 1
                 else 0.0
             ),
