@@ -79,7 +79,8 @@ def public_names() -> list[str]:
     names = [f"imgops.{n}" for n in imgops.__all__]
     names += [f"imgops.extend.{n}" for n in imgops.extend.__all__ if n not in MODULES]
     names += [f"imgops.extend.{m}.{n}" for m in MODULES for n in public_of(getattr(imgops.extend, m))]
-    more = ("from_albumentations", "seeded", "annotations.Camera", "annotations.Flow")
+    annotations = ("annotations.Camera", "annotations.Disparity", "annotations.Flow", "annotations.Normals")
+    more = ("from_albumentations", "seeded", *annotations)
     names += [f"imgops.transforms.{n}" for n in (*transforms.OURS, *transforms.ADDED, *more)]
     return names + [f"imgops.transforms.functional.{n}" for n in functional.OURS if n in functional.__all__]
 

@@ -61,7 +61,7 @@ FAMILIES = {
     "Images of different sizes": ["PackedImages"],
     "Adjoint and inverse": ["adjoint", "inverse"],
     "Operators of your own": ["extend.operator", "extend.Gradient", "decompositions"],
-    "What runs": ["show_config", "SlowPathWarning"],
+    "What runs": ["show_config", "NothingChangesWarning", "SlowPathWarning"],
 }
 FAMILIES["Regions"].append("ConnectedComponents")  # the result of connected_components
 FAMILIES["Files"] += [
