@@ -61,7 +61,7 @@ def decode_image(
 ) -> Tensor:
     _check_file(data, max_pixels, mode)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded(data, dtype_of(mode), MODES[mode], height, width, channels_last)
+    return decoded(data, dtype_of(mode), (MODES[mode], height, width), channels_last)
 
 
 def decode_region(
@@ -80,7 +80,7 @@ def decode_region(
     if box.ndim != 1 or violates(box.shape[0] == 4):
         check.fail_shape("decode_image", must, box)
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded(data, dtype_of(mode), MODES[mode], height, width, channels_last)
+    return decoded(data, dtype_of(mode), (MODES[mode], height, width), channels_last)
 
 
 def decode_packed(
@@ -120,7 +120,7 @@ def decode_frames(
         check.fail_shape(op, must, frames)
     count = new_size(min=0, max=_MOST) if is_slice else frames.shape[0]
     height, width = new_size(min=1, max=_MOST), new_size(min=1, max=_MOST)
-    return decoded_frames(data, dtype_of(mode), count, MODES[mode], height, width, channels_last)
+    return decoded(data, dtype_of(mode), (count, MODES[mode], height, width), channels_last)
 
 
 def box_of_integers(box: tuple[int, ...]) -> None:
@@ -142,28 +142,12 @@ def _check_file(data: Tensor, max_pixels: int, mode: str, op: str = "decode_imag
         fail(ValueError, op, "max_pixels must be at least 1", check.number(max_pixels))
 
 
-def decoded(
-    data: Tensor, dtype: torch.dtype, channels: int, height: int, width: int, channels_last: bool
-) -> Tensor:
-    """Allocate an image, planar or interleaved; the kernels do it here too, once they know the size."""
+def decoded(data: Tensor, dtype: torch.dtype, shape: tuple[int, ...], channels_last: bool) -> Tensor:
+    """Allocate an image ``(C, H, W)`` or several ``(T, C, H, W)``; the kernels call this, too."""
     if channels_last:
-        return data.new_empty((height, width, channels), dtype=dtype).permute(2, 0, 1)
-    return data.new_empty((channels, height, width), dtype=dtype)
-
-
-def decoded_frames(
-    data: Tensor,
-    dtype: torch.dtype,
-    count: int,
-    channels: int,
-    height: int,
-    width: int,
-    channels_last: bool,
-) -> Tensor:
-    """Allocate several images of one size, planar or interleaved."""
-    if channels_last:
-        return data.new_empty((count, height, width, channels), dtype=dtype).permute(0, 3, 1, 2)
-    return data.new_empty((count, channels, height, width), dtype=dtype)
+        *leading, channels, height, width = shape
+        return data.new_empty((*leading, height, width, channels), dtype=dtype).movedim(-1, -3)
+    return data.new_empty(shape, dtype=dtype)
 
 
 def jpeg(image: Tensor, quality: Tensor) -> Tensor:

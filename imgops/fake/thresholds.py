@@ -11,7 +11,7 @@ from imgops.fake._output import output
 
 OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle")
 METHODS = ("mean", "gaussian")
-#: The dtypes of which OpenCV finds a threshold in a histogram.
+#: The dtypes that OpenCV supports where it finds the threshold in a histogram.
 _FROM_HISTOGRAMS = {"otsu": (torch.uint8, torch.uint16), "triangle": (torch.uint8,)}
 
 

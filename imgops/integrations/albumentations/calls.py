@@ -64,7 +64,7 @@ class Call:
     def _run_on_tensors(
         self, pipeline: Any, data: dict[str, Any], size: tuple[int, int], is_forced: bool
     ) -> dict[str, Any]:
-        """Run a pipeline on keywords, one of which is a tensor; their images have a height and width."""
+        """Run a pipeline on keywords that contain a tensor; their images have this height and width."""
         if is_forced:
             pipeline = pipeline.forced()
         if pipeline.whole is not None and not (is_forced or pipeline.whole._source.chance()):

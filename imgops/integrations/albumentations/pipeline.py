@@ -30,7 +30,7 @@ class Reading(NamedTuple):
 class _Pipeline(containers.Compose):
     """A converted pipeline, which takes tensors as imgops' transforms do, or albumentations' keywords.
 
-    albumentations takes it for one of its own: a pipeline of albumentations may have it as a step.
+    albumentations accepts it as a pipeline, so that it can be a step of another pipeline.
     """
 
     def __init__(self, given: Any, reading: Reading, read: Callable[..., Reading]) -> None:

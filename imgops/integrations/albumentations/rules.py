@@ -73,7 +73,7 @@ def require_version_2(given: Any) -> None:
 
 
 def take_for_a_compose(cls: type) -> None:
-    """Let albumentations take the instances of a class for pipelines of its own."""
+    """Make albumentations accept the instances of a class as pipelines."""
     sys.modules["albumentations"].Compose.register(cls)
 
 

@@ -1,7 +1,7 @@
 """The kinds of files that decode_image reads: they are recognized, opened by Pillow and checked here.
 
-``Image.open`` is not used: it gives the bytes to every decoder that is registered, some of which start
-programs, and its limit of pixels is a setting of the whole process.
+``Image.open`` is not used: it gives the bytes to every registered decoder, and some of them start programs.
+Its limit of pixels is a setting of the whole process.
 """
 
 from __future__ import annotations
@@ -211,11 +211,10 @@ _NATIVE = {
 
 def load(raw: bytes, image: Any, page: int) -> None:
     """Decode the page of a file to which Pillow has gone."""
-    if not image.tile:  # it has been decoded
-        image.load()
-    elif image.format == "TIFF":
+    is_new = bool(image.tile)  # not decoded yet
+    if is_new and image.format == "TIFF":
         _load_tiff(raw, image, page)
-    elif image.format == "PNG" and image.is_animated and image._prev_im is not None:
+    elif is_new and image.format == "PNG" and image.is_animated and image._prev_im is not None:
         # The next frame may begin with the pixels below this one, onto which Pillow decodes it.
         below = image._prev_im.copy()
         image.load()

@@ -212,9 +212,7 @@ def decode_frames(
                 _check_together(len(chosen), first, max_pixels)
                 made = _decode_page(raw, image, page, None, mode, apply_exif_orientation, channels_last)
             if current < 0:
-                channels, height, width = made.shape
-                size = len(chosen), channels, height, width
-                out = fake.decoded_frames(_HOST, made.dtype, *size, channels_last)
+                out = fake.decoded(_HOST, made.dtype, (len(chosen), *made.shape), channels_last)
             if out.shape[1:] != made.shape or out.dtype != made.dtype:
                 raise DataError(f"{_ONE_OF_FOUR} for frames of different channels", repr(UNCHANGED))
             if place >= 0:
@@ -405,7 +403,7 @@ def _by_libjpeg(
     (left, top, right, bottom), (*size, channels) = box, header
     height, width = bottom - top, right - left
     if turn is _UPRIGHT and (mode == "RGB" or (mode == "L" and channels == 1)):
-        out = fake.decoded(_HOST, torch.uint8, len(mode), height, width, channels_last)
+        out = fake.decoded(_HOST, torch.uint8, (len(mode), height, width), channels_last)
         return out if _libjpeg.decode(out.permute(1, 2, 0).numpy(), raw, left, top, size) else None
     pixels = np.empty((height, width, channels), np.uint8)
     if not _libjpeg.decode(pixels, raw, left, top, size):
@@ -685,7 +683,7 @@ def _turned(pixels: np.ndarray, turn: _Turn, channels_last: bool) -> Tensor:
         pixels = cv2.flip(pixels, -1 if turn.mirrors and turn.flips else int(turn.mirrors))
     height, width = pixels.shape[:2]
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    out = fake.decoded(_HOST, _DTYPES[pixels.dtype], channels, height, width, channels_last)
+    out = fake.decoded(_HOST, _DTYPES[pixels.dtype], (channels, height, width), channels_last)
     if pixels.ndim == 2:
         out.numpy()[0] = pixels
     elif out.is_contiguous():  # many times faster than NumPy's copy

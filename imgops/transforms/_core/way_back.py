@@ -283,13 +283,12 @@ def invert(transform: Any, inputs: tuple[Any, ...], params: Any, with_known: boo
     owners: list[int | None] = [None] * len(flat)
     if count is not None:
         owners = samples_of(tree_unflatten(flat, structure), count)
-        kinds = (*FOLLOWERS, projections.Camera)
         each = [
             x
             for x, wanted, owner in zip(flat, needs, owners, strict=True)
             if wanted
             and not isinstance(x, tv_tensors.BoundingBoxes)
-            and (owner is None or not isinstance(x, kinds))
+            and (owner is None or not isinstance(x, FOLLOWERS))
         ]
         require_batches("invert", each, count)
     moving = [x for x, wanted in zip(flat, needs, strict=True) if wanted]
