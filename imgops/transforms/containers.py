@@ -972,6 +972,8 @@ def _add_all(
     that say whether a call skips the transforms: then each of them needs numbers that change nothing, and
     keeps the size. ``copying`` gets those of the transforms that give a new image in any case.
     """
+    if type(container) is RandomApply and container.p <= 0:
+        return []
     transforms, image = container.transforms, program.image
     for at, transform in enumerate(transforms):
         parts.append(transform)
@@ -982,12 +984,10 @@ def _add_all(
         if type(transform) in _WHOLE:
             if has_hooks(transform) or not _is_own(transform):
                 return None
-            is_left_out = type(transform) is RandomApply and transform.p <= 0
             inside = (*path, at)
-            if not is_left_out:
-                own = *chances, *_chance_of(transform, columns, inside)
-                if _add_all(transform, program, columns, inside, parts, copying, own) != []:
-                    return None
+            own = *chances, *_chance_of(transform, columns, inside)
+            if _add_all(transform, program, columns, inside, parts, copying, own) != []:
+                return None
             continue
         if not has_usual_path(transform) or transform._converts_to is not None:
             return None

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
+from imgops._common import check
 from imgops.kernels.cpu import _threads
 from imgops.transforms._core import draws, rotated_boxes, seeding, steps
 from imgops.transforms._core.arguments import (
@@ -70,8 +71,13 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
 
     _draws_much = True
 
+    @property
+    def _channels(self) -> check.Channels | None:  # type: ignore[override]
+        count = 1 if self.value is None else len(self.value)
+        return None if count == 1 else check.Channels((count,), "value has a number for each channel")
+
     def _draw_rule(self, shape: Shape) -> draws.Rule | None:
-        if self.value is None or len(self.value) not in (1, shape[1]):  # noise, or what torchvision refuses
+        if self.value is None:  # noise
             return None
         return [draws.chance(self.p, draws.erase(0, shape, self.scale, self._log_ratios))]
 

@@ -159,6 +159,22 @@ def hold_at_fork(lock: Any) -> None:
 hold_at_fork(_exchange)
 
 
+class _Exchange:
+    """Exchange the states of the global generator and of another one in a context."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator, self.before = generator, torch.default_generator.get_state()
+
+    def __enter__(self) -> None:
+        torch.default_generator.set_state(self.generator.get_state())
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.generator.set_state(torch.default_generator.get_state())
+        finally:
+            torch.default_generator.set_state(self.before)
+
+
 @contextmanager
 def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
     """Give PyTorch's global generator the state of another one in the context; do nothing for None.
@@ -169,14 +185,9 @@ def exchange_generator(generator: torch.Generator | None) -> Iterator[None]:
     if generator is None:
         yield
         return
-    with _exchange:
-        before = torch.get_rng_state()
-        torch.set_rng_state(generator.get_state())
-        try:
-            yield
-        finally:
-            generator.set_state(torch.get_rng_state())
-            torch.set_rng_state(before)
+    # Ctrl-C may come where the inner context ends, before it restores the state: then the outer one does.
+    with _exchange, _Exchange(torch.default_generator), _Exchange(generator):
+        yield
 
 
 class _Draws(threading.local):
@@ -220,9 +231,9 @@ def own_generators() -> Iterator[None]:
         return
     seed = int(torch.randint(2**32, (), device="cpu"))
     before = random.getstate(), np.random.get_state()
-    random.seed(seed)
-    np.random.seed(seed)
     try:
+        random.seed(seed)
+        np.random.seed(seed)
         yield
     finally:
         random.setstate(before[0])

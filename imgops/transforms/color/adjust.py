@@ -122,7 +122,7 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
     _names = "brightness,contrast,saturation,hue"
     _config = ("brightness", "contrast", "saturation", "hue", "p")
     _channels = check.SATURATION_AND_HUE
-    _random_parameters = (*ColorSteps._random_parameters, PERMUTATION)
+    _random_parameters = (*ColorSteps._random_parameters, Parameter("permutes"), PERMUTATION)
     _takes_batches = False
 
     _has_pils_pixels = False
@@ -137,34 +137,34 @@ class RandomPhotometricDistort(ColorSteps, v2.RandomPhotometricDistort):
                 for i, limits in enumerate(ranges)
             ),
             draws.chance(0.5, draws.rotation(1, 3), relation=">="),  # contrast comes last
-            draws.chance(self.p, draws.permutation(8, range(shape[1]))),
+            draws.chance(self.p, draws.put(8, 1), draws.permutation(9, range(shape[1]))),
         ]
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         order = [0, 1, 2, 3] if values["contrast_before"] else [0, 2, 3, 1]
         permutation = values["channel_permutation"]
-        if permutation is None:
-            permutation = torch.arange(values["channels"], dtype=torch.int64, device="cpu")
-        return [*self._pack_steps(values, order), *permutation.tolist()]
+        listed = range(values["channels"]) if permutation is None else permutation.tolist()
+        return [*self._pack_steps(values, order), float(permutation is not None), *listed]
 
     def _draw(self, inputs: Any) -> Numbers:
         channels = self._shape_of(inputs)[1]
         return self._numbers_from({**self.make_params(inputs), "channels": channels}, 0, 0)
 
     def _values_from(self, numbers: list[float], height: int, width: int) -> dict[str, Any]:
-        permutation = torch.tensor([int(n) for n in numbers[8:]], dtype=torch.int64, device="cpu")
+        permutation = torch.tensor([int(n) for n in numbers[9:]], dtype=torch.int64, device="cpu")
         return {
             **self._unpack_factors(numbers),
             "contrast_before": numbers[3] != 1,
-            "channel_permutation": permutation,
+            # Even one that changes nothing changes the mode of a PIL image, in torchvision.
+            "channel_permutation": permutation if numbers[8] else None,
         }
 
     def _steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         numbers, names = params.numbers, self._names.split(",")
         if not params.is_one_draw:
-            colors, permutation = numbers[..., :8], numbers[..., 8:]
+            colors, permutation = numbers[..., :8], numbers[..., 9:]
             return [steps.ColorSequence(colors, names), steps.PermuteChannels(permutation)]
-        colors, permutation = numbers[:8], numbers[8:]
+        colors, permutation = numbers[:8], numbers[9:]
         found: list[steps.Step] = []
         if max(colors[:4]) >= 0:
             found.append(steps.ColorSequence(colors, names))
