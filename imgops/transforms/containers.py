@@ -412,7 +412,7 @@ def _select(gate: Tensor, opened: Any, closed: Any, transform: Any, must: str = 
     out: list[Any] = []
     for a, b, own_gate in zip(flat_opened, flat_closed, _gates_of(gate, closed), strict=True):
         if a is not b and type(b) in BATCHES:
-            is_kept = type(a) is type(b) and a.dtype == b.dtype and a.sizes is b.sizes
+            is_kept = type(a) is type(b) and a.sizes is b.sizes and a.dtype == b.dtype
             raise_error(
                 ValueError, f"{refusal}: images of different sizes" + " whose values changed" * is_kept
             )

@@ -428,6 +428,8 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         """Add the parameters to a program; return the output shape, None if it is not known."""
+        if tuple(shape[2:]) == programs.OWN_SIZES and not self._has_one_size():
+            return shape if program.resize(self) else None
         return self._out_shape(shape)
 
     def _out_shape(self, shape: Shape) -> Shape | None:

@@ -192,10 +192,12 @@ class SamplingProgram:
         self.shapes: list[int] = []
         self.generators: list[int] = []
         self.conditions: list[int] = []
+        #: The descriptions of the transforms that have changed the sizes of images of different sizes.
+        self.resizes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """The descriptions of the transforms, one in each line."""
+        """The descriptions of the transforms, one in each line, with those in ``resizes`` after tabs."""
         return "\n".join(self.descriptions)
 
     @property
@@ -215,7 +217,8 @@ class SamplingProgram:
         self.is_per_sample = each
         self.site = self.site if self.steps else transform._site
         self.steps.append((self.path, transform, shape[2], shape[3]))
-        self.descriptions.append(transform._description)
+        resizes = self.resizes if tuple(shape[2:]) == OWN_SIZES else ()
+        self.descriptions.append("\t".join((transform._description, *resizes)))
         shape = (1, *shape[1:]) if each else tuple(shape)
         self.sizes.append(transform._count_numbers(shape))
         self.shapes.extend(shape)
@@ -223,18 +226,23 @@ class SamplingProgram:
         self.conditions.extend((len(self.gate) // 3, *self.gate))
         return True
 
+    def resize(self, transform: Any) -> bool:
+        """Note that a transform gives each image another size; return False if only some samples get one."""
+        self.resizes = (*self.resizes, transform._description)
+        return not self.gate
+
     def narrow_gate(self, step: int, column: int, value: int) -> tuple[int, ...]:
         """Add a condition on a column to the gate of the next steps; return the former gate."""
         before = self.gate
         self.gate = (*before, step, column, value)
         return before
 
-    def state(self) -> tuple[int, int]:
-        return len(self.steps), len(self.conditions)
+    def state(self) -> tuple[int, int, tuple[str, ...]]:
+        return len(self.steps), len(self.conditions), self.resizes
 
-    def forget(self, state: tuple[int, int]) -> None:
+    def forget(self, state: tuple[int, int, tuple[str, ...]]) -> None:
         """Remove the steps that were added after an earlier ``state()``."""
-        steps, conditions = state
+        steps, conditions, self.resizes = state
         del self.steps[steps:], self.descriptions[steps:], self.sizes[steps:], self.generators[steps:]
         del self.shapes[4 * steps :], self.conditions[conditions:]
 
@@ -250,7 +258,8 @@ class _Step:
         start: int,
         conditions: Sequence[tuple[int, int]],
     ) -> None:
-        transform = from_description(description)
+        transform, *resizes = map(from_description, description.split("\t"))
+        self.resizes = tuple(resizes)
         self.transform, self.start, self.conditions, self.generator = transform, start, conditions, generator
         source = getattr(transform, "_source", None)
         self._draw_row = (
@@ -268,7 +277,7 @@ class _Step:
         self.native_neutral = [math.nan, *neutral[1:]] if self.is_marked else neutral
 
     def shape_of(self, size: Sequence[int]) -> Shape:
-        """Return the shape of an image, whose size may be its own."""
+        """Return the shape for one sample of a batch whose images may differ in size."""
         return (*self.shape[:2], *size) if self.has_own_sizes else self.shape
 
     def neutral(self, size: Sequence[int]) -> list[float]:
@@ -311,17 +320,27 @@ class _Step:
 
 
 class _Part:
-    """Steps of a program that follow each other, and that either native code or torchvision's draws."""
+    """Steps of a program that follow each other, and that either native code or torchvision's draws.
+
+    They are for images of the same sizes.
+    """
 
     def __init__(self, steps: Sequence[_Step], is_native: bool) -> None:
-        self.steps, self.code = steps, None
+        self.steps, self.code, self.resizes = steps, None, steps[0].resizes
         if is_native:
             numbers = [n for step in steps for n in step.code.numbers]  # type: ignore[union-attr]
             self.code = np.array(numbers, dtype=np.float64)
         self.neutral = np.array([n for step in steps for n in step.native_neutral], dtype=np.float64)
 
+    def size_of(self, size: Sequence[int]) -> Sequence[int]:
+        """Return the size that an image has when the steps get it."""
+        for transform in self.resizes:
+            size = transform._out_size(*size)
+        return size
+
     def draw(self, row: np.ndarray, generator: torch.Generator, size: Sequence[int]) -> None:
         """Draw the numbers of one sample, whose gate is open."""
+        size = self.size_of(size)
         if self.code is not None:
             row[self.steps[0].start : self.steps[-1].stop] = self.neutral
             if draws.draw_row(generator, self.code, np.array(size, dtype=np.float64), row):
@@ -334,15 +353,12 @@ class _Part:
 
 def _parts_of(steps: Sequence[_Step], is_native: bool) -> list[_Part]:
     """Divide steps into parts; only a program without other steps has parts of few native draws."""
-    if not is_native:
-        return [_Part(steps, False)]
-    if all(step.code is not None for step in steps):
-        return [_Part(steps, True)]
+    all_coded = all(step.code is not None for step in steps)
     parts = []
-    for is_coded, found in groupby(steps, lambda step: step.code is not None):
+    for (is_coded, _), found in groupby(steps, lambda s: (is_native and s.code is not None, s.resizes)):
         group = list(found)
         calls = sum(step.code.calls for step in group if step.code is not None)
-        parts.append(_Part(group, is_coded and calls >= draws.FEWEST_CALLS))
+        parts.append(_Part(group, is_coded and (all_coded or calls >= draws.FEWEST_CALLS)))
     return parts
 
 
@@ -442,8 +458,8 @@ def _draw_batch(
 ) -> None:
     """Draw all samples by native code, except for those that torchvision's code must draw."""
     has_own_sizes = any(step.has_own_sizes for step in part.steps)
+    each_size, first = [part.size_of(size) for size in each_size] if part.resizes else each_size, 0
     sizes = np.array(each_size, dtype=np.float64) if has_own_sizes else draws.NO_SIZE
-    first = 0
     while first < len(rows):
         code: Any = part.code
         done = draws.draw(generator, code, part.neutral, is_open, sizes, rows, first)
@@ -466,7 +482,7 @@ def _draw_sample(
     if not is_open:
         for part in parts:
             for step in part.steps:
-                row[step.start : step.stop] = step.neutral(size)
+                row[step.start : step.stop] = step.neutral(part.size_of(size))
         return
     drawn_from = torch.default_generator if generator is None else generator
     if key is None:
