@@ -84,7 +84,7 @@ class GaussianNoise(RandomTransform, v2.GaussianNoise):
         is_plain = (
             self.generator is None and not self.per_sample and self.sigma >= 0 and bool(self._description)
         )
-        is_plain &= self._has_own_types
+        is_plain &= self._has_own_methods
         return is_plain and image.dtype in _dispatch.COMPUTED
 
     def _plan(self, shape: Any, program: Any) -> None:

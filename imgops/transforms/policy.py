@@ -10,10 +10,10 @@ from typing import Any
 import PIL.Image
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torchvision.transforms import v2
 
 import imgops
-from imgops._common.torch_private import tree_unflatten
 from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu.program import Columns, ImageProgram
 from imgops.transforms._core import draws, projections, steps, torchvision_private
@@ -103,13 +103,15 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = decode_all(inputs)
+        if not (self._description or self.per_sample or is_compiling()):
+            return self._torchvision_forward(*inputs)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         projections.require(self, flat, self._kind_of_map)
         before = sampler.count
         params: Any = self._sample_params([flat[place]], sampler)
-        flat[place] = self._transform_input(flat[place], params, sampler)
+        out = self._transform_input(flat[place], params, sampler)
         sampler.count = before
-        return tree_unflatten(flat, structure)
+        return torchvision_private.with_image(self, flat, structure, place, out)
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
         flat, _, place = torchvision_private.one_image(self, inputs)
@@ -293,6 +295,20 @@ class AutoAugment(_Policy, v2.AutoAugment):
         return rule
 
     _pairs = property(torchvision_private.pairs_of)
+
+    def make_params(self, flat_inputs: Any) -> dict[str, Any]:
+        if not self._calls_get_params:
+            return super().make_params(flat_inputs)
+        _, _, height, width = self._shape_of(flat_inputs)
+        index, chances, signs = self.get_params(len(self._pairs))
+        found: list[Named] = []
+        for (kind, p, place), chance, sign in zip(self._pairs[index], chances, signs, strict=True):
+            if chance <= p:
+                magnitudes, is_signed = torchvision_private.space(self)[kind]
+                listed = magnitudes(10, height, width)
+                magnitude = 0.0 if listed is None else float(listed[place])  # type: ignore[index]
+                found.append((kind, -magnitude if is_signed and sign == 0 else magnitude))
+        return {"steps": found}
 
     def _numbers_of_draw(self, drawn: list[float], shape: Shape) -> list[float]:  # type: ignore[override]
         pair, kinds = self._pairs[int(drawn[0])], list(torchvision_private.space(self))

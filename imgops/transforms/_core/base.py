@@ -61,6 +61,7 @@ from imgops.kernels.cpu.program import ImageProgram
 from imgops.transforms._core import (
     annotation_kinds,
     draws,
+    first_draws,
     operators,
     programs,
     projections,
@@ -113,8 +114,8 @@ WHERE = "in a graph and with per_sample=True"
 
 #: The classes of arguments that may change in place.
 _CHANGEABLE = (list, Tensor, np.ndarray)
-#: The methods that torchvision's ``forward`` calls.
-_METHODS = ("transform", "make_params", "check_inputs", "_call_kernel")
+#: What a user may override of what torchvision's ``forward`` does.
+_OVERRIDABLE = (*torchvision_private.METHODS, *torchvision_private.CHECKS, *torchvision_private.DRAWS)
 
 
 class OperatorTransform(torchvision_private.Hooks):
@@ -169,23 +170,29 @@ class OperatorTransform(torchvision_private.Hooks):
     _has_own_forward = True
     #: Whether the class lists its steps.
     _has_steps = False
-    #: Whether the class has steps or an ``_image``, and no user overrides a method that torchvision's
-    #: ``forward`` calls.
+    #: False if a user overrides what torchvision's ``forward`` does with the inputs.
+    _has_own_methods = True
+    #: False if the class or the object runs methods of a user.
+    _is_described = True
+    #: Whether the class has its own methods, and steps or an ``_image``.
     _is_pure = False
     #: The number of the latest change of an attribute; no two changes have the same.
     _version = 0
     #: Whether a program may have the transform, or a conversion that is all that it does.
     _may_add = False
-    #: Whether no user chooses the classes of inputs that are transformed, which may leave out plain tensors.
-    _has_own_types = True
 
     def __init_subclass__(cls, **keywords: Any) -> None:
+        known = vars(cls).get("get_params")
         super().__init_subclass__(**keywords)
+        if known is not None:  # torchvision's method replaces it with that of the first version
+            cls.get_params = known
+        elif "get_params" in vars(cls):
+            del cls.get_params
         cls._has_own_forward = is_own(cls, "forward") and torch_private.has_usual_call(cls)
+        cls._is_described = all(is_own(cls, name) for name in torchvision_private.METHODS)
         # A user's class may have a property in the place of an argument.
-        names = (*_METHODS, *cls._config)
-        own = all(is_own(cls, name) for name in names) and not cls._needs_annotations
-        cls._has_own_types = is_own(cls, "_transformed_types")
+        names = (*torchvision_private.CHECKS, *cls._config)
+        cls._has_own_methods = cls._is_described and all(is_own(cls, name) for name in names)
         changed = {"_steps", "_image"} & vars(cls).keys()
         if changed and "_add_to" not in vars(cls):  # that of a base class adds other steps
             name = "_add_to" if "_steps" in changed else "_add_nothing"
@@ -194,7 +201,7 @@ class OperatorTransform(torchvision_private.Hooks):
             cls._is_simple = False
         cls._has_steps = cls._steps is not OperatorTransform._steps
         has_image = cls._has_steps or cls._image is not OperatorTransform._image
-        cls._is_pure = own and cls._has_own_types and has_image
+        cls._is_pure = cls._has_own_methods and has_image and not cls._needs_annotations
         own_steps = cls._add_to not in (OperatorTransform._add_to, OperatorTransform._add_nothing)
         cls._may_add = cls._has_steps or own_steps or cls._converts_to is not None
         if cls.__module__.startswith("imgops."):
@@ -214,7 +221,7 @@ class OperatorTransform(torchvision_private.Hooks):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
         state = self.__dict__.copy()
-        for name in ("_single_rule", "_plans", "_generator_handle"):
+        for name in ("_single_rule", "_plans", "_generator_handle", "_own_draws"):
             state.pop(name, None)
         if is_forward_of_its_own(state.get("forward")):
             del state["forward"]
@@ -222,17 +229,15 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        is_public = not name.startswith("_") or name in (*_METHODS, "_transformed_types")
+        is_public = not name.startswith("_") or name in _OVERRIDABLE
         if is_public and name != "training" and not is_compiling():
             self.__dict__["_version"] = next(_versions)
         if name == "forward":
             self.__dict__["_has_own_forward"] = False
-        if name == "_transformed_types":
-            self._is_pure = self._has_own_types = False
-        if name in _METHODS:  # a user overrides the method on this object alone
-            self._is_pure = False
-            if name != "check_inputs":
-                self._description = ""
+        if name in (*torchvision_private.METHODS, *torchvision_private.CHECKS):  # for this object alone
+            self._is_pure = self._has_own_methods = False
+            if name in torchvision_private.METHODS:
+                self._is_described, self._description = False, ""
         if name in self._config and self.__dict__.get("_text"):
             self._describe()
 
@@ -667,6 +672,8 @@ class RandomTransform(OperatorTransform):
     generator: torch.Generator | None = None
     #: Another library's code that draws the parameters.
     _source: Any = None
+    #: Whether a user overrides what torchvision's code draws by, and ``get_params`` among it.
+    _draws_itself = _calls_get_params = False
     #: Returns the numbers from what the rule draws, for a shape; None if these are the numbers.
     _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
     #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
@@ -676,6 +683,8 @@ class RandomTransform(OperatorTransform):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        cls._draws_itself = not all(is_own(cls, name) for name in torchvision_private.DRAWS)
+        cls._calls_get_params = not is_own(cls, "get_params")
         cls._has_probability = issubclass(cls, torchvision_private.WithProbability)
         if cls.__module__.startswith("imgops.transforms."):
             theirs = [c for c in cls.__mro__ if c.__module__.startswith("torchvision.")]
@@ -738,6 +747,12 @@ class RandomTransform(OperatorTransform):
         """Return how ``_draw_row`` draws for a shape, or None if torchvision's code must draw."""
         return None
 
+    def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
+        """Draw by torchvision's code, or by a user's ``get_params``."""
+        if self._calls_get_params:
+            return first_draws.parameters(self, flat_inputs)
+        return super().make_params(flat_inputs)  # type: ignore[misc]
+
     def _draw(self, inputs: Any) -> Numbers | None:
         if self._has_probability and seeding.is_left_out(self.p):  # type: ignore[attr-defined]
             return None
@@ -747,7 +762,7 @@ class RandomTransform(OperatorTransform):
             _, _, height, width = self._shape_of(inputs)
         # torchvision's code reads the size of all inputs, and raises if they differ.
         known = [projections.as_keypoints(x) if isinstance(x, PROJECTED) else x for x in inputs]
-        return self._numbers_from(self.make_params(known), height, width)  # type: ignore[attr-defined]
+        return self._numbers_from(self.make_params(known), height, width)
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:
         """Return torchvision's parameters as numbers."""
@@ -764,6 +779,9 @@ class RandomTransform(OperatorTransform):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
+        if name in torchvision_private.DRAWS:
+            self._draws_itself, self._calls_get_params = True, name == "get_params" or self._calls_get_params
+            self._describe()
         if name == "generator":
             self.__dict__.pop("_single_rule", None)
             self._generator_handle = programs.handle_of(self, value, self._generator_handle)
@@ -785,7 +803,7 @@ class RandomTransform(OperatorTransform):
             self.per_sample = True
         if generator is not None:
             self.generator = generator
-        if all(is_own(type(self), step) for step in _METHODS if step != "check_inputs"):
+        if self._is_described:
             self._describe()
 
     def _record(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> None:
@@ -797,6 +815,8 @@ class RandomTransform(OperatorTransform):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Transform one input with parameters from ``make_params``."""
+        if not self._is_described:
+            return self._by_torchvision(inpt, params)
         _, _, height, width = self._shape_of([inpt])
         numbers = self._numbers_from(params, height, width)
         return self._transform_input(inpt, Params((height, width), numbers), ParameterSampler())
@@ -873,7 +893,7 @@ class RandomTransform(OperatorTransform):
         if not self._description and not self.per_sample and not is_compiling():
             return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
         before = sampler.count
-        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_types:
+        if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_methods:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
             params = self._sample_params([inputs[0]], sampler)
             out: Any = inputs[0]

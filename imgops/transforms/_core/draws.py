@@ -181,6 +181,7 @@ def code_of(transform: Any, shape: Shape, start: int) -> Code | None:
         _draws is None
         or not _has_rule(transform.__class__)
         or getattr(transform, "_source", None) is not None
+        or getattr(transform, "_draws_itself", False)
     ):
         return None
     if not compare.agrees("draws"):

@@ -232,8 +232,10 @@ class ParameterSampler:
 
 def _refuse_in_programs(transform: Any) -> None:
     """Raise if an exported program would draw from an object of this process, which no other process has."""
-    if not is_exporting() or not (transform._generator_handle or transform._source is not None):
+    own = "those of another library" if transform._source is not None else ""
+    own = "those of a subclass" if getattr(transform, "_draws_itself", False) else own
+    got = "one of its own" if transform._generator_handle else own
+    if not (is_exporting() and got):
         return
-    got = "one of its own" if transform._generator_handle else "those of another library"
     must = "generator must be PyTorch's in an exported program"
     raise_error(NotImplementedError, f"{type(transform).__name__}: {must}, got {got}")

@@ -35,6 +35,23 @@ FIRST_FUNCTIONS = (first_functional, _functional_pil, _functional_tensor)
 DEFAULT_TYPES = transform_base.Transform._transformed_types
 
 
+#: What torchvision's ``forward`` calls; a class or an object of a user that overrides it runs the user's code.
+METHODS = (
+    *("make_params", "transform", "_call_kernel"),
+    *("_apply_image_or_video_transform", "_sample_dirichlet"),
+)
+#: What torchvision's ``forward`` does with all inputs of a call before and after that; any mode calls it.
+CHECKS = (
+    *("check_inputs", "_transformed_types", "_needs_transform_list"),
+    *("_flatten_and_extract_image_or_video", "_unflatten_and_insert_image_or_video"),
+)
+#: What decides the parameters that torchvision's code draws.
+DRAWS = (
+    *("get_params", "_generate_value", "_get_random_item"),
+    *("_AUGMENTATION_SPACE", "_PARTIAL_AUGMENTATION_SPACE"),
+)
+
+
 _INTERPOLATIONS = {mode.value: mode for mode in InterpolationMode}
 
 
@@ -164,6 +181,11 @@ def one_image(transform: Any, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, 
     """Return the flat inputs of an automatic policy, their structure, and the index of the only image."""
     (flat, structure, place), _ = transform._flatten_and_extract_image_or_video(inputs)
     return flat, structure, place
+
+
+def with_image(transform: Any, flat: list[Any], structure: Any, place: int, image: Any) -> Any:
+    """Return the inputs of an automatic policy with another image."""
+    return transform._unflatten_and_insert_image_or_video((flat, structure, place), image)
 
 
 def beta(transform: Any) -> Any:

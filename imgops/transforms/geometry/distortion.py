@@ -90,6 +90,9 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
 
     def _draw(self, inputs: Any) -> Tensor:
         with _threads.OneATenThread():
+            if self._draws_itself:  # by the factor, too
+                found = self.make_params(inputs)["displacement"] / self._factor().detach()
+                return found.nan_to_num().flatten()
             return programs.from_description(self._description).make_params(inputs)["displacement"].flatten()
 
     def _numbers_from(self, values: dict[str, Any], height: int, width: int) -> Numbers:

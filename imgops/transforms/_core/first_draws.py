@@ -1,0 +1,70 @@
+"""The parameters of subclasses that override ``get_params``, by which torchvision's first version draws.
+
+torchvision's second version gives each class a ``get_params``, but calls ``make_params``. imgops calls a
+``get_params`` that a user has overridden, with the arguments that the first version gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import PIL.Image
+
+from imgops.transforms._core import torchvision_private
+from imgops.transforms._core.inputs import meta_image
+from imgops.transforms.functional import _dispatch
+
+
+def _crop(t: Any, image: Any, height: int, width: int) -> dict[str, Any]:
+    left, top, right, bottom = t._padding(height, width)
+    if left or top or right or bottom:
+        image = meta_image(1, 1, height + top + bottom, width + left + right)
+    top, left, _, _ = t.get_params(image, t.size)
+    return {"top": top, "left": left}
+
+
+def _erasing(t: Any, image: Any, height: int, width: int) -> dict[str, Any]:
+    *box, value = t.get_params(image, scale=t.scale, ratio=t.ratio, value=t.value)
+    # The first version returns the image itself if no box fits.
+    return dict(zip("ijhwv", (*box, None if value is image else value), strict=True))
+
+
+def _blur(t: Any, image: Any, height: int, width: int) -> dict[str, Any]:
+    sigma = t.get_params(*t.sigma)
+    return {"sigma": [sigma, sigma]}
+
+
+_JITTER = ("fn_idx", "brightness_factor", "contrast_factor", "saturation_factor", "hue_factor")
+_AFFINE = ("angle", "translate", "scale", "shear")
+
+#: The class of torchvision -> the parameters for an image of a height and width.
+_PARAMETERS: dict[str, Callable[[Any, Any, int, int], dict[str, Any]]] = {
+    "ColorJitter": lambda t, *_: dict(
+        zip(_JITTER, t.get_params(t.brightness, t.contrast, t.saturation, t.hue), strict=True)
+    ),
+    "ElasticTransform": lambda t, _, h, w: {"displacement": t.get_params(t.alpha, t.sigma, [h, w])},
+    "GaussianBlur": _blur,
+    "RandomAffine": lambda t, _, h, w: dict(
+        zip(_AFFINE, t.get_params(t.degrees, t.translate, t.scale, t.shear, [w, h]), strict=True)
+    ),
+    "RandomCrop": _crop,
+    "RandomErasing": _erasing,
+    "RandomPerspective": lambda t, _, h, w: {
+        "coefficients": torchvision_private.perspective_coefficients(
+            *t.get_params(w, h, t.distortion_scale)
+        )
+    },
+    "RandomResizedCrop": lambda t, image, *_: dict(
+        zip(("top", "left", "height", "width"), t.get_params(image, t.scale, t.ratio), strict=True)
+    ),
+    "RandomRotation": lambda t, *_: {"angle": t.get_params(t.degrees)},
+}
+
+
+def parameters(transform: Any, inputs: list[Any]) -> dict[str, Any]:
+    """Return what ``make_params`` returns, from the ``get_params`` of a subclass."""
+    images = [x for x in inputs if isinstance(x, PIL.Image.Image) or _dispatch.is_image(x)] or inputs
+    name = next(c.__name__ for c in type(transform).__mro__ if c.__module__.startswith("torchvision."))
+    _, _, height, width = transform._shape_of(inputs)
+    return _PARAMETERS[name](transform, images[0], height, width)

@@ -1,0 +1,236 @@
+"""What a user overrides in a subclass, or sets on an object, is used or refused; it is never ignored.
+
+The test overrides everything that torchvision's class of a transform defines, one name at a time, by a method
+that counts its calls and then calls the original. Wherever torchvision calls the method, so must imgops.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+import torch
+from torchvision import transforms as first
+from torchvision.transforms import v2 as reference
+from transform_cases import CASES, Case, picture, sample, seeded
+
+from imgops import transforms as ours
+
+#: Names that change no result of a call, and that no transform reads.
+WITHOUT_EFFECT = {
+    *("__annotations__", "__dict__", "__doc__", "__init__", "__init_subclass__", "__module__", "__new__"),
+    *("__parameters__", "__prepare_scriptable__", "__weakref__", "_extract_params_for_v1_transform"),
+    *("_v1_transform_cls", "extra_repr"),
+}
+
+
+def overridable(name: str) -> Iterator[str]:
+    """Yield the methods that torchvision's class and its bases define."""
+    cls = getattr(reference, name)
+    owners = [c for c in cls.__mro__ if c.__module__.startswith("torchvision.transforms")]
+    for method in sorted({n for c in owners for n in vars(c)} - WITHOUT_EFFECT):
+        if callable(getattr(cls, method)):
+            yield method
+
+
+def counted(base: type, method: str, calls: list[str]) -> dict[str, Any]:
+    """Return the body of a class that counts the calls of one method."""
+    if isinstance(inspect.getattr_static(base, method), staticmethod):
+
+        def static(*args: Any, **keywords: Any) -> Any:
+            calls.append(method)
+            return getattr(base, method)(*args, **keywords)
+
+        return {method: staticmethod(static)}
+
+    def bound(self: Any, *args: Any, **keywords: Any) -> Any:
+        calls.append(method)
+        return getattr(base, method)(self, *args, **keywords)
+
+    return {method: bound}
+
+
+def made(library: Any, case: Case, method: str, calls: list[str], how: str, **more: Any) -> Any:
+    """Return a transform of the case whose method counts its calls, in a subclass or on the object."""
+    base = getattr(library, case.name)
+    body = counted(base, method, calls)
+    if how == "subclass":
+        return case.make(SimpleNamespace(**{case.name: type(case.name, (base,), body)}), **more)
+    transform = case.make(library, **more)
+    function = body[method]
+    static = isinstance(function, staticmethod)
+    setattr(transform, method, function.__func__ if static else function.__get__(transform))
+    return transform
+
+
+ONE_OF_EACH = list({case.name: case for case in CASES}.values())
+
+
+@pytest.mark.parametrize("how", ["subclass", "object"])
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+def test_overridden_methods_are_called(case: Case, how: str) -> None:
+    image = sample(picture()) if case.boxes else picture()
+    for method in overridable(case.name):
+        calls: list[str] = []
+        theirs = made(reference, case, method, calls, how)
+        calls.clear()
+        wanted = seeded(0, theirs, image)
+        state = torch.get_rng_state()
+        # torchvision's second version never calls the method of its first one.
+        if not calls and method != "get_params":
+            continue
+
+        def check(call: Callable[[], Any], where: str, calls: list[str] = calls, method: str = method) -> Any:
+            calls.clear()
+            out = call()
+            assert calls, f"{case}: {method} is ignored {where}"
+            return out
+
+        transform = made(ours, case, method, calls, how)
+        out = check(lambda t=transform: seeded(0, t, image), "alone")
+        assert torch.equal(torch.get_rng_state(), state) or method == "get_params", f"{method}: other draws"
+        if case.boxes:
+            continue
+        assert out.shape == wanted.shape
+        pipeline = ours.Compose([transform, ours.RandomHorizontalFlip(0.0)])
+        for call in range(3):
+            found = check(lambda p=pipeline: seeded(0, p, image), f"in call {call} of a pipeline")
+            assert torch.equal(found, out)
+        if not case.draws or case.sized:
+            continue
+        each = made(ours, case, method, calls, how, per_sample=True)
+        batch = torch.stack([image, image.flip(-1)])
+        try:
+            found = check(lambda t=each: seeded(0, t, batch), "with per_sample=True")
+        except (NotImplementedError, ValueError) as error:
+            assert case.name in str(error), error
+            continue
+        torch.manual_seed(0)
+        assert torch.equal(found, torch.stack([transform(x) for x in batch])), f"{method}: is no loop"
+
+
+#: Each method once, on the first class that has it.
+METHODS = {method: case for case in reversed(ONE_OF_EACH) for method in overridable(case.name)}
+
+
+def test_graphs_call_or_refuse_overridden_methods() -> None:
+    for method, case in METHODS.items():
+        calls: list[str] = []
+        image = sample(picture()) if case.boxes else picture()
+        made_eager = made(ours, case, method, calls, "subclass")
+        calls.clear()
+        seeded(0, made_eager, image)
+        if not calls:
+            continue
+        transform = made(ours, case, method, calls, "subclass")
+        calls.clear()
+        torch.compiler.reset()
+        try:
+            torch.compile(transform, backend="eager", fullgraph=True)(image)
+        except Exception:
+            continue
+        assert calls, f"{case}: {method} is ignored in a graph"
+
+
+SPACE = {
+    "Identity": (lambda bins, height, width: None, False),
+    "Rotate": (lambda bins, height, width: torch.linspace(0.0, 90.0, bins), True),
+    "Invert": (lambda bins, height, width: None, False),
+}
+
+
+@pytest.mark.parametrize("how", ["subclass", "object"])
+@pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", "AugMix"])
+def test_the_steps_of_a_policy_are_the_users(name: str, how: str) -> None:
+    names = ("_AUGMENTATION_SPACE", "_PARTIAL_AUGMENTATION_SPACE")[: 2 if name == "AugMix" else 1]
+
+    def policy(library: Any, **more: Any) -> Any:
+        base = getattr(library, name)
+        if how == "subclass":
+            return type(name, (base,), dict.fromkeys(names, SPACE))(**more)
+        made = base(**more)
+        for n in names:
+            setattr(made, n, SPACE)
+        return made
+
+    image = picture(width=40)
+    pipeline = ours.Compose([policy(ours), ours.RandomHorizontalFlip(0.0)])
+    alone = policy(ours)
+    for seed in range(6):
+        wanted = seeded(seed, reference.Compose([policy(reference), reference.RandomHorizontalFlip(0.0)]), image)
+        state = torch.get_rng_state()
+        for transform in (alone, pipeline):
+            found = seeded(seed, transform, image)
+            if transform is pipeline:
+                assert torch.equal(torch.get_rng_state(), state)
+            # Nearest pixels of a rotation may be neighbors.
+            assert (found.float() - wanted.float()).abs().mean() < 12
+    batch = torch.stack([image, image.flip(-1), image.flip(-2)])
+    found = seeded(3, policy(ours, per_sample=True), batch)
+    torch.manual_seed(3)
+    wanted = torch.stack([alone(x) for x in batch])
+    assert (found.float() - wanted.float()).abs().max() <= (1 if name == "AugMix" else 0)
+
+
+def _replayed(base: Any) -> Any:
+    class Replayed(base):
+        drawn = None
+
+        def get_params(self, *args: Any, **keywords: Any) -> Any:
+            self.drawn = super().get_params(*args, **keywords) if self.drawn is None else self.drawn
+            return self.drawn
+
+    return Replayed
+
+
+#: The classes with ``get_params``, and arguments.
+FIRST = {
+    "ColorJitter": (0.4, 0.3, 0.2, 0.1),
+    "ElasticTransform": (60.0,),
+    "GaussianBlur": (5, (0.1, 3.0)),
+    "RandomAffine": (30, (0.1, 0.2), (0.7, 1.3), (-10, 10, -5, 5)),
+    "RandomCrop": (20,),
+    "RandomErasing": (1.0,),
+    "RandomPerspective": (0.5, 1.0),
+    "RandomResizedCrop": (24,),
+    "RandomRotation": (40,),
+    "AutoAugment": (),
+}
+
+
+def test_every_get_params_is_listed() -> None:
+    named = {n for n in ours.__all__ if hasattr(getattr(first, n, None), "get_params")}
+    assert named == FIRST.keys()
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_get_params_is_called_as_in_the_first_version(name: str) -> None:
+    """The parameters of the first call stay, on images of any kind, in pipelines and for each sample."""
+    pixels = picture()
+    photo = PIL.Image.fromarray(pixels.permute(1, 2, 0).numpy())
+    inputs = [pixels] if name == "RandomErasing" else [photo, pixels]
+    for image in inputs:
+        theirs = _replayed(getattr(first, name))(*FIRST[name])
+        wanted = seeded(2, theirs, image)
+        transform = _replayed(getattr(ours, name))(*FIRST[name])
+        found = seeded(2, transform, image)
+        assert transform.drawn is not None
+        if image is photo:
+            far = np.abs(np.asarray(found, float) - np.asarray(wanted, float)).mean()
+            assert far < 1, f"{far} from the first version"
+        again = seeded(5, ours.Compose([transform, ours.RandomHorizontalFlip(0.0)]), image)
+        assert np.array_equal(np.asarray(again), np.asarray(found))
+    batch = torch.stack([pixels, pixels.flip(-1)])
+    each = _replayed(getattr(ours, name))(*FIRST[name], per_sample=True)
+    out = seeded(2, each, batch)
+    assert each.drawn is not None
+    assert torch.equal(out, torch.stack([each(x[None])[0] for x in batch]))
+    graph = _replayed(getattr(ours, name))(*FIRST[name])
+    torch.compiler.reset()
+    seeded(2, torch.compile(graph, backend="eager", fullgraph=True), pixels)
+    assert graph.drawn is not None
