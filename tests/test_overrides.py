@@ -107,8 +107,7 @@ def test_overridden_methods_are_called(case: Case, how: str) -> None:
         batch = torch.stack([image, image.flip(-1)])
         try:
             found = check(lambda t=each: seeded(0, t, batch), "with per_sample=True")
-        except (NotImplementedError, ValueError) as error:
-            assert case.name in str(error), error
+        except NotImplementedError:
             continue
         torch.manual_seed(0)
         assert torch.equal(found, torch.stack([transform(x) for x in batch])), f"{method}: is no loop"
@@ -162,7 +161,9 @@ def test_the_steps_of_a_policy_are_the_users(name: str, how: str) -> None:
     pipeline = ours.Compose([policy(ours), ours.RandomHorizontalFlip(0.0)])
     alone = policy(ours)
     for seed in range(6):
-        wanted = seeded(seed, reference.Compose([policy(reference), reference.RandomHorizontalFlip(0.0)]), image)
+        wanted = seeded(
+            seed, reference.Compose([policy(reference), reference.RandomHorizontalFlip(0.0)]), image
+        )
         state = torch.get_rng_state()
         for transform in (alone, pipeline):
             found = seeded(seed, transform, image)

@@ -980,7 +980,8 @@ def _add_all(
         if type(transform) in _TO_FLOAT:
             table, count = _table_of(transforms[at : at + 2], image, alone=True)
             parts += transforms[at + 1 : at + count]
-            return [table] if table is not None and not path and at + count == len(transforms) else None
+            is_end = not path and not chances and at + count == len(transforms)
+            return [table] if table is not None and is_end else None
         if type(transform) in _WHOLE:
             if has_hooks(transform) or not _is_own(transform):
                 return None

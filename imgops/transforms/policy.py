@@ -16,7 +16,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops.decomposition._precision import LEVELS
 from imgops.kernels.cpu.program import Columns, ImageProgram
-from imgops.transforms._core import draws, projections, steps, torchvision_private
+from imgops.transforms._core import draws, first_draws, projections, steps, torchvision_private
 from imgops.transforms._core.base import OperatorTransform, RandomTransform
 from imgops.transforms._core.inputs import decode_all, meta_image
 from imgops.transforms._core.parameters import Numbers, Parameter, Params, Shape
@@ -297,7 +297,7 @@ class AutoAugment(_Policy, v2.AutoAugment):
     _pairs = property(torchvision_private.pairs_of)
 
     def make_params(self, flat_inputs: Any) -> dict[str, Any]:
-        if not self._calls_get_params:
+        if not first_draws.overrides(self):
             return super().make_params(flat_inputs)
         _, _, height, width = self._shape_of(flat_inputs)
         index, chances, signs = self.get_params(len(self._pairs))

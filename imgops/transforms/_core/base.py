@@ -672,8 +672,8 @@ class RandomTransform(OperatorTransform):
     generator: torch.Generator | None = None
     #: Another library's code that draws the parameters.
     _source: Any = None
-    #: Whether a user overrides what torchvision's code draws by, and ``get_params`` among it.
-    _draws_itself = _calls_get_params = False
+    #: Whether a user overrides what torchvision's code draws by.
+    _draws_itself = False
     #: Returns the numbers from what the rule draws, for a shape; None if these are the numbers.
     _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
     #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
@@ -684,7 +684,6 @@ class RandomTransform(OperatorTransform):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls._draws_itself = not all(is_own(cls, name) for name in torchvision_private.DRAWS)
-        cls._calls_get_params = not is_own(cls, "get_params")
         cls._has_probability = issubclass(cls, torchvision_private.WithProbability)
         if cls.__module__.startswith("imgops.transforms."):
             theirs = [c for c in cls.__mro__ if c.__module__.startswith("torchvision.")]
@@ -749,7 +748,7 @@ class RandomTransform(OperatorTransform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """Draw by torchvision's code, or by a user's ``get_params``."""
-        if self._calls_get_params:
+        if first_draws.overrides(self):
             return first_draws.parameters(self, flat_inputs)
         return super().make_params(flat_inputs)  # type: ignore[misc]
 
@@ -780,7 +779,7 @@ class RandomTransform(OperatorTransform):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in torchvision_private.DRAWS:
-            self._draws_itself, self._calls_get_params = True, name == "get_params" or self._calls_get_params
+            self._draws_itself = True
             self._describe()
         if name == "generator":
             self.__dict__.pop("_single_rule", None)

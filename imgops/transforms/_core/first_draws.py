@@ -13,6 +13,7 @@ import PIL.Image
 
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.inputs import meta_image
+from imgops.transforms._core.signatures import is_own
 from imgops.transforms.functional import _dispatch
 
 
@@ -51,15 +52,20 @@ _PARAMETERS: dict[str, Callable[[Any, Any, int, int], dict[str, Any]]] = {
     "RandomCrop": _crop,
     "RandomErasing": _erasing,
     "RandomPerspective": lambda t, _, h, w: {
-        "coefficients": torchvision_private.perspective_coefficients(
-            *t.get_params(w, h, t.distortion_scale)
-        )
+        "coefficients": torchvision_private.perspective_coefficients(*t.get_params(w, h, t.distortion_scale))
     },
     "RandomResizedCrop": lambda t, image, *_: dict(
         zip(("top", "left", "height", "width"), t.get_params(image, t.scale, t.ratio), strict=True)
     ),
     "RandomRotation": lambda t, *_: {"angle": t.get_params(t.degrees)},
 }
+
+
+def overrides(transform: Any) -> bool:
+    """Return whether a user overrides ``get_params``, in a subclass or on the object."""
+    return transform._draws_itself and not (
+        is_own(type(transform), "get_params") and "get_params" not in vars(transform)
+    )
 
 
 def parameters(transform: Any, inputs: list[Any]) -> dict[str, Any]:
