@@ -281,7 +281,7 @@ def _sources() -> str:
     """Return the text of all docstrings, tutorials and pages."""
     return "".join(
         p.read_text()
-        for n in ("imgops/**/*.py", "gallery/*/*.py", "docs/*.rst", "docs/recipes/*.rst")
+        for n in ("imgops/**/*.py", "gallery/*/*.py", "docs/*.rst", "docs/*/*.rst")
         for p in ROOT.glob(n)
     )
 
