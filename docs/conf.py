@@ -67,6 +67,7 @@ html_math_renderer = "mathml"
 html_title = "imgops"
 html_static_path = ["_static"]
 html_css_files = ["imgops.css"]
+html_js_files = ["tables.js"]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False

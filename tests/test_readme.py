@@ -306,6 +306,17 @@ def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> No
     assert f"It takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
 
 
+def test_an_image_of_a_batch_costs_what_the_page_says() -> None:
+    """Batches of 256, and of 16 images with memory of their own, over one image."""
+    page = words(ROOT / "docs" / "benchmarks.rst")
+    ones, many = _column("batches", 0, "one"), _column("batches", 0, "256")
+    found = [batch / one for batch, one in zip(many, ones, strict=True)]
+    assert f"takes {min(found):.2f} to {max(found):.2f} times as long in a batch of 256 as alone" in page
+    ones, many = _column("pipelines", 0, "planar, us"), _column("pipelines", 1, "imgops, us an image")
+    found = [batch / one for batch, one in zip(many, ones, strict=True)]
+    assert f"takes {min(found):.2f} to {max(found):.2f} times as long as one image" in page
+
+
 def test_conversions_cost_what_the_page_says() -> None:
     text = words(MIGRATING / "index.rst")
     found = _column("converted", 0, "converted")

@@ -143,7 +143,7 @@ def _cuda() -> dict[str, Any]:
 
 
 def _installed() -> Path | None:
-    """Return the folder of an installed imgops with the native module, if Python imported this one from a clone."""
+    """Return the folder of an installed imgops that has the native module, if this one is a clone."""
     for found in metadata.distributions(name="imgops"):
         folder = Path(str(found.locate_file("imgops")))
         built = any(p.suffix in (".so", ".pyd") for p in folder.glob("kernels/cpu/_native.*"))

@@ -74,15 +74,15 @@ def from_description(text: str) -> Any:
 
 def _find(known: Any, handle: int) -> Any:
     if handle not in known:
-        must = "generator must be one of this process, in which the transform was made"
-        raise ValueError(f"sample: {must}, got that of an exported program, or of a transform that is gone")
+        got = "that of another process or of a deleted transform; export a program with generator=None"
+        raise ValueError(f"sample: generator must be one of this process, got {got}")
     return known[handle]
 
 
 # -- generators -----------------------------------------------------------------------------------
 
 _generators: dict[int, torch.Generator] = {}
-#: What forgets a generator, by its handle.
+#: The finalizers that forget generators, by handle.
 _ends: dict[int, weakref.finalize[..., Any]] = {}
 #: The handles of generators that were made before this worker started, and that it has yet to reseed.
 _brought: set[int] = set()
@@ -268,7 +268,7 @@ class _Step:
         self.native_neutral = [math.nan, *neutral[1:]] if self.is_marked else neutral
 
     def shape_of(self, size: Sequence[int]) -> Shape:
-        """Return the shape of an image, whose size may be its own."""
+        """Return the shape for one sample of a batch whose images may differ in size."""
         return (*self.shape[:2], *size) if self.has_own_sizes else self.shape
 
     def neutral(self, size: Sequence[int]) -> list[float]:
