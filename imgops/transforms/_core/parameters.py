@@ -199,5 +199,7 @@ def own_choice(caller: str, container: Any, params: dict[Key, Any], path: Key) -
     found = params[path]
     if found is None or isinstance(found, Params):
         name = type(container).__name__
-        raise_error(KeyError, f"{must}, got values of a transform for step {path}, which is the container {name}")
+        raise_error(
+            KeyError, f"{must}, got values of a transform for step {path}, which is the container {name}"
+        )
     return found
