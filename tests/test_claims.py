@@ -146,6 +146,17 @@ def test_rules_that_surprise() -> None:
         assert {*noise.tolist()} <= {127, *range(5), *range(251, 256)}
         depth = torch.arange(6.0).reshape(1, 2, 3)
         assert torch.equal(module.RandomHorizontalFlip(1.0)({"depth": depth})["depth"], depth.flip(-1))
+        how = {"canvas_size": (9, 9)}
+        boxes = tv_tensors.BoundingBoxes([[0, 0, 9, 9], [3, 3, 3, 3]], format="XYXY", **how)
+        persons = {
+            "boxes": boxes,
+            "labels": torch.ones(2),
+            "points": tv_tensors.KeyPoints(torch.ones(2, 17, 2), **how),
+        }
+        clean = module.SanitizeBoundingBoxes()(persons)
+        assert len(clean["boxes"]) == len(clean["labels"]) == 1 and len(clean["points"]) == 2, (
+            "labels_getter names them"
+        )
         mask = tv_tensors.Mask(torch.arange(8).expand(1, 8, 8).byte())
         assert module.Resize(4)(mask)[0, 0].tolist() == [0, 2, 4, 6], (
             "the image has the means of (0, 1), (2, 3), ..."
