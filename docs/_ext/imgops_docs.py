@@ -174,10 +174,8 @@ class OperatorTable(Parsed):
         groups = ["", *(part for part, heads in _FACETS.items() for _ in heads)]
         for row in (row for node in found for row in node.findall(nodes.row)):
             entries = list(row.findall(nodes.entry))
-            if not any(entry.children for entry in entries[1:]):  # a family: one cell
+            if not any(entry.children for entry in entries[1:]):
                 row["classes"].append("family")
-                entries[0]["morecols"] = len(entries) - 1
-                row.children[1:] = []
             for entry, part in zip(entries, groups, strict=True):
                 entry["classes"].append(part)
         return found
