@@ -74,7 +74,9 @@ def test_examples_of_the_pages_run(tmp_path: Path) -> None:
     for page in (*(ROOT / "docs").glob("*.rst"), *MIGRATING.glob("*.rst")):
         found = re.findall(r"^\.\. code-block:: python\n\n((?:(?:   .*)?\n)+)", page.read_text(), re.M)
         code = "\n".join(textwrap.dedent(block) for block in found)
-        if any(find_spec(name) is None for name in re.findall(r"^(?:from|import) (\w+)", code, re.M)):
+        if "import albumentations" in code and find_spec("albumentations") is None:
+            continue
+        if page.stem in ("timm", "open_clip", "lightly"):  # test_convert.py, which imports them, runs these
             continue
         code = code.replace("fullgraph=True)", 'fullgraph=True, backend="aot_eager")')
         (tmp_path / f"{page.stem}.py").write_text(code)
