@@ -67,6 +67,7 @@ html_math_renderer = "mathml"
 html_title = "imgops"
 html_static_path = ["_static"]
 html_css_files = ["imgops.css"]
+html_js_files = ["tables.js"]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False
@@ -87,7 +88,12 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 #: Only the pages of the API have a list of pages at the left.
-_WITHOUT_SIDEBAR = ("gallery/**", "recipes/*", *(p.stem for p in HERE.glob("*.rst") if p.stem != "api"))
+_WITHOUT_SIDEBAR = (
+    "gallery/**",
+    "recipes/*",
+    "migrating/*",
+    *(p.stem for p in HERE.glob("*.rst") if p.stem != "api"),
+)
 html_sidebars = {page: [] for page in _WITHOUT_SIDEBAR}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -271,6 +271,27 @@ def test_every_page_in_a_browser(browser: Any, site: str, part: int) -> None:
     assert not wrong
 
 
+_ROWS = "() => [...document.querySelectorAll('table.filter tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].innerText)"
+
+
+def test_the_table_of_operators(browser: Any, site: str) -> None:
+    """Words choose rows, with their families; a button chooses columns; the first column stays in a narrow window."""
+    tab = browser.new_page(viewport={"width": 390, "height": 900})
+    tab.goto(f"{site}/{VERSION}/operators.html")
+    assert tab.evaluate(_ROWS)[:2] == ["Movement", "crop()"]
+    tab.get_by_label("Filter rows").fill("edges cv2.canny")
+    assert tab.evaluate(_ROWS) == ["Edges", "canny()"]
+    tab.get_by_role("button", name="Where it runs").click()
+    heads = [head for head in tab.locator("table.filter th").all() if head.is_visible()]
+    assert [head.inner_text() for head in heads][:2] == ["operator", "CUDA"]
+    before = [head.bounding_box()["x"] for head in heads[:2]]
+    tab.evaluate("document.querySelector('table.filter').parentElement.scrollLeft = 100")
+    first, second = (head.bounding_box()["x"] for head in heads[:2])
+    assert abs(first - before[0]) <= 2
+    assert abs(second - before[1] + 100) <= 1
+    tab.close()
+
+
 def test_the_menu_of_versions(browser: Any, site: str) -> None:
     """The menu names this version and leads to the same page of another one. Without other versions it is not shown."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900})

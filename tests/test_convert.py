@@ -9,10 +9,12 @@ import pickle
 import pkgutil
 import random
 import re
+import textwrap
 import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -1661,3 +1663,11 @@ def test_albumentations() -> None:
     assert repr(ours.convert(A.Compose([A.CLAHE(p=1.0)]))) == repr(
         ours.from_albumentations(A.Compose([A.CLAHE(p=1.0)]))
     )
+
+
+@pytest.mark.parametrize("library", ["timm", "open_clip", "lightly"])
+def test_the_example_of_its_page(library: str) -> None:
+    pytest.importorskip(library)
+    page = Path(__file__).parents[1] / "docs" / "migrating" / f"{library}.rst"
+    (code,) = re.findall(r"^\.\. code-block:: python\n\n((?:(?:   .*)?\n)+)", page.read_text(), re.M)
+    exec(textwrap.dedent(code), {})

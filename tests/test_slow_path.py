@@ -131,6 +131,23 @@ def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None
     assert "the native module was not built" in config["slow paths"][0]
 
 
+def test_show_config_in_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After ``pip install .``, Python imports the folder of the clone, which has no compiled modules."""
+    files = {
+        "imgops-0.1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: imgops\nVersion: 0.1.0\n",
+        "imgops/kernels/cpu/_native.abi3.so": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    assert not any("clone" in reason for reason in imgops.show_config("dicts")["slow paths"])
+    monkeypatch.setattr(native, "module", None)
+    monkeypatch.setattr(_libjpeg, "module", None)
+    (reason,) = imgops.show_config("dicts")["slow paths"]
+    assert reason.startswith("you are in the clone: ") and f"not {tmp_path / 'imgops'};" in reason
+
+
 def test_show_config_without_libjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_libjpeg, "module", None)
     config = imgops.show_config("dicts")

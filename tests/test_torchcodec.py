@@ -1,4 +1,4 @@
-"""What docs/migrating.rst says of the images of TorchCodec and torchvision.io, next to those of imgops."""
+"""What docs/migrating/torchcodec.rst says of the images of TorchCodec and torchvision.io, next to those of imgops."""
 
 from __future__ import annotations
 

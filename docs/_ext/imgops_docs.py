@@ -42,22 +42,11 @@ from tests.specs import SPECS
 from tests.specs import __main__ as operator_table
 
 #: The sections of the API: those of the specs, and below those of names that are no operators.
-SECTIONS = (
-    *("Movement", "Resizing", "Warps", "Maps", "Color", "Levels", "Histograms", "Thresholds"),
-    *(
-        "Blur",
-        "Filters",
-        "Edges",
-        "Morphology",
-        "Regions",
-        "Noise",
-        "Blending",
-        "Into existing memory",
-        "Files",
-    ),
-)
 FAMILIES = {
-    **{title: [n for n, s in SPECS.items() if s.section == title and s.is_public] for title in SECTIONS},
+    **{
+        title: [n for n, s in SPECS.items() if s.section == title and s.is_public]
+        for title in operator_table.SECTIONS
+    },
     "Images of different sizes": ["PackedImages"],
     "Adjoint and inverse": ["adjoint", "inverse"],
     "Operators of your own": ["extend.operator", "extend.Gradient", "decompositions"],
@@ -168,21 +157,31 @@ def _transform_facts(name: str) -> list[str]:
 
 
 class OperatorTable(Parsed):
-    """``.. operator-table:: pixels`` shows every operator with some of its facets: pixels, gradients or places."""
-
-    required_arguments = 1
+    """``.. operator-table::`` shows every operator by family, with all facets, of which a script shows one group."""
 
     def lines(self) -> list[str]:
-        part = self.arguments[0]
-        rows = [["operator", *(head for head, _ in _FACETS[part])]]
-        for name in operators():
-            spec = SPECS[name]
-            title = f":func:`imgops.{name}`" if spec.is_public else f"``torch.ops.imgops.{name}``"
-            rows.append([title, *(cell(name, spec) for _, cell in _FACETS[part])])
-        return table(rows)
+        rows = [["operator", *(head for heads in _FACETS.values() for head, _ in heads)]]
+        for title, specs in operator_table.families().items():
+            rows.append([title, *("" for _ in rows[0][1:])])
+            for spec in specs:
+                name = f":func:`~imgops.{spec.name}`" if spec.is_public else f"``{spec.name}``"
+                facets = (cell(spec.name, spec) for heads in _FACETS.values() for _, cell in heads)
+                rows.append([name, *facets])
+        return table(rows, kind="wide filter")
+
+    def run(self) -> list[nodes.Node]:
+        found = super().run()
+        groups = ["", *(part for part, heads in _FACETS.items() for _ in heads)]
+        for row in (row for node in found for row in node.findall(nodes.row)):
+            entries = list(row.findall(nodes.entry))
+            if not any(entry.children for entry in entries[1:]):
+                row["classes"].append("family")
+            for entry, part in zip(entries, groups, strict=True):
+                entry["classes"].append(part)
+        return found
 
 
-#: The columns of the tables of operators.
+#: The columns of the table of operators, in the groups that its script shows.
 _FACETS: dict[str, list[tuple[str, Callable[[str, Any], str]]]] = {
     "pixels": [
         ("reference", lambda name, spec: double(spec.reference_name)),
@@ -224,7 +223,7 @@ class TransformTable(Parsed):
             if i:
                 names = ", ".join(f":class:`~imgops.transforms.{n}`" for n in names.split(", "))
             rows.append([names, _rest(near), each])
-        return table(rows, "40 45 15")
+        return table(rows, "40 45 15", "wide filter")
 
 
 _FUNCTIONALS = (
@@ -281,7 +280,7 @@ def _sources() -> str:
     """Return the text of all docstrings, tutorials and pages."""
     return "".join(
         p.read_text()
-        for n in ("imgops/**/*.py", "gallery/*/*.py", "docs/*.rst", "docs/recipes/*.rst")
+        for n in ("imgops/**/*.py", "gallery/*/*.py", "docs/*.rst", "docs/*/*.rst")
         for p in ROOT.glob(n)
     )
 

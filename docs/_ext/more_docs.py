@@ -122,7 +122,7 @@ class AddedTable(Parsed):
             rows.append(
                 [f":class:`~imgops.transforms.{name}`", *_difference(name), follow, _per_sample(name)]
             )
-        return table(rows, "24 36 10 15 15")
+        return table(rows, "24 36 10 15 15", "wide filter")
 
 
 class MigrationTable(Parsed):
@@ -131,7 +131,7 @@ class MigrationTable(Parsed):
     required_arguments = 1
 
     def lines(self) -> list[str]:
-        return table(migration_table(self.arguments[0]), "22 18 48 12")
+        return table(migration_table(self.arguments[0]), "22 18 48 12", "wide filter")
 
 
 class Contributed(Parsed):

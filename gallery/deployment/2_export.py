@@ -12,7 +12,7 @@ the same pixels, and runs where imgops is not installed.
 # %%
 # A program that takes uint8 images
 # ---------------------------------
-# This module contains the preprocessing and the model. It turns a photograph of any size into logits.
+# This module contains the preprocessing and the model. It turns a photograph into logits.
 
 import subprocess
 import sys
@@ -78,6 +78,29 @@ print(
     "- the same logits:",
     torch.allclose(same, logits),
 )
+
+# %%
+# Photographs of every size
+# -------------------------
+# The program above takes photographs of one size. With ``dynamic_shapes`` the height and the width are symbols, and one program takes
+# all sizes. ``export`` asks for an upper bound.
+
+try:
+    whole.module()(photo[:, :200])
+except Exception as error:
+    print(f"{type(error).__name__}: {error}".splitlines()[0])
+
+sizes = {
+    1: torch.export.Dim("height", max=16384),
+    2: torch.export.Dim("width", max=16384),
+}
+whole = torch.export.export(
+    served, (photo,), dynamic_shapes=(sizes,)
+).run_decompositions(table)
+for height, width in ((300, 451), (200, 300), (97, 60)):
+    other = imgops.crop(photo, (0, 0, width, height))
+    equal = torch.equal(whole.module()(other)[0], served.preprocess(other))
+    print(f"{height} x {width}: the same pixels: {equal}")
 
 # %%
 # Where imgops is not installed

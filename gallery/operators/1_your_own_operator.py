@@ -79,7 +79,8 @@ def by_atoms(image: Tensor, size: int) -> Tensor:
 # 4. The declaration
 # ------------------
 # The schema is a typed signature without a body. The batching rule ``imgops.extend.vmap.leading(3)`` and the sharding rule
-# ``imgops.extend.sharding.leading(3)`` fit every operator on an image ``(..., C, H, W)``.
+# ``imgops.extend.sharding.leading(3)`` fit every operator on an image ``(..., C, H, W)``. The size of the window is an int, so each
+# size has its own graph. A number that changes from call to call is a tensor in the signature: :doc:`/pytorch` has an example.
 
 
 @imgops.extend.operator(

@@ -62,7 +62,7 @@ print(torch.equal(v2.seeded(each, keys)(batch), eager))
 # %%
 # 3. In one graph
 # ---------------
-# New draws cause no recompilation. (``backend="aot_eager"`` needs no C++ compiler.)
+# New draws need at most two compilations. (``backend="aot_eager"`` needs no C++ compiler.)
 
 graph = torch.compile(each, fullgraph=True, backend="aot_eager")
 print(torch.equal(v2.seeded(graph, keys)(batch), eager))

@@ -10,7 +10,7 @@ from imgops._common.check import fail
 from imgops.decomposition.color import STEPS
 from imgops.fake._output import output
 
-#: What a sequence needs, by whether it has saturation and hue.
+#: The channels that a sequence needs, by whether it has saturation and hue.
 _NEEDS = {
     (False, False): None,
     (True, False): check.SATURATION,

@@ -61,7 +61,7 @@ class Reader:
         self._replaced = _replaced_functions.replaced_functions()
         #: The identity of a counterpart -> the module that it stands for.
         self._sources: dict[int, Any] = {}
-        #: What these identities belong to, so that no other object gets one of them.
+        #: The owners of these identities, kept alive so that no other object gets one of them.
         self._alive: list[Any] = []
 
     def read_pipeline(self, given: Any) -> Converted:

@@ -28,10 +28,10 @@ def convert(pipeline: Any) -> Any:
     -------
     Compose, or a tuple or list of these
         The pipeline takes the inputs of the original one, and those of imgops' transforms. Under equal seeds
-        it draws the same numbers, by the same generators: timm and others draw by ``random`` and NumPy. On
-        PIL images and on tensors of their levels the pixels are those of the original pipeline on PIL
-        images; they are PIL's, too, where the original one makes a tensor first and lets torchvision's
-        kernels resize it.
+        it draws the same numbers, by the same generators: timm and others draw by ``random`` and NumPy.
+        Pixels match those of the original pipeline on PIL images, also for uint8 tensors, and for pipelines
+        that convert to a tensor before resizing. Convert once, not for each image: a call takes
+        milliseconds.
 
     Raises
     ------

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -141,10 +142,26 @@ def _cuda() -> dict[str, Any]:
     }
 
 
+def _installed() -> Path | None:
+    """Return the folder of an installed imgops that has the native module, if this one is a clone."""
+    for found in metadata.distributions(name="imgops"):
+        folder = Path(str(found.locate_file("imgops")))
+        built = any(p.suffix in (".so", ".pyd") for p in folder.glob("kernels/cpu/_native.*"))
+        if built and not folder.samefile(Path(__file__).parents[1]):
+            return folder
+    return None
+
+
 def _slow_paths(compared: Mapping[str, str]) -> Iterator[str]:
-    if native.module is None:
+    installed = None if native.module else _installed()
+    if installed:
+        yield (
+            "you are in the clone: Python imports its folder imgops, which has no compiled modules, and not "
+            f"{installed}; go to another folder, or pip install -e ."
+        )
+    elif native.module is None:
         yield "the native module was not built: install a C compiler, then imgops again, without IMGOPS_PURE"
-    if _libjpeg.module is None:
+    if _libjpeg.module is None and not installed:
         yield "Pillow decodes JPEGs: install libjpeg-turbo and its headers (libjpeg-dev), then imgops again"
     for name, found in compared.items():
         if found.startswith("others"):

@@ -44,9 +44,9 @@ __all__ = [
 class ToDtype(OperatorTransform, v2.ToDtype):
     """Convert the input to a dtype and optionally scale its values, as torchvision's ToDtype does.
 
-    The result is bit-exact with torchvision's, unless torchvision's arithmetic overflows: white stays white
-    for every pair of dtypes, and values out of range become the nearest value of the dtype. In a graph the
-    transform also works with tv_tensors.
+    White stays white for every pair of dtypes, and values out of range become the nearest value of the dtype.
+    Where torchvision's arithmetic does the same, the result is bit-exact with it; from uint8 to uint16, 255
+    becomes 65280 in torchvision and 65535 here. In a graph the transform also works with tv_tensors.
 
     Parameters
     ----------

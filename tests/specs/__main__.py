@@ -9,6 +9,25 @@ from imgops._operator.record import Contract, Gradient, operators
 from imgops.kernels import devices
 from tests.specs import SPECS, OpSpec
 
+#: The families of the public functions, in the order of the pages.
+SECTIONS = (
+    *(
+        "Movement",
+        "Resizing",
+        "Warps",
+        "Maps",
+        "Color",
+        "Levels",
+        "Histograms",
+        "Thresholds",
+        "Blur",
+        "Filters",
+        "Edges",
+    ),
+    *("Morphology", "Regions", "Noise", "Blending", "Into existing memory", "Files"),
+)
+#: The family of the operators that only other functions call.
+INTERNAL = "Registered operators without a public function"
 TABLES = Path(__file__).parents[2] / "docs" / "tables.md"
 _MARKS = re.compile(r"(<!-- operators: .*? -->\n)(.*?)(<!-- /operators -->)", re.S)
 HEAD = (
@@ -79,11 +98,20 @@ def cells(spec: OpSpec) -> tuple[str, ...]:
     )
 
 
+def families() -> dict[str, list[OpSpec]]:
+    """Return the registered operators by family; those without a public function are the last one."""
+    found: dict[str, list[OpSpec]] = {title: [] for title in (*SECTIONS, INTERNAL)}
+    for name in operators():
+        found[SPECS[name].section or INTERNAL].append(SPECS[name])
+    return {title: specs for title, specs in found.items() if specs}
+
+
 def table() -> str:
-    rows = [HEAD, ("---",) * len(HEAD), *(cells(SPECS[name]) for name in operators())]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines[1] = "|" + "---|" * len(HEAD)
-    return "\n".join(lines) + "\n"
+    lines = []
+    for title, specs in families().items():
+        rows = ["| " + " | ".join(row) + " |" for row in (HEAD, *map(cells, specs))]
+        lines += [f"### {title}", "", rows[0], "|" + "---|" * len(HEAD), *rows[1:], ""]
+    return "\n".join(lines)
 
 
 def current() -> str:

@@ -1,7 +1,7 @@
 """Transforms of albumentations that its own code computes on the host, inside of an operator in a graph.
 
-What a transform draws is sampled before it is applied, so the numbers of its counterpart are the state from
-which it draws. They give the same parameters again for the image, its masks, boxes and keypoints.
+The parameters of a transform are sampled before it is applied, so the numbers of its counterpart are the
+state from which it draws. They give the same parameters again for the image, its masks, boxes and keypoints.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _decode_page(
     return _write(image if box is None else image.crop(where), mode, turn, channels_last)
 
 
-#: What stands for None in a slice whose numbers are in a tensor.
+#: The number that stands for None in a slice whose numbers are in a tensor.
 NONE_OF_SLICE = -(2**63)
 
 

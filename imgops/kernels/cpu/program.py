@@ -207,7 +207,7 @@ class ImageProgram:
         return True
 
     def copies_from(self, step: int) -> bool:
-        """Return whether one of the steps from a place on gives a new image even where it changes nothing."""
+        """Return whether any step from index ``step`` on always copies."""
         return any(_copies(*native_step) for native_step in self.steps[step:])
 
     # -- running -----------------------------------------------------------------------------------

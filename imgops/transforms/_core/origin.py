@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-#: What a subclass may have without another result: a constructor, and what every class has.
+#: Attributes that a subclass may define without changing its results.
 _WITHOUT_EFFECT = frozenset(
     (
         *("__init__", "__repr__", "extra_repr", "__module__", "__qualname__", "__doc__", "__dict__"),

@@ -181,7 +181,7 @@ def own_params(caller: str, transform: Any, params: dict[Key, Any], path: Key) -
         return None
     name = type(transform).__name__
     if not isinstance(found, Params):
-        raise_error(KeyError, f"{must}, got those of a container for {name}")
+        raise_error(KeyError, f"{must}, got the choice of a container for step {path}, which is {name}")
     lengths = [parameter.length for parameter in getattr(transform, "_random_parameters", ())]
     if lengths and not any(callable(length) for length in lengths):
         count = sum(max(length, 1) for length in lengths)  # type: ignore[type-var]
@@ -198,5 +198,8 @@ def own_choice(caller: str, container: Any, params: dict[Key, Any], path: Key) -
         raise_error(KeyError, f"{must}, got none for step {path}")
     found = params[path]
     if found is None or isinstance(found, Params):
-        raise_error(KeyError, f"{must}, got those of no container for {type(container).__name__}")
+        name = type(container).__name__
+        raise_error(
+            KeyError, f"{must}, got values of a transform for step {path}, which is the container {name}"
+        )
     return found

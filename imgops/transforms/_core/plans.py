@@ -37,8 +37,8 @@ class Plan:
     """A pipeline for images of one shape: what is drawn, and the steps that read the drawn numbers.
 
     ``tables`` are the floats of each level at the end, if there are any, and ``parts`` the transforms.
-    ``copying`` has, for each transform that gives a new image even where it changes nothing, the columns that
-    say whether it is applied.
+    ``copying`` lists, for each transform that never returns its input, the columns that say whether it is
+    applied.
     """
 
     def __init__(

@@ -88,15 +88,15 @@ def from_description(text: str) -> Any:
 
 def _find(known: Any, handle: int) -> Any:
     if handle not in known:
-        must = "generator must be one of this process, in which the transform was made"
-        raise ValueError(f"sample: {must}, got that of an exported program, or of a transform that is gone")
+        got = "that of another process or of a deleted transform; export a program with generator=None"
+        raise ValueError(f"sample: generator must be one of this process, got {got}")
     return known[handle]
 
 
 # -- generators -----------------------------------------------------------------------------------
 
 _generators: dict[int, torch.Generator] = {}
-#: What forgets a generator, by its handle.
+#: The finalizers that forget generators, by handle.
 _ends: dict[int, weakref.finalize[..., Any]] = {}
 #: The handles of generators that were made before this worker started, and that it has yet to reseed.
 _brought: set[int] = set()

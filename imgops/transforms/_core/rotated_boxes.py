@@ -104,7 +104,7 @@ def clip(polygons: Tensor, height: Any, width: Any, top: Any = 0, left: Any = 0)
     low, high = torch.stack([x0, y0], -1)[:, None], torch.stack([x1, y1], -1)[:, None]
     frame = torch.stack([torch.stack([x0, x1, x1, x0], -1), torch.stack([y0, y0, y1, y1], -1)], -1)
     edges = polygons.roll(-1, 1) - polygons
-    # What is left has its corners where an edge enters and leaves the image, and at the image's own corners
+    # The rest has its corners where an edge enters and leaves the image, and at the image's own corners
     # inside of the polygon. The shares of an edge between which it is inside are those of Liang and Barsky.
     is_parallel = edges == 0
     steps = torch.where(is_parallel, 1.0, edges)

@@ -269,7 +269,8 @@ class Crop(Move):
     def add_to(self, program: ImageProgram) -> bool:
         if self.is_one_draw:
             return program.crop(int(self.numbers[0]), int(self.numbers[1]), *self.size)
-        return program.resized_crop(self.numbers, self.size, "bilinear", True)  # which only copies
+        # The box has the size of the result, so no resampling happens.
+        return program.resized_crop(self.numbers, self.size, "bilinear", True)
 
     def size_after(self, size: tuple[Any, Any]) -> tuple[Any, Any]:
         return self.size[0], self.size[1]

@@ -458,7 +458,8 @@ def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = Fa
     """Convert the input to a dtype, and with ``scale`` also scale its values to the range of the dtype.
 
     0 stays 0, the greatest value becomes the greatest value, and no value wraps around. If torchvision's
-    kernel has these properties, the result is bit-exact with torchvision's.
+    kernel has these properties, the result is bit-exact with torchvision's. From uint8 to uint16 it has not:
+    255 becomes 65280 in torchvision, and 65535 here.
 
     Parameters
     ----------
@@ -514,7 +515,7 @@ def _is_shared(image: Tensor) -> bool:
 
 
 with torch.inference_mode(False):
-    #: What ``to_dtype`` makes of each level, ``(256,)``.
+    #: The result of ``to_dtype`` for each level, ``(256,)``.
     LEVELS_AS_FLOATS = torch.arange(256, dtype=torch.float32, device="cpu").mul_(1.0 / 255)
 
 

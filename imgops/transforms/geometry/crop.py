@@ -344,9 +344,8 @@ class RandomCrop(_ObjectCrop, v2.RandomCrop):
             padding = self._padding(program.height, program.width)
             if not steps.Pad(padding, fill_of(self, kind), self.padding_mode).add_to(program):
                 return False
-        return program.resized_crop(
-            params.numbers, self.size, "bilinear", True, "corner"
-        )  # which only copies
+        # The box has the size of the result, so no resampling happens.
+        return program.resized_crop(params.numbers, self.size, "bilinear", True, "corner")
 
     @property
     def _decodes_regions(self) -> bool:  # type: ignore[override]
