@@ -235,3 +235,32 @@ def test_get_params_is_called_as_in_the_first_version(name: str) -> None:
     torch.compiler.reset()
     seeded(2, torch.compile(graph, backend="eager", fullgraph=True), pixels)
     assert graph.drawn is not None
+
+
+def test_parameters_are_not_drawn_again() -> None:
+    """A subclass whose own code runs cannot apply parameters; what it draws by is its own, and is applied."""
+
+    class Turned(ours.RandomRotation):
+        def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+            return super().transform(inpt, params)
+
+    image, turned = picture(), Turned(40)
+    params = turned.sample(image)
+    with pytest.raises(
+        NotImplementedError, match=r"^Turned: make_params and transform must be imgops' own in"
+    ):
+        turned.apply(image, params)
+    turned = _replayed(ours.RandomRotation)(40)
+    params = turned.sample(image)
+    assert torch.equal(turned.apply(image, params), turned(image))
+
+
+def test_a_box_that_does_not_fit_erases_nothing() -> None:
+    """In a subclass, too, which gets torchvision's parameters without a value."""
+
+    class Erasing(ours.RandomErasing):
+        def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+            return super().transform(inpt, params)
+
+    image = picture()
+    assert torch.equal(Erasing(1.0, scale=(1.0, 1.0), ratio=(3.0, 3.0))(image), image)

@@ -104,7 +104,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = decode_all(inputs)
         if not (self._description or self.per_sample or is_compiling()):
-            return self._torchvision_forward(*inputs)
+            return super()._run(inputs, sampler)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         projections.require(self, flat, self._kind_of_map)
         before = sampler.count

@@ -890,6 +890,9 @@ class RandomTransform(OperatorTransform):
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         # The methods of a user's subclass run in Python; a graph refuses them when it samples.
         if not self._description and not self.per_sample and not is_compiling():
+            if sampler.replays is not None:
+                must = f"{type(self).__name__}: make_params and transform must be imgops' own in apply"
+                raise NotImplementedError(f"{must}, got a subclass's")
             return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_methods:
