@@ -121,8 +121,7 @@ def make(seed: int) -> tuple[list[Any], Any, int]:
 
     def leaf() -> Any:
         if random.random() < 0.3:
-            # OpenCV warps two interleaved channels in another way than two planes.
-            return random.choice(_MAKERS if channels != 2 else _MAKERS[:2])(random, channels)
+            return random.choice(_MAKERS)(random, channels)
         return random.choice(cases).make(v2)
 
     def step() -> Any:

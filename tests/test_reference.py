@@ -75,11 +75,15 @@ def compare(spec: OpSpec, sample: Sample, maker: Maker, kernel: Callable[..., Te
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("sample", COMPARED, ids=str)
 def test_reference(sample: Sample, device: str, whole: bool) -> None:
-    """`make test` takes every batch of the first sample of each operator; of the others, an image and a batch."""
+    """`make test` takes every batch of the first sample of each operator; of the others, an image and a batch.
+
+    Slices are those of test_channels.py.
+    """
     spec = SPECS[sample.op]
     every = whole or sample is spec.samples[0]
+    formats = ("planar", "interleaved", *(("transposed", "rows") if every else ()))
     for dtype in sample.dtypes:
-        for format in FORMATS:
+        for format in FORMATS if whole else formats:
             dense = format in ("planar", "interleaved")
             if not (every or dense) and dtype in HALF:  # test_half_precision_is_float32_rounded_once
                 continue

@@ -2,8 +2,9 @@
 
 An image ``(..., C, H, W)`` is *planar* when it is contiguous, and *interleaved* when its channels
 lie next to each other (``channels_last``, or a permuted HWC array). Both reach PIL and OpenCV
-without a copy. A fake allocates an operator's output here; the kernel writes into this output or, in a
-repeated call, into one of the same strides. So fake and kernel cannot disagree about strides.
+without a copy. A slice has the format of the image that it was cut from. A fake allocates an operator's
+output here; the kernel writes into this output or, in a repeated call, into one of the same strides. So fake
+and kernel cannot disagree about strides.
 """
 
 from __future__ import annotations
@@ -30,22 +31,27 @@ _NUMPY_HAS = frozenset(
 
 
 def is_interleaved(image: Tensor) -> bool:
-    """Return whether the channels of ``image`` are its fastest dimension.
+    """Return whether the channels of an image, or of one that it is a slice of, lie next to each other.
 
-    A tensor that has both memory formats counts as planar.
+    A tensor that has both memory formats counts as planar, and so does a single channel.
     """
-    if image.is_contiguous():
+    if image.is_contiguous() or image.shape[-3] == 1:
         return False
+    channel, row, column = image.stride()[-3:]
+    return 0 < channel < (row if image.shape[-1] == 1 else column)
+
+
+def is_dense(image: Tensor) -> bool:
+    """Return whether ``image`` has one of the two memory formats, without gaps."""
+    return image.is_contiguous() or _is_channels_last(image)
+
+
+def _is_channels_last(image: Tensor) -> bool:
     if image.ndim == 3:  # the usual strides are recognized without making a view
         channels, _, width = image.shape
         if image.stride() == (1, width * channels, channels):
             return True
     return image.movedim(-3, -1).is_contiguous()
-
-
-def is_dense(image: Tensor) -> bool:
-    """Return whether ``image`` has one of the two memory formats."""
-    return image.is_contiguous() or is_interleaved(image)
 
 
 def writes_interleaved(out: Tensor) -> bool:
@@ -96,7 +102,7 @@ def in_format(image: Tensor, interleaved: bool) -> Tensor:
     """Return ``image`` itself if it has the format, interleaved or planar, else a copy in this format."""
     if not interleaved:
         return image.contiguous()
-    if is_interleaved(image):
+    if _is_channels_last(image):
         return image
     return image.movedim(-3, -1).contiguous().movedim(-1, -3)
 
@@ -121,7 +127,7 @@ def writable(target: Tensor, interleaved: bool | None = None, *, read: bool = Tr
     """
     if not interleaved and target.is_contiguous():
         return target
-    if interleaved is not False and is_interleaved(target):
+    if interleaved is not False and _is_channels_last(target):
         return target
     interleaved = bool(interleaved)
     if read:

@@ -79,20 +79,20 @@ def rows_first(height: int, width: int, out_height: int, out_width: int, device:
     return (oh < h) & (h - oh > 2 * (w - ow))
 
 
-def pil_nearest(size: int, low: Any, high: Any, out: int, device: torch.device) -> Tensor:
+def pil_nearest(size: int, low: Any, high: Any, out: int, device: torch.device, has_16_bits: bool) -> Tensor:
     """Return the pixel that PIL's nearest filter takes for each of ``out`` outputs, or -1 for none.
 
-    PIL adds step to step, with rounding, and so does the cumulative sum here.
+    PIL adds step to step, with rounding, and so does the cumulative sum here. In mode I;16 it multiplies.
     """
     if low is None:
         low, extent = torch.zeros((), dtype=torch.float64, device=device), scalar(size, device)
     else:
         low, extent = low[..., 0, 0].double(), (high - low)[..., 0, 0].double()
     step = divide(extent, out)
-    first = low + step * 0.5
-    shape = (*step.shape[:-1], out) if step.ndim else (out,)
-    steps = torch.where(count(out, device) == 0, first, step).expand(shape)
-    position = torch.trunc(steps.cumsum(-1))
+    position = low + step * (count(out, device) + 0.5)
+    if not has_16_bits:
+        position = torch.where(count(out, device) == 0, position, step).cumsum(-1)
+    position = torch.trunc(position)
     outside = (position < 0) | (position >= size)
     return torch.where(outside, torch.full_like(position, -1), position).long()
 

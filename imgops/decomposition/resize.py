@@ -54,7 +54,7 @@ def resized_crop(
     if interpolation.endswith("nearest"):
         source, size = image.shape[-2:], (height, width)
         if antialias:
-            rows, columns = _crop_positions(source, box, size, image.device)
+            rows, columns = _crop_positions(image, source, box, size)
         else:
             dense = _crop_matrices(image.device, source, box, size, interpolation, False)
             rows, columns = (m.argmax(-1).squeeze(-2) for m in dense)
@@ -75,7 +75,7 @@ def resized_crop_adjoint(
 ) -> Tensor:
     size = grad.shape[-2], grad.shape[-1]
     if interpolation == "nearest" and antialias:
-        rows, columns = _crop_positions((height, width), box, size, grad.device)
+        rows, columns = _crop_positions(grad, (height, width), box, size)
         rows, columns = _per_image(grad, rows), _per_image(grad, columns)
         out = _scatter_along(_scatter_along(grad, -1, columns, width), -2, rows, height)
     else:
@@ -99,12 +99,12 @@ def _crop_matrices(
     return rows, _resampling_weights.opencv_cut(interpolation, source[1], left, right, size[1])
 
 
-def _crop_positions(source: Any, boxes: Tensor, size: Any, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the rows and columns that PIL's nearest filter takes from a crop."""
-    left, top, right, bottom = _crop_edges(boxes, device)
-    nothing = torch.zeros_like(left)
-    rows = _resampling_weights.pil_nearest(source[0], nothing, bottom - top, size[0], device)
-    columns = _resampling_weights.pil_nearest(source[1], nothing, right - left, size[1], device)
+def _crop_positions(image: Tensor, source: Any, boxes: Tensor, size: Any) -> tuple[Tensor, Tensor]:
+    """Return the rows and columns that PIL's nearest filter takes from a crop of an image like this."""
+    left, top, right, bottom = _crop_edges(boxes, image.device)
+    nothing, how = torch.zeros_like(left), (image.device, image.dtype == torch.uint16)
+    rows = _resampling_weights.pil_nearest(source[0], nothing, bottom - top, size[0], *how)
+    columns = _resampling_weights.pil_nearest(source[1], nothing, right - left, size[1], *how)
     return rows + top[..., 0, 0].long(), columns + left[..., 0, 0].long()
 
 
@@ -226,8 +226,9 @@ def _positions(
         rows = positions(wide.shape[-2], height, wide.device)
         return rows, positions(wide.shape[-1], width, wide.device)
     left, top, right, bottom = _edges(box, wide, True)
-    rows = _resampling_weights.pil_nearest(wide.shape[-2], top, bottom, height, wide.device)
-    return rows, _resampling_weights.pil_nearest(wide.shape[-1], left, right, width, wide.device)
+    how = wide.device, wide.dtype == torch.uint16
+    rows = _resampling_weights.pil_nearest(wide.shape[-2], top, bottom, height, *how)
+    return rows, _resampling_weights.pil_nearest(wide.shape[-1], left, right, width, *how)
 
 
 def _nearest(

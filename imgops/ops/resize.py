@@ -175,10 +175,11 @@ def resize(
     References: :meth:`PIL.Image.Image.resize` of each channel (mode L for uint8 and I;16 for uint16:
     bit-exact; mode F for float32: within 1e-5), and ``cv2.resize`` with INTER_NEAREST, LINEAR, CUBIC, AREA or
     LANCZOS4, bit-exact on uint8, uint16 and float32. (The reference is OpenCV's result for each plane of a
-    planar image, and for the HWC array of an interleaved one; the two differ in the last bit of a float, and
-    by a level of uint16.) float64 is computed in double precision throughout; float16 and bfloat16 are the
-    float32 result, rounded once. The operator is linear; its gradient is the registered adjoint, exact for
-    any value. Under autocast half precision is resized in float32 and stays float32.
+    planar image or a slice of it, and for the HWC array of an interleaved one or a slice of it; the two
+    differ in the last bits of a float, and in some pixels by a level.) float64 is computed in double
+    precision throughout; float16 and bfloat16 are the float32 result, rounded once. The operator is linear;
+    its gradient is the registered adjoint, exact for any value. Under autocast half precision is resized in
+    float32 and stays float32.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tests.specs._maker import Maker, formatted
+from tests.specs._maker import FORMATS, Counted, Maker, formatted
 
 BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
@@ -33,7 +33,7 @@ class Draw:
         self.generator = torch.Generator().manual_seed(seed)
         self.dtype = self.choice(torch.uint8, torch.float32, torch.float64)
         self.size = self.whole(1, 40), self.whole(1, 40)
-        self.channels, self.interleaved = self.whole(1, 6), self.whole(0, 1)
+        self.channels, self.format = self.whole(1, 6), self.choice(*FORMATS)
         self.white = 255 if self.dtype == torch.uint8 else 1
 
     def choice(self, *values: Any) -> Any:
@@ -51,7 +51,7 @@ class Draw:
         dtype = dtype or self.dtype
         if dtype != torch.uint8:
             image = image.to(dtype) / 255
-        return formatted(image, "interleaved") if self.interleaved else image
+        return formatted(image, self.format)
 
     def levels(self, channels: int = 0) -> Tensor:
         return self.image(channels, torch.uint8)
@@ -66,13 +66,17 @@ class Draw:
         return self.choice(*BORDERS)
 
     def maker(self, dtypes: tuple[torch.dtype, ...]) -> Maker:
-        """Return a maker of a sample's arguments whose images have other sizes."""
-        format = "interleaved" if self.interleaved else "planar"
-        return OtherSizes(self.choice(*dtypes), format, seed=self.whole(0, 999), random=self.random)
+        """Return a maker of a sample's arguments whose images have other sizes and numbers of channels."""
+        how = {
+            "seed": self.whole(0, 999),
+            "channels": self.choice(1, 2, 3, 3, 3, 4, 5),
+            "random": self.random,
+        }
+        return OtherSizes(self.choice(*dtypes), self.format, **how)
 
 
 @dataclass(frozen=True)
-class OtherSizes(Maker):
+class OtherSizes(Counted):
     """A maker that has a random height or width for each one that a sample names; equal ones stay equal."""
 
     random: Random = field(default_factory=Random)

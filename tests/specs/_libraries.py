@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import cv2
@@ -34,7 +34,8 @@ BORDERS = {
 
 
 def is_interleaved(image: Array) -> bool:
-    return not image.flags.c_contiguous and image.transpose(1, 2, 0).flags.c_contiguous
+    """Return whether the channels of an image, or of the image that it is a slice of, lie next to each other."""
+    return not image.flags.c_contiguous and 0 < image.strides[0] < image.strides[2]
 
 
 def to_pil(image: Array) -> Image.Image:
@@ -53,10 +54,13 @@ def by_pil_planes(image: Array, function: Callable[[Image.Image], Image.Image]) 
     return np.concatenate([of_pil(function(to_pil(plane[None]))) for plane in image])
 
 
-def by_opencv(image: Array, function: Callable[[Array], Array]) -> Array:
-    """Apply OpenCV plane by plane, or to the HWC frame of an interleaved image, which OpenCV may round differently."""
-    if is_interleaved(image) and len(image) <= 4:
-        frame = function(image.transpose(1, 2, 0))
+def by_opencv(image: Array, function: Callable[[Array], Array], counts: Collection[int] = (2, 3, 4)) -> Array:
+    """Apply OpenCV plane by plane, or to the HWC frame of an interleaved image, which OpenCV may round differently.
+
+    ``counts`` are the numbers of channels of a frame.
+    """
+    if is_interleaved(image) and len(image) in counts:
+        frame = function(np.ascontiguousarray(image.transpose(1, 2, 0)))
         return frame.reshape(*frame.shape[:2], -1).transpose(2, 0, 1)
     return np.stack([function(plane) for plane in np.ascontiguousarray(image)])
 

@@ -28,7 +28,10 @@ ANY_DTYPE = (
 FLOATS = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 #: uint8, uint16 and floating point.
 LEVELS_AND_FLOATS = (torch.uint8, torch.uint16, *FLOATS[1:])
-FORMATS = ("planar", "interleaved", "sliced", "transposed", "expanded", "rows")
+FORMATS = (
+    *("planar", "interleaved", "window", "interleaved-window", "sliced", "interleaved-sliced"),
+    *("transposed", "expanded", "rows"),
+)
 BATCHES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (0,), (1, 1))
 DEVICES = ("cpu", *(("cuda",) if torch.cuda.is_available() else ()))
 
@@ -86,6 +89,16 @@ class Maker:
         return values.to(self.dtype)
 
 
+@dataclass(frozen=True)
+class Counted(Maker):
+    """A maker of images of another number of channels where a sample has three."""
+
+    channels: int = 3
+
+    def image(self, channels: int, *args: Any, **keywords: Any) -> Tensor:
+        return super().image(self.channels if channels == 3 else channels, *args, **keywords)
+
+
 def of_levels(maker: Maker) -> Maker:
     """Return a maker of uint8, or of uint16 if that is its dtype."""
     return maker if maker.dtype == torch.uint16 else replace(maker, dtype=torch.uint8)
@@ -101,10 +114,12 @@ def formatted(dense: Tensor, format: str) -> Tensor:
         return dense.transpose(-1, -2).contiguous().transpose(-1, -2)
     if format == "rows":  # (H, C, W) in memory: dense, but neither planar nor interleaved
         return dense.movedim(-3, -2).contiguous().movedim(-2, -3)
-    if format == "sliced":
+    whole, _, cut = format.rpartition("-")
+    if cut in ("window", "sliced"):  # a slice of a larger image; "sliced" takes every second column
         *lead, height, width = dense.shape
-        frame = torch.zeros((*lead, height + 2, 2 * width + 1), dtype=dense.dtype, device=dense.device)
-        view = frame[..., 1 : height + 1, 1 : 2 * width + 1 : 2]
+        step = 2 if cut == "sliced" else 1
+        frame = dense.new_zeros((*lead, height + 2, step * width + 1))
+        view = formatted(frame, whole or "planar")[..., 1 : height + 1, 1 : step * width + 1 : step]
         view.copy_(dense)
         return view
     if format == "expanded":  # all channels share memory

@@ -67,7 +67,7 @@ def _unlab(x: Array) -> Array:
 
 def _luv(x: Array) -> Array:
     xyz = _decoded(x) @ _XYZ.T
-    total, light = xyz @ [1, 15, 3], _light(xyz[..., 1])
+    total, light = np.maximum(xyz @ [1, 15, 3], 1e-30), _light(xyz[..., 1])  # not 0, for black
     u = 4 * xyz[..., 0] / total - 4 * _WHITE[0] / _DENSITY
     v = 9 * xyz[..., 1] / total - 9 / _DENSITY
     return np.stack([light, 13 * light * u, 13 * light * v], -1)

@@ -68,7 +68,7 @@ def _sampled(image: Array, fill: Array | None, interpolation: str, call: Callabl
     fills = np.zeros(channels) if fill is None else np.broadcast_to(fill, channels)
     flags = FLAGS[interpolation]
     if image.dtype in (np.uint8, np.uint16, np.float32):
-        if is_interleaved(image) and channels <= 4:
+        if is_interleaved(image) and channels in (3, 4):
             value = (*fills.tolist(), *(0.0,) * (4 - channels))
             return by_opencv(image, lambda a: call(a, flags, value))
         planes = np.ascontiguousarray(image)

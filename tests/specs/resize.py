@@ -68,7 +68,10 @@ def resize_reference(
         carrier = image.astype(np.float32) if image.dtype == np.float64 else image
         out = by_pil_planes(carrier, lambda p: p.resize((width, height), FILTERS[interpolation], box=region))
         return out.astype(image.dtype)
-    return by_opencv(image, lambda a: cv2.resize(a, (width, height), interpolation=FLAGS[interpolation]))
+    counts = range(5 if interpolation == "area" else 129)
+    return by_opencv(
+        image, lambda a: cv2.resize(a, (width, height), interpolation=FLAGS[interpolation]), counts
+    )
 
 
 def _torch_nearest(image: Array, size: tuple[int, int]) -> Array:
@@ -80,7 +83,12 @@ def _torch_nearest(image: Array, size: tuple[int, int]) -> Array:
 
 
 def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any) -> Array:
-    """Resize the pixels' indices, then look them up, because the choice of a pixel does not depend on its value."""
+    """Resize the pixels' indices, then look them up, because the choice of a pixel does not depend on its value.
+
+    PIL has other code in mode I;16.
+    """
+    if antialias and image.dtype == np.uint16:
+        return by_pil_planes(image, lambda p: p.resize(size[::-1], Image.Resampling.NEAREST, box=box))
     rows, columns = image.shape[-2:]
     ramp = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
     if antialias:
@@ -439,8 +447,6 @@ def resized_crop_reference(
     part = image[:, top:bottom, left:right]
     if part.shape[1:] == (height, width):
         return part
-    interleaved = not image.flags.c_contiguous and image.transpose(1, 2, 0).flags.c_contiguous
-    part = np.ascontiguousarray(part.transpose(1, 2, 0)).transpose(2, 0, 1) if interleaved else part.copy()
     return resize_reference(part, None, height, width, interpolation, antialias)
 
 

@@ -40,21 +40,27 @@ FrameWork = Callable[[np.ndarray, int, "np.ndarray | None"], np.ndarray]
 Work = Callable[[np.ndarray, np.ndarray, Tensor, int], None]
 
 
-def on_planes(out: Tensor, image: Tensor, types: Collection[torch.dtype], work: Work) -> bool:
+def on_planes(
+    out: Tensor,
+    image: Tensor,
+    types: Collection[torch.dtype],
+    work: Work,
+    channels: Collection[int] = (2, 3, 4),
+) -> bool:
     """Run ``work`` on the planes or frames of an image; return False if its dtype is not in ``types``.
 
-    Half precision is computed in float32 and rounded once; an image with more channels than OpenCV takes is
-    processed as planes.
+    Half precision is computed in float32 and rounded once. ``channels`` are the numbers of channels of a
+    frame; an interleaved image with another number is processed as planes.
     """
     if out.numel() == 0:
         return True
     if image.dtype in HALF and torch.float32 in types:
-        in_single(on_planes, out, image, types, work)
+        in_single(on_planes, out, image, types, work, channels)
         return True
     if image.dtype not in types:
         return False
     interleaved = layout.writes_interleaved(out)
-    if interleaved and out.shape[-3] > 4:
+    if interleaved and out.shape[-3] not in channels:
         planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
         on_planes(planar, image, types, work)
         out.copy_(planar)

@@ -100,12 +100,16 @@ _pil_cached = lru_cache(maxsize=64)(_pil)
 
 
 @lru_cache(maxsize=64)
-def pil_nearest(size: int, low: float, high: float, out: int) -> np.ndarray:
+def pil_nearest(size: int, low: float, high: float, out: int, has_16_bits: bool) -> np.ndarray:
     """Return the pixel that PIL's nearest filter takes for each output.
 
-    PIL resizes a ramp to find out, because it adds up positions with rounding. -1 means no pixel: at the end
-    of an image a box without extent takes nothing, and PIL writes 0.
+    PIL resizes a ramp to find out, because it adds up positions with rounding; not in mode I;16, which cannot
+    hold the ramp. -1 means no pixel: at the end of an image a box without extent takes nothing, and PIL
+    writes 0.
     """
+    if has_16_bits:
+        start, end = torch.tensor([[[low]], [[high]]], dtype=torch.float32, device="cpu")
+        return _resampling_weights.pil_nearest(size, start, end, out, start.device, True).numpy()
     ramp = Image.fromarray(np.arange(1, size + 1, dtype=np.int32)[None])
     taken = ramp.resize((out, 1), Image.Resampling.NEAREST, box=(low, 0, high, 1))
     return np.array(taken)[0] - 1

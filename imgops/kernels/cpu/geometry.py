@@ -29,6 +29,9 @@ _LONGEST = 32766
 _MOST_INDICES = 1 << 24
 _SMALL = 1 << 18
 _OPENCV_TYPES = (torch.uint8, torch.uint16, torch.float32)
+#: The channels of the frames that OpenCV warps. It warps frames of two channels by older code, which rounds
+#: positions to 1/32 pixel (docs/reports/opencv-two-channels.md).
+_OPENCV_CHANNELS = (3, 4)
 
 #: ``warp(source, matrix or map, (width, height), dst, flags, border mode, border value)`` of OpenCV.
 Warp = Callable[..., Any]
@@ -146,7 +149,7 @@ def _directly(
             return False
         inverse = _far_positions.inverse_of(numbers)[None]
         return native.warp(out.numpy()[None], image.detach().numpy()[None], inverse, [(color,) * 3])
-    if planar != image.is_contiguous() or (not planar and (channels > 4 or not layout.is_interleaved(image))):
+    if planar != image.is_contiguous() or (not planar and channels not in _OPENCV_CHANNELS):
         return False
     how = {"flags": _opencv.INTERPOLATIONS[interpolation], "borderMode": _opencv.BORDERS[padding_mode]}
     source, target = image.detach().numpy(), out.numpy()
@@ -257,7 +260,7 @@ def _by_opencv(
             for j in range(first, first + repeat):
                 warp(sources[j], sample, size, dst=targets[j], borderValue=colors[j % len(colors)], **how)
 
-    return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn)
+    return _opencv.on_planes(out, image, _OPENCV_TYPES, in_turn, _OPENCV_CHANNELS)
 
 
 @compare.comparison("warp_affine", "OpenCV")

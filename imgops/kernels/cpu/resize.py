@@ -106,7 +106,8 @@ def resize_adjoint(
 
     def one(target: Tensor, source: Tensor, region: Region) -> None:
         if interpolation.endswith("nearest"):
-            _scatter(target, source, *_positions((height, width), region, size, interpolation, antialias))
+            taken = _positions((height, width), region, size, interpolation, antialias, grad.dtype)
+            _scatter(target, source, *taken)
             return
         if antialias:
             single = grad.dtype != torch.float64
@@ -195,7 +196,12 @@ def _each_region(
 
 
 def _positions(
-    source: Sequence[int], region: Region, size: Sequence[int], interpolation: str, antialias: bool
+    source: Sequence[int],
+    region: Region,
+    size: Sequence[int],
+    interpolation: str,
+    antialias: bool,
+    dtype: torch.dtype,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and the column that the nearest filter takes for each output."""
     if interpolation == "torch_nearest":
@@ -203,14 +209,16 @@ def _positions(
         return rows, _resampling_tables.torch_nearest(source[1], size[1])
     if antialias:
         left, top, right, bottom = region
-        rows = _resampling_tables.pil_nearest(source[0], top, bottom, size[0])
-        return rows, _resampling_tables.pil_nearest(source[1], left, right, size[1])
+        has_16_bits = dtype == torch.uint16
+        rows = _resampling_tables.pil_nearest(source[0], top, bottom, size[0], has_16_bits)
+        return rows, _resampling_tables.pil_nearest(source[1], left, right, size[1], has_16_bits)
     rows = _resampling_tables.opencv_nearest(source[0], size[0])
     return rows, _resampling_tables.opencv_nearest(source[1], size[1])
 
 
 def _nearest(out: Tensor, image: Tensor, region: Region, interpolation: str, antialias: bool) -> None:
-    rows, columns = _positions(image.shape[-2:], region, out.shape[-2:], interpolation, antialias)
+    sizes = image.shape[-2:], region, out.shape[-2:]
+    rows, columns = _positions(*sizes, interpolation, antialias, image.dtype)
     target, source = layout.array(out), layout.array(image)
     if layout.writes_interleaved(out):  # whole pixels move together
         target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)

@@ -414,7 +414,7 @@ def _opencv_kernel(
 def nearest(region: Region, out: int, device: torch.device, rule: str) -> tuple[Tensor, int]:
     """Return the pixel that each output takes (-1 for no pixel), and the step from image to image.
 
-    ``rule`` is "pil", "opencv" or "torch".
+    ``rule`` is "pil", "pil_16_bits", "opencv" or "torch".
     """
 
     def make() -> Tensor:
@@ -446,7 +446,8 @@ def _nearest_kernel(
 ):  # fmt: skip
     """Write the nearest pixels of a box in each lane.
 
-    PIL adds the steps up, with rounding, so the outputs of a box are computed one after another.
+    PIL adds the steps up, with rounding, so the outputs of a box are computed one after another. In mode I;16
+    it multiplies.
     """
     table = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     table = tl.minimum(table, tables - 1)
@@ -460,7 +461,9 @@ def _nearest_kernel(
     elif RULE == "torch":  # in single precision
         scale = (extent / out_size).to(tl.float32)
     for o in range(out_size):
-        if RULE == "pil":
+        if RULE == "pil" or RULE == "pil_16_bits":
+            if RULE == "pil_16_bits":
+                x = low + step * (o + 0.5)
             at = x.to(tl.int32)
             at = tl.where((x < 0) | (at >= limit), -1, at + origin)
             x += step

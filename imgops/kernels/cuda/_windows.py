@@ -63,9 +63,7 @@ def lines_in(image: Tensor, interleaved: bool) -> Lines:
         return Lines(rows.tensor, n, rows.planes, h, w, rows.pixel, 1, rows.steps)
     if isinstance(image, Packed):
         return Lines(image, n, c, h, w, 1, c, (0, 0, 0))
-    if not layout.is_interleaved(image):
-        image = layout.in_format(image, True)
-    return Lines(image, n, c, h, w, 1, c, (h * w * c, 1, w * c))
+    return Lines(layout.in_format(image, True), n, c, h, w, 1, c, (h * w * c, 1, w * c))
 
 
 def lines_of(out: Tensor) -> Lines:

@@ -110,7 +110,7 @@ def _resize(out: Tensor, image: Tensor, boxes: Tensor | None, name: str, antiali
     if out.numel() == 0:
         return None
     if name.endswith("nearest"):
-        return take_nearest(out, image, regions, _rule(name, antialias))
+        return take_nearest(out, image, regions, _rule(name, antialias, image.dtype))
     if image.dtype != torch.uint8 and image.dtype not in FLOATS:
         return NotImplemented
     target = output_batch(out)
@@ -178,7 +178,7 @@ def _adjoint(out: Tensor, grad: Tensor, boxes: Tensor | None, name: str, antiali
     if out.numel() == 0:
         return None
     if name.endswith("nearest"):
-        rule = _rule(name, antialias)
+        rule = _rule(name, antialias, grad.dtype)
         tables = tuple(_of_taken(r, n, device, rule) for r, n in zip(regions, size, strict=True))
     else:
         tables = _tables(name, regions, size, antialias, device)
@@ -204,9 +204,11 @@ def _tables(name: str, regions: Any, size: Any, antialias: bool, device: torch.d
     return tuple(_resampling_tables.opencv(name, r, n, device, kind="bands") for r, n in axes)
 
 
-def _rule(name: str, antialias: bool) -> str:
-    """Return the library whose rule selects the nearest pixel."""
-    return "torch" if name == "torch_nearest" else "pil" if antialias else "opencv"
+def _rule(name: str, antialias: bool, dtype: torch.dtype) -> str:
+    """Return the library whose rule selects the nearest pixel; PIL has another one in mode I;16."""
+    if antialias:
+        return "pil_16_bits" if dtype == torch.uint16 else "pil"
+    return "torch" if name == "torch_nearest" else "opencv"
 
 
 def _of_taken(region: Region, out: int, device: torch.device, rule: str) -> Table:
