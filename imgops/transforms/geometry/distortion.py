@@ -291,8 +291,9 @@ class RandomGridDistortion(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` with :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion.
-    Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    Reference: ``cv2.remap`` with :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion,
+    which moves pixels also with a ``distort`` of 0. Boxes and keypoints follow the map: see
+    :doc:`the rule </transforms>`.
     """
 
     _known = ("steps_x", "steps_y")
@@ -353,8 +354,8 @@ class RandomOpticalDistortion(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` with :func:`imgops.optical_distortion_map`, as in albumentations'
-    OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    Reference: ``cv2.remap`` with :func:`imgops.optical_distortion_map`. (albumentations' OpticalDistortion
+    has its center half a pixel away.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("k"))
