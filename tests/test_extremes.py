@@ -1,4 +1,4 @@
-"""Values at the edge: gradients at black, white and gray pixels."""
+"""Values at the edge: gradients at black, white and gray pixels; inputs of two sizes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from groups import groups
 from test_compositions import call_of
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
+from torchvision import tv_tensors
+from torchvision.transforms import v2
 from transform_cases import CASES
 
 from imgops import transforms as ours
@@ -76,16 +78,19 @@ def test_gradients_of_operators_are_finite(samples: list[Sample]) -> None:
             raise AssertionError(f"{sample}: {error}") from None
 
 
-def transforms(per_sample: bool) -> Iterator[tuple[str, Any]]:
-    for row in (*CASES, *ROWS):
-        more = {"per_sample": True} if per_sample else {}
-        try:
-            made = row.make(ours, **more) if row in CASES else row.make(**more)  # type: ignore[arg-type]
-        except (TypeError, ValueError):  # it has no draws of its own for each image
-            continue
-        if isinstance(getattr(made, "p", None), float):
-            made.p = 1.0
-        yield str(row), made
+def applied(transform: Any) -> Any:
+    """Return a transform that no draw leaves out."""
+    if isinstance(getattr(transform, "p", None), float):
+        transform.p = 1.0
+    return transform
+
+
+def transforms(per_sample: bool, rows: Sequence[Any] = (*CASES, *ROWS)) -> Iterator[tuple[Any, Any]]:
+    """Yield rows of the tables with their transforms; per sample, those that draw for each image."""
+    more = {"per_sample": True} if per_sample else {}
+    for row in rows:
+        if row.draws if row in CASES else (row.per_sample or not per_sample):
+            yield row, applied(row.make(ours, **more) if row in CASES else row.make(**more))
 
 
 @pytest.mark.parametrize("per_sample", [False, True])
@@ -93,7 +98,7 @@ def test_gradients_of_transforms_are_finite(per_sample: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     dense = torch.rand(1, 3, 32, 32, generator=generator)
     count = 0
-    for name, transform in transforms(per_sample):
+    for row, transform in transforms(per_sample):
         image = at_the_edge(dense).requires_grad_()
         torch.manual_seed(0)
         try:
@@ -107,5 +112,59 @@ def test_gradients_of_transforms_are_finite(per_sample: bool) -> None:
         try:
             check_finite(outs, [image], 1)
         except AssertionError as error:
-            raise AssertionError(f"{name}: {error}") from None
+            raise AssertionError(f"{row}: {error}") from None
     assert count > 80, count
+
+
+def of_two_sizes(*batch: int) -> tuple[Tensor, Tensor]:
+    """Return an image, and a mask of half its sides with one object in the middle."""
+    mask = torch.zeros(*batch, 1, 100, 130)
+    mask[..., 40:60, 50:75] = 1
+    return tv_tensors.Image(torch.zeros(*batch, 3, 200, 260, dtype=torch.uint8)), tv_tensors.Mask(mask)
+
+
+ONE_SIZE = "the inputs of a call must have one height and width, got 200 x 260 and 100 x 130"
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled", "per sample"])
+def test_inputs_of_two_sizes_are_refused_where_torchvision_refuses_them(mode: str) -> None:
+    """In each mode, because the numbers that these transforms draw count pixels."""
+    refused = set()
+    batch = (2,) if mode == "per sample" else ()
+    for case, transform in transforms(mode == "per sample", CASES):
+        try:
+            applied(case.make(v2))(*of_two_sizes())
+            continue
+        except (TypeError, ValueError) as error:
+            if "multiple HxW" not in str(error):
+                continue
+        call = torch.compile(transform, fullgraph=True, backend="eager") if mode == "compiled" else transform
+        with pytest.raises(Exception) as caught:
+            call(*of_two_sizes(*batch))
+        if "samples of different sizes cannot form a batch" not in str(caught.value):
+            assert ONE_SIZE in str(caught.value), case
+            refused.add(case.name)
+    assert len(refused) == (5 if mode == "per sample" else 8), refused
+
+
+def test_objects_stay_together_in_inputs_of_two_sizes() -> None:
+    """Each transform moves a mask of another size as it moves the keypoints of the image, or refuses it."""
+    refused = set()
+    holes = [
+        (n, getattr(ours, n)(mask_fill=3, p=1.0)) for n in ("CoarseDropout", "GridDropout", "PixelDropout")
+    ]
+    for row, transform in (*transforms(False, [row for row in ROWS if row.moves]), *holes):
+        for seed in range(5):
+            image, mask = of_two_sizes()
+            points = tv_tensors.KeyPoints([[124.5, 99.5]], canvas_size=(200, 260))
+            torch.manual_seed(seed)
+            try:
+                _, mask, points = transform(image, mask, points)
+            except (TypeError, ValueError) as error:
+                refused |= {str(row)} if ONE_SIZE in str(error) else set()
+                break
+            (height, width), (rows, columns) = points.canvas_size, mask.shape[-2:]
+            y, x = ((at.double().mean() + 0.5) for at in (mask[0] == 1).nonzero(as_tuple=True))
+            moved = torch.stack([x / columns * width, y / rows * height]) - 0.5
+            assert (points[0] - moved).abs().max() < 5, f"{row}, seed {seed}: {points} for {moved}"
+    assert refused == {"RandomElastic", *(name for name, _ in holes)}

@@ -38,7 +38,7 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
         made = parameter(gain, image) * divide(x, LEVELS[image.dtype]).pow(parameter(gamma, image))
         return finish(to_levels(made, image), image)
     exponent = parameter(gamma, image)
-    # The derivatives of a power are infinite at 0, or not numbers, for many exponents. There it is a constant.
+    # At 0 most derivatives of a power are infinite or not numbers; there it is a constant.
     constant = (x == 0) & (exponent != 1)
     at_zero = torch.zeros_like(exponent).pow(exponent.detach())
     power = torch.where(constant, at_zero, torch.where(constant, 1, x).pow(exponent))

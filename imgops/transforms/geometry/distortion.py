@@ -57,6 +57,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     """
 
     _makes_planar = True
+    _one_size = True
     _config = ("sigma",)
     _moves = True
     _kind_of_map = projections.OTHER
@@ -242,6 +243,7 @@ class RandomElastic(_Distortion):
     directions as one image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
+    _one_size = True
     _random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
     _known = ("alpha", "sigma", "seed")
 
