@@ -274,13 +274,17 @@ def _grid(frame: Frame, t: Any, steps_x: list[float], steps_y: list[float]) -> F
 
 
 def _lens(frame: Frame, t: Any, k: float) -> Frame:
-    geometric = _functional("geometric")
-    maps = (
-        geometric.get_camera_matrix_distortion_maps
-        if t.method == "camera"
-        else geometric.get_fisheye_distortion_maps
-    )
-    return _remapped(frame, *maps(frame.shape[:2], k))
+    height, width = frame.shape[:2]
+    middle = (width - 1) / 2, (height - 1) / 2
+    if t.method == "camera":
+        camera = np.array([[width, 0, middle[0]], [0, height, middle[1]], [0, 0, 1]])
+        how = (camera, np.array([k, k, 0, 0, 0]), None, camera, (width, height), cv2.CV_32FC1)
+        return _remapped(frame, *cv2.initUndistortRectifyMap(*how))
+    y, x = np.ogrid[:height, :width]
+    x, y = x - middle[0], y - middle[1]
+    factor = 1 + k * (x * x + y * y) / (width * width / 4 + height * height / 4)
+    maps = ((v * factor + m).astype(np.float32) for v, m in zip((x, y), middle, strict=True))
+    return _remapped(frame, *maps)
 
 
 def _elastic(frame: Frame, t: Any, alpha: float, sigma: float, seed: float) -> Frame:
@@ -569,12 +573,12 @@ ROWS: tuple[Row, ...] = (
         moves=True,
         id="free",
     ),
-    Row("RandomOpticalDistortion", {}, _lens, "albumentations' OpticalDistortion", moves=True),
+    Row("RandomOpticalDistortion", {}, _lens, "`cv2.initUndistortRectifyMap` and `cv2.remap`", moves=True),
     Row(
         "RandomOpticalDistortion",
         {"method": "fisheye", "distort": (-0.3, 0.5)},
         _lens,
-        "albumentations' OpticalDistortion",
+        "albumentations' fisheye formula and `cv2.remap`",
         levels=1,
         moves=True,
         id="fisheye",

@@ -507,7 +507,7 @@ def test_the_size_of_their_image_is_that_of_the_sample() -> None:
             torch.manual_seed(4)
             assert torch.equal(plain(transform(one)), plain(wanted)), transform
         for wrong in (Camera(torch.eye(3), canvas_size=(9, 40)), Flow(torch.zeros(2, 30, 9))):
-            with pytest.raises(ValueError, match="multiple HxW dimensions"):
+            with pytest.raises(ValueError, match="must have one height and width, got 30 x 40 and"):
                 transform(image, wrong)
     for canvas in ("ab", 5, (5,), (5, 6, 7), (5.5, 6), None):
         with pytest.raises(ValueError, match="Camera: canvas_size must have 2 integers, the height and wid"):

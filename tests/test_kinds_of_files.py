@@ -210,6 +210,55 @@ def test_sixteen_bits_of_a_tiff() -> None:
         assert out.dtype == torch.uint8 and torch.equal(out, shown(raw, mode))
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+def test_no_channel_of_a_tiff_is_dropped(bits: int) -> None:
+    """Of every kind of further channels: unchanged, a file has all channels that were written, or is refused."""
+    rng, kept, refused = np.random.default_rng(0), 0, 0
+    extras = ((), (0,), (1,), (2,), (999,), (0, 0), (1, 0), (2, 0), (0, 0, 0), (2, 0, 0))
+    for (photometric, colors), extra, order in itertools.product(
+        ((0, 1), (1, 1), (2, 3), (3, 1), (5, 4)), extras, "<>"
+    ):
+        channels = colors + len(extra)
+        pixels = rng.integers(0, 1 << bits, (6, 5, channels)).astype(f"{order}u{bits // 8}")
+        tags: dict[int, tuple[str, list[int]]] = {
+            256: ("I", [5]),
+            257: ("I", [6]),
+            258: ("H", [bits] * channels),
+            259: ("H", [1]),
+            262: ("H", [photometric]),
+            273: ("I", [0]),
+            277: ("H", [channels]),
+            278: ("I", [6]),
+            279: ("I", [pixels.nbytes]),
+            **({320: ("H", rng.integers(0, 65536, 768).tolist())} if photometric == 3 else {}),
+            **({338: ("H", list(extra))} if extra else {}),
+        }
+        raw = fuzz_decode.tiff(tags, pixels.tobytes(), 273, order)
+        found: list[Tensor | None] = []
+        for decode in (
+            lambda file: imgops.decode_image(file, "unchanged"),
+            lambda file: imgops.decode_frames(file, mode="unchanged")[0],
+            lambda file: imgops.EncodedImage(file, "unchanged").decode(),
+            lambda file: imgops.decode_images([file], "unchanged")[0],
+        ):
+            try:
+                found.append(decode(raw))
+            except ValueError:
+                found.append(None)
+        case = f"{bits} bits, photometric {photometric}, extra {extra}: {found}"
+        if found[0] is None:
+            assert found == [None] * 4, case
+            refused += 1
+            continue
+        assert all(other is not None and torch.equal(other, found[0]) for other in found), case
+        as_colors = {3: 3, 5: 3}.get(photometric, colors)  # a palette, and CMYK
+        assert len(found[0]) == as_colors + len(extra), case
+        if photometric in (1, 2) and extra[:1] != (1,):
+            assert np.array_equal(found[0].permute(1, 2, 0).numpy(), pixels), case
+        kept += 1
+    assert kept > 10 and refused > 10, (kept, refused)
+
+
 def _oriented(orientation: int) -> Image.Exif:
     exif = Image.Exif()
     exif[0x0112] = orientation

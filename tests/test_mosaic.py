@@ -96,6 +96,30 @@ def test_images_that_leave_the_mosaic(grid: int, center: float, antialias: bool)
         assert bits_equal(out.detach(), transform([r.detach() for r in reals]))
 
 
+@pytest.mark.parametrize("interpolation", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("grid", [2, 3])
+def test_masks_are_the_pixels_that_the_mosaic_shows(grid: int, interpolation: str) -> None:
+    """The images are the numbers of their pixels, so that no two are equal; sizes have every remainder by 6."""
+    for size in (60, 61, 62, 63, 64, 65):
+        torch.manual_seed(size)
+        samples = []
+        for i in range(grid**2):
+            height, width = torch.randint(8, 90, (2,)).tolist()
+            numbers = (torch.arange(height * width).reshape(height, width) + 10_000 * i + 1).float()
+            whole = [[0.0, 0, width, height]]
+            samples.append(
+                {
+                    "image": tv_tensors.Image(numbers.expand(3, height, width).clone()),
+                    "masks": tv_tensors.Mask(numbers[None].clone()),
+                    "boxes": tv_tensors.BoundingBoxes(whole, format="XYXY", canvas_size=(height, width)),
+                }
+            )
+        mosaic = ours.Mosaic(size, grid, interpolation=interpolation, antialias=False)(samples)
+        shown, masks = (mosaic[name].as_subclass(Tensor) for name in ("image", "masks"))
+        for i, mask in enumerate(masks):
+            assert torch.equal(torch.where((shown[0] - 1) // 10_000 == i, shown[0], 0), mask), (size, i)
+
+
 @pytest.mark.parametrize("grid", [2, 3])
 def test_mosaic(grid: int) -> None:
     samples, size = (FOUR, 128) if grid == 2 else (NINE, 150)

@@ -37,7 +37,12 @@ def adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor:
     if image.dtype == torch.uint16:
         made = parameter(gain, image) * divide(x, LEVELS[image.dtype]).pow(parameter(gamma, image))
         return finish(to_levels(made, image), image)
-    return finish((parameter(gain, image) * x.pow(parameter(gamma, image))).clamp(0, 1), image)
+    exponent = parameter(gamma, image)
+    # At 0 most derivatives of a power are infinite or not numbers; there it is a constant.
+    constant = (x == 0) & (exponent != 1)
+    at_zero = torch.zeros_like(exponent).pow(exponent.detach())
+    power = torch.where(constant, at_zero, torch.where(constant, 1, x).pow(exponent))
+    return finish((parameter(gain, image) * power).clamp(0, 1), image)
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:

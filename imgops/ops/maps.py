@@ -284,8 +284,9 @@ def grid_distortion_map(
     Notes
     -----
     Reference: albumentations' GridDistortion (``generate_grid``, and ``normalize_grid_distortion_steps``),
-    within 1e-3 pixels: albumentations accumulates in float32, imgops in float64. The map is differentiable in
-    the steps.
+    within 1e-3 pixels: albumentations accumulates in float32, imgops in float64. The positions in a column go
+    from one of its edges to the other, both included, so steps of 1 are not the identity. The map is
+    differentiable in the steps.
 
     Examples
     --------
@@ -366,8 +367,8 @@ def optical_distortion_map(
     size : sequence of 2 int
         ``(height, width)`` in pixels.
     method : {"camera", "fisheye"}
-        "camera": the focal lengths are the width and the height, as in albumentations, and the center is the
-        middle of the image. "fisheye": ``r * (1 + k * (r / r_max)**2)``.
+        "camera": the focal lengths are the width and the height. "fisheye": ``r * (1 + k * (r / r_max)**2)``,
+        where r_max is half the diagonal. The center of both is the middle of the image.
     dtype : {torch.float32, torch.float64}
         The dtype of the map.
     device : device, optional
@@ -388,15 +389,17 @@ def optical_distortion_map(
 
     Notes
     -----
-    Reference: ``cv2.initUndistortRectifyMap`` ("camera"), as in ``cv2.undistort``, and the formula of
-    albumentations' OpticalDistortion ("fisheye"), within 1e-4 pixels. The map is differentiable in the
-    coefficients.
+    Reference: ``cv2.initUndistortRectifyMap`` ("camera"), as in ``cv2.undistort``, with the principal point
+    at ``((width - 1) / 2, (height - 1) / 2)``, and the formula of albumentations' OpticalDistortion
+    ("fisheye") around the same point, within 1e-4 pixels. Coefficients of 0 give the identity.
+    (albumentations' centers are half a pixel off, so its "camera" moves the image even at 0.) The map is
+    differentiable in the coefficients.
 
     Examples
     --------
     >>> import torch, imgops
     >>> imgops.optical_distortion_map(0.5, (1, 4), "fisheye")[0]
-    tensor([[-1.0000,  0.8529,  2.0000,  3.1471]])
+    tensor([[-0.3971,  0.9853,  2.0147,  3.3971]])
     """
     op = "optical_distortion_map"
     height, width = _map_size(op, size)
@@ -405,30 +408,27 @@ def optical_distortion_map(
     bends = values.parameter(op, "coefficients", coefficients).to(device).double()
     bends = bends[..., None] if bends.ndim == 0 else bends
     count = bends.shape[-1]
-    if method == "fisheye":
-        if check.violates(count == 1):
-            check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", check.number(count))
-        x, y = _pixel_grid(height, width, bends).unbind(-3)
-        x, y = x - width / 2, y - height / 2
-        square = (x * x + y * y) / (width * width / 4 + height * height / 4)
-        factor = 1 + bends[..., None] * square
-        return _mesh(x * factor + width / 2, y * factor + height / 2, height, width, dtype)
+    if method == "fisheye" and check.violates(count == 1):
+        check.fail(ValueError, op, "coefficients must have 1 value for 'fisheye'", check.number(count))
     if check.violates(count == 1) and check.violates(count == 5):
         check.fail(ValueError, op, "coefficients must have 1 or 5 values for 'camera'", check.number(count))
-    k1, k2, p1, p2, k3 = (v[..., None, None] for v in bends.expand(*bends.shape[:-1], 5).unbind(-1))
     # Keep rows and columns separate for as long as possible, because a map has many pixels.
-    x = (torch.arange(width, dtype=torch.float64, device=bends.device) - (width - 1) / 2) / width
-    y = (torch.arange(height, dtype=torch.float64, device=bends.device)[:, None] - (height - 1) / 2) / height
+    middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
+    across = torch.arange(width, dtype=torch.float64, device=bends.device) - middle_x
+    down = torch.arange(height, dtype=torch.float64, device=bends.device)[:, None] - middle_y
+    if method == "fisheye":
+        radial = 1 + bends[..., None] * (across**2 + down**2) / ((width * width + height * height) / 4)
+        return _mesh(across * radial + middle_x, down * radial + middle_y, height, width, dtype)
+    k1, k2, p1, p2, k3 = (v[..., None, None] for v in bends.expand(*bends.shape[:-1], 5).unbind(-1))
+    x, y = across / width, down / height
     r = x * x + y * y
     if count == 1:
         radial = (k1 * r + k1) * r + 1
-        return _mesh(
-            radial * (x * width) + width / 2, radial * (y * height) + height / 2, height, width, dtype
-        )
+        return _mesh(across * radial + middle_x, down * radial + middle_y, height, width, dtype)
     radial = ((k3 * r + k2) * r + k1) * r + 1
-    bent_x = x * radial + 2 * p1 * x * y + p2 * (r + 2 * x * x)
-    bent_y = y * radial + p1 * (r + 2 * y * y) + 2 * p2 * x * y
-    return _mesh(bent_x * width + width / 2, bent_y * height + height / 2, height, width, dtype)
+    bent_x = across * radial + (2 * p1 * x * y + p2 * (r + 2 * x * x)) * width
+    bent_y = down * radial + (p1 * (r + 2 * y * y) + 2 * p2 * x * y) * height
+    return _mesh(bent_x + middle_x, bent_y + middle_y, height, width, dtype)
 
 
 def thin_plate_spline_map(

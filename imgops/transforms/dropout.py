@@ -136,6 +136,10 @@ class _Dropout(ProbabilisticTransform):
     _moves = True
     _goes_back = True
 
+    @property
+    def _one_size(self) -> bool:  # type: ignore[override]
+        return self.mask_fill is not None or self.min_visible > 0
+
     def _moving_steps(self, params: Params, size: tuple[int, int], kind: type) -> list[steps.Step]:
         return []  # pixels stay where they are
 

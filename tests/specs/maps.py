@@ -94,7 +94,7 @@ def _spec(
 
 
 def _camera(n: int) -> Any:
-    camera = np.array([[n, 0, n / 2], [0, n, n / 2], [0, 0, 1]], np.float32)
+    camera = np.array([[n, 0, (n - 1) / 2], [0, n, (n - 1) / 2], [0, 0, 1]], np.float32)
     k = np.array([-0.3, -0.3, 0, 0, 0], np.float32)
     return cv2.initUndistortRectifyMap(camera, k, None, None, (n, n), cv2.CV_32FC1)
 

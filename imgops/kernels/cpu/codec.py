@@ -286,7 +286,14 @@ def mode_of_file(data: Tensor, max_pixels: int) -> str:
 
 
 def _stored_mode(raw: bytes, image: Any) -> str:
-    """Return one of the modes of 8 and 16 bits, or Pillow's mode of other numbers, of a file's image."""
+    """Return one of the modes of 8 and 16 bits, or Pillow's mode of other numbers, of a file's image.
+
+    A TIFF with a channel that Pillow drops, such as near infrared, has none.
+    """
+    bands = len(image.getbands())
+    if image.format == "TIFF" and image.tag_v2.get(tiff.SAMPLESPERPIXEL, 1) > bands:
+        must = "data must be a TIFF all of whose channels Pillow reads, or mode must be one of 8 bits"
+        raise DataError(must, f"{image.tag_v2[tiff.SAMPLESPERPIXEL]} channels, of which it reads {bands}")
     if _is_deep_png(raw, image):
         return f"{('L', 'LA', 'RGB', 'RGBA')[_damaged_png.deep_channels(raw) - 1]};16"
     if _is_deep_tiff(image):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from imgops._common import layout, torch_private
 from imgops.decomposition import levels as formula
-from imgops.decomposition._precision import LEVELS, bits_of
+from imgops.decomposition._precision import LEVELS, bits_of, parameter
 from imgops.kernels.cpu import _pil, _threads, native
 from imgops.kernels.cpu._arguments import HALF, in_format_of, number_per_image
 from imgops.kernels.decompositions import run_decomposition
@@ -37,11 +37,10 @@ def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> Non
         made = torch.empty_like(levels)
         run_decomposition(made, formula.adjust_gamma, levels, gamma.reshape(()), gain.reshape(()))
         _look_up_16_bits(out, image, made[0])
-    elif single and image.dtype in (torch.float32, torch.float64):
-        torch.pow(in_format_of(image, out), gamma.item(), out=out)  # other strides would change its last bit
-        if gain.item() != 1:
-            out.mul_(gain.item())
-        out.clamp_(0, 1)
+    elif image.dtype in (torch.float32, torch.float64):
+        exponent, factor = (p.item() if single else parameter(p, image) for p in (gamma, gain))
+        torch.pow(in_format_of(image, out), exponent, out=out)  # other strides would change its last bit
+        out.mul_(factor).clamp_(0, 1)
     else:
         _by_formula(out, formula.adjust_gamma, image, gamma, gain)
 

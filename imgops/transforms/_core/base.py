@@ -553,10 +553,15 @@ class OperatorTransform(torchvision_private.Hooks):
         """Record the size of the inputs that move, for ``invert``, which refuses sizes that differ."""
         if self._moves and sampler.record is not None:
             moving = [x for x, needed in zip(flat, self._needs(flat), strict=True) if needed]
-            sizes = [self._shape_of([inpt])[2:] for inpt in moving] or [(0, 0)]
-            pairs = [pair for size in sizes for pair in zip(size, sizes[0], strict=True)]
-            have_own = any(guard_or_false(a != b) for a, b in pairs)
-            sampler.record[sampler.path] = Params(programs.OWN_SIZES if have_own else sizes[0], [])
+            sizes = self._sizes_among(moving) or [(0, 0)]
+            sampler.record[sampler.path] = Params(programs.OWN_SIZES if len(sizes) > 1 else sizes[0], [])
+
+    def _sizes_among(self, inputs: list[Any]) -> list[tuple[int, int]]:
+        """Return the size of the first input, and the sizes that are known to differ from it."""
+        sizes = [self._shape_of([inpt])[2:] for inpt in inputs]
+        pairs = [zip(size, sizes[0], strict=True) for size in sizes]
+        differ = [any(guard_or_false(a != b) for a, b in pair) for pair in pairs]
+        return sizes[:1] + [size for size, differs in zip(sizes, differ, strict=True) if differs]
 
     #: Whether results go back, by default if nothing moves.
     _goes_back: bool | None = None
@@ -678,6 +683,8 @@ class RandomTransform(OperatorTransform):
     _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
     #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
     _draws_much = False
+    #: Whether the parameters count pixels, so that all inputs that follow an image have its size.
+    _one_size: bool | property = False
     #: The rule for single calls, with the description and the channels, or the whole size, that it is for.
     _single_rule: tuple[str, Sequence[int], draws.SingleRule | None] = "", (0,), None
 
@@ -872,6 +879,8 @@ class RandomTransform(OperatorTransform):
     def _sample_params(self, inputs: list[Any], sampler: ParameterSampler) -> Params | None:
         """Sample the parameters for flat inputs, and set how many samples have parameters of their own."""
         self._require_channels(inputs)
+        if self._one_size and len(inputs) > 1:
+            self._require_one_size(inputs)
         if self.per_sample and sampler.count is None:
             sampler.count = batch_of(inputs)
         sampler.look_at(inputs)
@@ -881,6 +890,15 @@ class RandomTransform(OperatorTransform):
         if sampler.count is not None:
             require_batches(type(self).__name__, images_among(inputs), sampler.count)
         return sampler.params(self, inputs)
+
+    def _require_one_size(self, inputs: list[Any]) -> None:
+        """Raise if inputs have different sizes, but not for a batch of images that do."""
+        (height, width), *others = self._sizes_among(inputs)
+        is_left_out = self._has_probability and not self.p  # type: ignore[attr-defined]
+        if others and not is_left_out and not any(type(x) in BATCHES for x in inputs):
+            must = f"{type(self).__name__}: the inputs of a call must have one height and width"
+            got = [f"{check.number(h)} x {check.number(w)}" for h, w in ((height, width), others[0])]
+            raise_error(ValueError, f"{must}, got {' and '.join(got)}")
 
     def _plan(self, shape: Shape, program: SamplingProgram) -> Shape | None:
         return self._out_shape(shape) if program.add(self, shape) else None

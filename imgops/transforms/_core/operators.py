@@ -278,8 +278,7 @@ def _positions(start: Tensor, stop: Tensor, size: int, how: str) -> Tensor:
         scale = 1 / (torch.full_like(length, size, dtype=dtype) / length)
     else:
         scale = divide(length.to(dtype), size)
-    places = torch.arange(size, dtype=dtype, device=start.device)
-    places = ((places + 0.5 if how == "nearest-exact" else places) * scale).floor().long()
+    places = (torch.arange(size, dtype=dtype, device=start.device) * scale).floor().long()
     return start[..., None] + torch.minimum(places, length - 1)
 
 
@@ -307,7 +306,7 @@ def _nearest_formula(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str)
 def nearest(mask: Tensor, boxes: Tensor, size: Sequence[int], how: str) -> Tensor:
     """Crop labels ``(..., C, H, W)`` to boxes ``(..., 4)`` and resize them by the nearest pixel.
 
-    ``how`` is "nearest" or "nearest-exact" for PyTorch's pixels, which are torchvision's, or "opencv".
+    ``how`` is "nearest" for PyTorch's pixels, which are torchvision's, or "opencv".
     """
 
 

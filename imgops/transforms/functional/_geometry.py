@@ -180,10 +180,11 @@ def resize_labels_to(mask: Tensor, size: Sequence[int], interpolation: str = "to
 
     The nearest pixel is that of the images' interpolation if this is "nearest", else PyTorch's.
     """
+    if interpolation == "nearest":
+        return imgops.resize(mask[None], tuple(size), interpolation)[0]
     height, width = mask.shape[-2:]
     box = torch.stack([torch.full((), v, dtype=torch.int64, device="cpu") for v in (0, 0, width, height)])
-    how = "nearest-exact" if interpolation == "nearest" else "nearest"
-    return operators.nearest(mask, box, tuple(size), how)
+    return operators.nearest(mask, box, tuple(size), "nearest")
 
 
 def _round_to_dtype(out: Tensor, image: Tensor) -> Tensor:

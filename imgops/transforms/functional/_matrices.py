@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +56,8 @@ def perspective(
     rows_u = torch.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
     rows_v = torch.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
     system, wanted = torch.cat([rows_u, rows_v], -2), torch.cat([u, v], -1)
-    return _forward(torch.linalg.solve(system, wanted.unsqueeze(-1)).squeeze(-1).unbind(-1))
+    solved, info = torch.linalg.solve_ex(system, wanted.unsqueeze(-1))
+    return _forward(torch.where(info[..., None] == 0, solved.squeeze(-1), torch.nan).unbind(-1))
 
 
 def _points(name: str, points: Sequence[Sequence[int]] | Tensor) -> Tensor:
@@ -95,6 +97,7 @@ def _forward(back: Sequence[Any]) -> Tensor:
     size = a * rows[0][0] + b * rows[1][0] + c * rows[2][0]
     if isinstance(size, Tensor):
         return torch.stack([value / size for row in rows for value in row], -1).unflatten(-1, (3, 3))
+    size = size or math.nan  # without an inverse, as for a tensor, so that the warp shows the border
     (a, b, c), (d, e, f), (g, h, i) = rows
     rows = ((a / size, b / size, c / size), (d / size, e / size, f / size), (g / size, h / size, i / size))
     return torch.tensor(rows, dtype=torch.float64, device="cpu")

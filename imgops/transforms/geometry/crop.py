@@ -47,6 +47,7 @@ class _ObjectCrop(RandomTransform):
     #: Whether boxes that the crop has made empty stay so.
     _drops_boxes = False
     _is_simple = True
+    _one_size = True
     _goes_back = True
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:

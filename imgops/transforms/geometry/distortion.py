@@ -57,6 +57,7 @@ class ElasticTransform(RandomTransform, v2.ElasticTransform):
     """
 
     _makes_planar = True
+    _one_size = True
     _config = ("sigma",)
     _moves = True
     _kind_of_map = projections.OTHER
@@ -245,6 +246,7 @@ class RandomElastic(_Distortion):
     directions as one image.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
+    _one_size = True
     _random_parameters = (IS_APPLIED, Parameter("alpha"), Parameter("sigma"), Parameter("seed"))
     _known = ("alpha", "sigma", "seed")
 
@@ -294,8 +296,9 @@ class RandomGridDistortion(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` with :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion.
-    Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    Reference: ``cv2.remap`` with :func:`imgops.grid_distortion_map`, as in albumentations' GridDistortion,
+    which moves pixels also with a ``distort`` of 0. Boxes and keypoints follow the map: see
+    :doc:`the rule </transforms>`.
     """
 
     _known = ("steps_x", "steps_y")
@@ -356,8 +359,8 @@ class RandomOpticalDistortion(_Distortion):
 
     Notes
     -----
-    Reference: ``cv2.remap`` with :func:`imgops.optical_distortion_map`, as in albumentations'
-    OpticalDistortion. Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
+    Reference: ``cv2.remap`` with :func:`imgops.optical_distortion_map`. (albumentations' OpticalDistortion
+    has its center half a pixel away.) Boxes and keypoints follow the map: see :doc:`the rule </transforms>`.
     """
 
     _random_parameters = (IS_APPLIED, Parameter("k"))

@@ -59,6 +59,7 @@ class RandomZoomOut(RandomSizeTransform, v2.RandomZoomOut):
     """
 
     _makes_planar = True
+    _one_size = True
     _config = ("side_range", "p")
     _goes_back = True
     _least = (0, 0, 0, 0)

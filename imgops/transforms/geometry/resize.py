@@ -156,6 +156,7 @@ class RandomShortestSize(_RandomResize, v2.RandomShortestSize):
         It must be False for a batch, because samples of different sizes cannot form one.
     """
 
+    _one_size = True
     _config = ("min_size", "max_size")
 
 
@@ -176,4 +177,5 @@ class ScaleJitter(_RandomResize, v2.ScaleJitter):
         It must be False for a batch, because samples of different sizes cannot form one.
     """
 
+    _one_size = True
     _config = ("target_size", "scale_range")

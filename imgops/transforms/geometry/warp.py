@@ -26,6 +26,7 @@ __all__ = ["RandomAffine", "RandomPerspective", "RandomRotation"]
 
 class _Warp(RandomTransform):
     _makes_planar = True
+    _one_size = True
     _needs_pixels = True
     _moves = True
     _goes_back = True

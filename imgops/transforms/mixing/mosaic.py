@@ -418,7 +418,7 @@ class Mosaic(_Join):
                 continue
             if labels:
                 whole = image.unsqueeze(0) if flat else image
-                small = _geometry.resize_labels_to(whole, (high, wide))
+                small = _geometry.resize_labels_to(whole, (high, wide), how[0])
             else:
                 small = _geometry.resize_to(image, (high, wide), *how)
             imgops.paste_(canvas, small, (left, top))
@@ -494,7 +494,7 @@ def _start(place: int, count: int, middle: Any, length: Any, whole: int) -> Any:
     """Return the start of an image in its row or column, as near to the center as possible."""
     if count == 2:
         return middle - length if place == 0 else middle
-    half = whole // 6
+    third = (whole + 1) // 3  # rounded, as the lengths of the images are
     if place == 1:
         return middle - length // 2
-    return middle - half - length if place == 0 else middle - half + whole // 3
+    return middle - third // 2 - length if place == 0 else middle - third // 2 + third

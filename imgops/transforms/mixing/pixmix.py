@@ -48,7 +48,7 @@ class PixMix(_ReferenceTransform):
     Reference: the formulas and numbers of Hendrycks et al., "PixMix: Dreamlike Pictures Comprehensively
     Improve Safety Measures", with the operations of PIL; warps are OpenCV's, as in :class:`AugMix`. The
     mixture is computed in [0, 1] as floats and clipped after each step; uint8 is rounded at the end. The
-    gradient is that of the formula.
+    gradient is that of the formula, and 0 where a value of 0 is multiplied.
     """
 
     _goes_back = False
@@ -85,7 +85,9 @@ class PixMix(_ReferenceTransform):
             if name == "add":
                 mixed = (a * (mixed * 2 - 1) + b * (other * 2 - 1) + 1) / 2
             else:
-                mixed = (mixed * 2) ** a * (other * 2).clamp(min=1e-37) ** b / 2
+                black = mixed == 0  # where a power below 1 is infinitely steep: its gradient there is 0
+                power = torch.where(black, 0, torch.where(black, 1, mixed * 2) ** a)
+                mixed = power * (other * 2).clamp(min=1e-37) ** b / 2
             mixed = mixed.clamp(0, 1)
         if image.dtype != torch.uint8:
             return mixed.to(image.dtype)
