@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from imgops._common import torch_private
+from imgops._common import layout, torch_private
 
 #: PIL and OpenCV both count the pixels of an image in a signed 32-bit integer.
 MAX_PIXELS = 2**31 - 1
@@ -286,10 +286,20 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
         fail(TypeError, op, f"{name} must be real numbers", value.dtype)
     lead = len(value.shape) - len(core)
     whole = lead >= 0 and all(a == b for a, b in zip(value.shape[lead:], core, strict=True))
-    if not (whole and broadcasts(value.shape[:lead], image.shape[:-3])):
-        one = "one value" if not core else f"shape {numbers(*core)}"
-        must = f"{name} must have {one}, or that for each image of {written(image.shape[:-3])}"
+    batch = image.shape[:-3]
+    if not (whole and broadcasts(value.shape[:lead], batch)):
+        must = f"{name} must have {f'shape {numbers(*core)}' if core else 'one value'}"
+        if batch:
+            each = f"shape {written((*batch, *core))}" if core or batch[1:] else f"{number(batch[0])} values"
+            must += f", or {each}, one for each image"
         fail_shape(op, must, value)
+
+
+def of_one_image(value: Tensor, image: Any, core: int = 0) -> Tensor:
+    """Return a parameter of ``core`` dimensions, without that of a batch of one if there is a single image."""
+    if image.ndim < value.ndim + 3 - core and value.shape[0] == 1:
+        return value.reshape(value.shape[1:])
+    return value
 
 
 def window(op: str, kernel: Tensor, image: Tensor) -> None:
@@ -375,7 +385,7 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
 def _tensor_of(value: Any, dtype: torch.dtype) -> Tensor:
     if is_compiling():  # torch.tensor would turn the numbers into constants of the graph
         return graph_tensor(value, dtype)
-    return constant(torch.tensor(value, dtype=dtype, device="cpu"))
+    return constant(torch.tensor(layout.readable(value), dtype=dtype, device="cpu"))
 
 
 def constant(numbers: Tensor) -> Tensor:

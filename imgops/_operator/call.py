@@ -250,9 +250,14 @@ def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Func
     dispatch, casts = _through_dispatcher(operator), operator.autocast is not None
     signature, arity, tensors = operator.signature, len(operator.signature.parameters), operator.tensors
 
+    cores = [(i, core) for i, core in enumerate(getattr(operator.vmap, "core", ())) if core < 3]
+
     def bound(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
             args = _all_arguments(signature, args, keywords)
+        for i, core in cores:
+            if isinstance(args[i], Tensor) and args[i].ndim > core and isinstance(args[0], Tensor):
+                args = (*args[:i], check.of_one_image(args[i], args[0], core), *args[i + 1 :])
         if not can_bypass_dispatcher() or (casts and _autocasts("cpu")) or not is_plain(args[0]):
             return dispatch(args)
         if tensors > 1:

@@ -14,7 +14,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import functional as v1_functional
 from torchvision.transforms import v2
 
-from imgops._common import check
+from imgops._common import check, layout
 from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.batches.packed import PackedImages
@@ -274,6 +274,9 @@ class ToImage(_KeepsPixels, v2.ToImage):
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
         return tv_tensors.Image(image)
 
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return super().transform(layout.readable(inpt), params)
+
 
 class ToPureTensor(_KeepsPixels, v2.ToPureTensor):
     """Convert tv_tensors to plain tensors, as torchvision's ToPureTensor does."""
@@ -362,7 +365,7 @@ def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:
         pixels = np.array(image, np.uint8) * np.uint8(255)
     else:
         pixels = np.array(image, np.uint8)
-    return operators.planar(torch.from_numpy(np.atleast_3d(pixels).transpose(2, 0, 1)))
+    return operators.planar(torch.from_numpy(np.atleast_3d(layout.readable(pixels)).transpose(2, 0, 1)))
 
 
 class ToPILImage(OperatorTransform, v2.ToPILImage):
@@ -396,7 +399,7 @@ class ToTensor(_KeepsPixels, v2.ToTensor):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, PIL.Image.Image) and inpt.mode.startswith("I;16"):
             return planar_pixels(inpt)
-        return super().transform(inpt, params)
+        return super().transform(layout.readable(inpt), params)
 
 
 class Identity(_KeepsPixels, v2.Identity if hasattr(v2, "Identity") else v2.Transform):

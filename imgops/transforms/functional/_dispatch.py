@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
-from imgops._common import check
+from imgops._common import check, layout
 from imgops._common.torch_private import constant_in_graphs, raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, torchvision_private
@@ -160,7 +161,7 @@ def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool)
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray):  # in a graph, NumPy's numbers are arrays
-            value = torch.from_numpy(value)
+            value = torch.from_numpy(layout.readable(value))
         if is_single and isinstance(value, Tensor) and value.shape == (1,):
             return value.reshape(())
         return value
@@ -333,6 +334,19 @@ def _functional(name: str) -> Function:
 FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS}
 #: The name of each functional, imgops' and torchvision's.
 _NAMES = {f: name for name in KERNELS for f in (FUNCTIONALS[name], getattr(reference, name))}
+
+
+def _of_arrays(theirs: Function) -> Function:
+    """Return a functional of torchvision that also takes arrays of which PyTorch cannot take the memory."""
+
+    @wraps(theirs)
+    def call(inpt: Any) -> Any:
+        return theirs(layout.readable(inpt))
+
+    return call
+
+
+FUNCTIONALS |= {name: _of_arrays(getattr(reference, name)) for name in ("to_image", "to_tensor")}
 FUNCTIONALS |= {a: FUNCTIONALS[name] for a, name in _ALIASES.items() if hasattr(reference, a)}
 
 
