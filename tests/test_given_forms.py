@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 import torch
 from groups import compiled, groups, together
+from test_modes import ARGUMENTS, arguments_of
 from torch import Tensor
 from torchvision import transforms as v1
+from torchvision import tv_tensors
+from torchvision.transforms import v2
 
 import imgops
-from imgops import transforms as v2
+from imgops import transforms as ours
 from imgops.transforms import functional
 from imgops.transforms.annotations import Camera
 from tests.specs import SPECS, Sample
@@ -91,7 +94,7 @@ def check_arrays(name: str, call: Callable[[np.ndarray], Any], array: np.ndarray
 
 COLORS = np.random.default_rng(0).integers(0, 256, (5, 6, 3), np.uint8)
 IMAGE = torch.from_numpy(COLORS.copy()).permute(2, 0, 1).float() / 255
-WHOLE, REAL = v2.CenterCrop((5, 6)), np.random.default_rng(1).random
+WHOLE, REAL = ours.CenterCrop((5, 6)), np.random.default_rng(1).random
 QUAD = np.array([[0.0, 0.0], [5.0, 0.5], [5.0, 4.0], [0.5, 4.0]])
 #: Every public place, other than operators, that takes an array: its call, and the array.
 PLACES: dict[str, tuple[Callable[[np.ndarray], Any], np.ndarray]] = {
@@ -100,10 +103,10 @@ PLACES: dict[str, tuple[Callable[[np.ndarray], Any], np.ndarray]] = {
     "to_image of 16 bits": (functional.to_image, COLORS.astype(np.uint16) * 257),
     "to_tensor": (functional.to_tensor, COLORS),
     "to_pil_image": (functional.to_pil_image, COLORS),
-    "ToImage": (v2.Compose([v2.ToImage(), WHOLE]), COLORS),
-    "ToTensor": (lambda a: v2.Compose([v2.ToTensor(), WHOLE])(a), REAL((4, 5, 3))),
-    "ToPILImage": (v2.ToPILImage(), COLORS),
-    "the first version's ToTensor": (v2.convert(v1.Compose([v1.ToTensor(), v1.CenterCrop(4)])), COLORS),
+    "ToImage": (ours.Compose([ours.ToImage(), WHOLE]), COLORS),
+    "ToTensor": (lambda a: ours.Compose([ours.ToTensor(), WHOLE])(a), REAL((4, 5, 3))),
+    "ToPILImage": (ours.ToPILImage(), COLORS),
+    "the first version's ToTensor": (ours.convert(v1.Compose([v1.ToTensor(), v1.CenterCrop(4)])), COLORS),
     "normalize": (lambda a: functional.normalize(IMAGE, a, a), REAL(3)),
     "fill": (lambda a: functional.rotate(IMAGE, 30, fill=a), REAL(3)),
     "perspective": (lambda a: functional.perspective(IMAGE, a, QUAD), QUAD * 0.9),
@@ -146,3 +149,59 @@ def test_arrays() -> None:
 
 def _with_array(sample: Sample, given: inspect.BoundArguments, name: str, array: np.ndarray) -> Any:
     return result(sample, given, **{name: array})
+
+
+#: Functionals whose tensors have OpenCV's pixels.
+WARPS = ("affine", "elastic", "perspective", "rotate")
+
+
+@pytest.mark.parametrize("name", functional.OURS)
+def test_images_without_channels(name: str) -> None:
+    """What a functional of torchvision's versions takes as (H, W), ours takes, with the same values."""
+    levels = (IMAGE[0] * 255).byte()
+    for image in (IMAGE[0], levels, tv_tensors.Mask(levels)):
+        for args in ARGUMENTS[name]:
+            known = arguments_of(name, args, not image.is_floating_point())
+            for module in (v1.functional, v2.functional):
+                if isinstance(image, tv_tensors.TVTensor) and module is v1.functional:
+                    continue
+                try:
+                    wanted = getattr(module, name)(image.clone(), *known)
+                except Exception:
+                    continue
+                found = getattr(functional, name)(image, *known)
+                if name not in WARPS:
+                    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)
+
+
+#: The arguments that have a number for each channel, and those without which there is no transform.
+OF_CHANNELS = ("mean", "std", "fill", "value")
+NEEDED = {"mean": [0.5], "std": [0.5], "size": 4, "padding": 1, "degrees": 30, "kernel_size": 3}
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(n for n in ours.OURS if set(OF_CHANNELS) & set(inspect.signature(getattr(ours, n)).parameters)),
+)
+def test_numbers_of_channels(name: str) -> None:
+    """A number, a list or a tuple that a constructor of torchvision's versions takes, ours takes."""
+    parameters = inspect.signature(getattr(ours, name)).parameters
+    needed = {
+        n: v
+        for n, v in NEEDED.items()
+        if n in parameters and parameters[n].default is inspect.Parameter.empty
+    }
+    forms = (0.5, 1, np.float32(0.5), np.int64(1), [0.5], (1,), [0.1, 0.2, 0.3], (1, 2, 3), None)
+    for argument in set(OF_CHANNELS) & set(parameters):
+        for form in forms:
+            for module in (v1, v2):
+                try:
+                    made = getattr(module, name)(**needed | {argument: form})
+                    torch.manual_seed(0)
+                    wanted = made(IMAGE)
+                except (AttributeError, TypeError, ValueError, RuntimeError):
+                    continue
+                torch.manual_seed(0)
+                found = getattr(ours, name)(**needed | {argument: form})(IMAGE)
+                if name == "Normalize":
+                    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)

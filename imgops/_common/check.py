@@ -296,7 +296,7 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
 
 
 def of_one_image(value: Tensor, image: Any, core: int = 0) -> Tensor:
-    """Return a parameter of ``core`` dimensions, without that of a batch of one if there is a single image."""
+    """Return a parameter of ``core`` dimensions, without that of a batch of one for a single image."""
     if image.ndim < value.ndim + 3 - core and value.shape[0] == 1:
         return value.reshape(value.shape[1:])
     return value

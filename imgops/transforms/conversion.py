@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -144,7 +145,15 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
         return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=True)
 
 
-class Normalize(OperatorTransform, v2.Normalize):
+class _OfNumbers(v2.Normalize):
+    """A Normalize that takes one number for all channels, as torchvision's first version does."""
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
+        mean, std = (side if check.is_sequence(side) else [side] for side in (mean, std))
+        super().__init__(mean, std, inplace)
+
+
+class Normalize(OperatorTransform, _OfNumbers):
     """Normalize each channel by a mean and a standard deviation, as torchvision's Normalize does.
 
     The arithmetic is torchvision's own; in a graph the transform also works with tv_tensors. The image must
@@ -152,9 +161,9 @@ class Normalize(OperatorTransform, v2.Normalize):
 
     Parameters
     ----------
-    mean : sequence of float
-        The mean of each channel, which is subtracted.
-    std : sequence of float
+    mean : sequence of float or float
+        The mean of each channel, which is subtracted; a number is that of all channels.
+    std : sequence of float or float
         The standard deviation of each channel, by which the difference is divided.
     inplace : bool
         Whether to overwrite the input.

@@ -57,12 +57,8 @@ KERNELS: dict[str, Function] = {
 }
 #: Functionals whose operators raise for an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
-#: Functionals that torchvision cannot compute for a tensor without channels either.
-_NEEDS_CHANNELS = (
-    *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
-    *("autocontrast", "gaussian_blur", "rgb_to_grayscale", "grayscale_to_rgb"),
-    *("permute_channels", "jpeg", "resize", "resized_crop", "pad", "affine", "perspective", "elastic"),
-)
+#: Functionals that change the number of channels, or their order, which an image ``(H, W)`` does not have.
+_NEEDS_CHANNELS = ("rgb_to_grayscale", "grayscale_to_rgb", "permute_channels")
 #: Functionals of which torchvision's kernels take only 1 or 3 channels, and imgops' more, or say why not.
 _ONE_OR_THREE = (
     *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
@@ -122,6 +118,9 @@ def _images(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else subclass.plain(inpt)
+        is_flat = plain.ndim == 2 and name not in _ARITHMETIC and not needs_channels
+        if is_flat:  # one channel
+            plain = plain[None]
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
@@ -134,7 +133,9 @@ def _images(name: str) -> Function:
         except (TypeError, ValueError, IndexError):
             _refuse_in_torchvisions_words(name, plain, args, keywords)
             raise
-        if plain is inpt:
+        if is_flat:
+            out = tuple(o[0] for o in out) if isinstance(out, tuple) else out[0]
+        if type(inpt) is Tensor:
             return out
         return tuple(wrap_like(o, inpt) for o in out) if isinstance(out, tuple) else wrap_like(out, inpt)
 
