@@ -20,6 +20,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import transforms as ours
+from imgops.ops.movement import _crop
 from imgops.transforms import functional
 from imgops.transforms.annotations import Camera
 from tests.specs import SPECS, Sample
@@ -205,3 +206,33 @@ def test_numbers_of_channels(name: str) -> None:
                 found = getattr(ours, name)(**needed | {argument: form})(IMAGE)
                 if name == "Normalize":
                     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6)
+
+
+def test_misspelt_arguments() -> None:
+    """The error of a misspelt argument says which one may be meant: functions, operators, classes and functionals."""
+    every: list[Any] = [f for n in imgops.__all__ if inspect.isfunction(f := getattr(imgops, n))]
+    every += [getattr(ours, n) for n in (*ours.OURS, *ours.ADDED)]
+    every += [getattr(functional, n) for n in functional.OURS]
+    for call in every:
+        parameters = inspect.signature(call).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            continue
+        for name in parameters:
+            wrong = name[:1] + name[2:]
+            if len(name) > 4:
+                text = rf"^\w+: argument must be .*{name}.*, got '{wrong}'; did you mean '"
+                with pytest.raises(TypeError, match=text):
+                    call(**{wrong: 1})
+    with pytest.raises(TypeError, match=r"^crop: argument must be .*, got 'bottm'; did you mean 'bottom'\?"):
+        _crop(IMAGE, 0, 0, 1, bottm=1)
+
+
+def test_names_of_the_first_version() -> None:
+    """A functional of torchvision's first version with its own name of the image: the error says what to write."""
+    for name in functional.OURS:
+        first = next(iter(inspect.signature(getattr(v1.functional, name, lambda inpt: None)).parameters))
+        if first != "inpt":
+            with pytest.raises(
+                TypeError, match=rf"^{name}: argument must be .*, got '{first}'; did you mean 'inpt'\?"
+            ):
+                getattr(functional, name)(**{first: IMAGE})

@@ -242,7 +242,9 @@ def test_a_rule_for_another_number_of_tensors_is_refused(facet: str) -> None:
     rule = {facet: getattr(imgops.extend, facet).leading(3)}
     must = rf"operator: usertest::both: {facet} must have the dimensions of 2 tensors, got leading\(3\)"
     with pytest.raises(ValueError, match=must):
-        imgops.extend.operator("usertest::both", kernel=lambda out, image, other: None, fake=torch.add, **rule)(both)
+        imgops.extend.operator(
+            "usertest::both", kernel=lambda out, image, other: None, fake=torch.add, **rule
+        )(both)
 
 
 def test_a_kernel_with_other_parameters_is_refused() -> None:

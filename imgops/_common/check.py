@@ -7,10 +7,12 @@ of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time as
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -140,6 +142,37 @@ def written(values: Sequence[object]) -> str:
     shown = [number(v) if isinstance(v, sizes) and not isinstance(v, bool) else repr(v) for v in values]
     inside = ", ".join([f"{v}" for v in shown])
     return f"({inside},)" if len(values) == 1 else f"({inside})"
+
+
+@lru_cache(maxsize=512)
+def names_of(function: Any) -> tuple[str, ...]:
+    """Return the names of the arguments of a function; none if it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return () if takes_any else tuple([p.name for p in parameters])
+
+
+def keywords(op: str, names: Sequence[str], args: Sequence[Any], given: Collection[str]) -> None:
+    """Check that a function has arguments of the given names; the error says which name may be meant."""
+    for name in given:
+        if names and name not in names:
+            meant = get_close_matches(name, names, 1) or ([] if args or names[0] in given else names[:1])
+            hint = f"; did you mean {meant[0]!r}?" if meant else ""
+            fail(TypeError, op, f"argument must be one of {', '.join(names)}", f"{name!r}{hint}")
+
+
+def names_keywords(function: Any) -> Any:
+    """Return a function whose error for a misspelt argument is that of ``keywords``."""
+    names = names_of(function)
+    known = frozenset(names)
+
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        if given and not known.issuperset(given):
+            keywords(function.__name__, names, args, given)
+        return function(*args, **given)
+
+    return call
 
 
 def tensor(op: str, name: str, value: object) -> None:

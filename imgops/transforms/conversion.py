@@ -149,8 +149,8 @@ class _OfNumbers(v2.Normalize):
     """A Normalize that takes one number for all channels, as torchvision's first version does."""
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
-        mean, std = (side if check.is_sequence(side) else [side] for side in (mean, std))
-        super().__init__(mean, std, inplace)
+        sides: Any = [side if check.is_sequence(side) else [side] for side in (mean, std)]
+        super().__init__(*sides, inplace)
 
 
 class Normalize(OperatorTransform, _OfNumbers):

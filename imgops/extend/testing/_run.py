@@ -38,7 +38,8 @@ def check_operator(
     PyTorch's ``opcheck``; fakes and their strides; memory and versions; the fast path; vmap against a loop;
     gradients of first and second order in double precision; torch.func and forward mode; the adjoint; one
     graph under ``torch.compile`` with the same gradients; export, save and load; the decomposition; autocast;
-    a wrapper subclass; the sharding rule on a mesh of one process. A gradient that is declared as ``straight_through`` is compared with that of the identity.
+    a wrapper subclass; the sharding rule on a mesh of one process. A gradient that is declared as
+    ``straight_through`` is compared with that of the identity.
 
     Parameters
     ----------

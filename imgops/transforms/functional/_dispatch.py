@@ -312,7 +312,9 @@ def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> 
 def _functional(name: str) -> Function:
     theirs, work, kernels = getattr(reference, name), KERNELS[name], _OWN[name]
 
-    def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
+    def call(inpt: Any = None, *args: Any, **keywords: Any) -> Any:
+        if keywords and not known.issuperset(keywords):
+            check.keywords(name, names, args if inpt is None else (inpt, *args), keywords)
         kernel = kernels[Tensor] if type(inpt) is Tensor else own_kernel(call, type(inpt))
         if not torch.compiler.is_dynamo_compiling():
             return (kernel or theirs)(inpt, *args, **keywords)
@@ -325,6 +327,8 @@ def _functional(name: str) -> Function:
     first, *others = inspect.signature(work, eval_str=True).parameters.values()
     own_name = next(iter(inspect.signature(theirs).parameters))
     parameters = [first.replace(name=own_name, annotation=Any), *others]
+    names = [parameter.name for parameter in parameters]
+    known = frozenset(names)
     call.__signature__ = inspect.Signature(parameters, return_annotation=Any)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
     call.__module__, call.__doc__ = __package__, work.__doc__
