@@ -27,6 +27,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from imgops import ops
+from imgops._common import check as _check
 from imgops._common.categories import NothingChangesWarning
 from imgops._common.compare import SlowPathWarning
 from imgops._operator.record import decompositions
@@ -70,7 +71,12 @@ __all__ = [
     "show_config",
 ]
 # The public functions of the operators, as the ``__all__`` of each family lists them.
-__all__ += [name for family in vars(ops).values() for name in getattr(family, "__all__", ())]
+for _family in vars(ops).values():
+    for _name in getattr(_family, "__all__", ()):
+        if not isinstance(globals()[_name], type):
+            globals()[_name] = _check.names_keywords(globals()[_name])
+            setattr(_family, _name, globals()[_name])  # where pickle looks for it
+        __all__.append(_name)
 __all__.sort()
 
 #: Submodules that are loaded on first use: ``transforms`` imports torchvision, and few users write operators.

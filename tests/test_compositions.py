@@ -117,7 +117,7 @@ def test_hit_or_miss_through_morphology() -> None:
 
 def test_parameters_that_do_not_fit() -> None:
     x = torch.ones(2, 3, 5, 6)
-    message = "motion_blur: angle must have one value, or that for each image of (2,), got shape (3,)"
+    message = "motion_blur: angle must have one value, or 2 values, one for each image, got shape (3,)"
     check_raises(lambda: imgops.motion_blur(x, 5, torch.ones(3)), ValueError, message)
     message = "alpha_composite: other must be on the device of image (cpu), got meta"
     check_raises(

@@ -7,10 +7,12 @@ of backed sizes becomes a guard, and one of unbacked sizes becomes a run-time as
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -19,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from imgops._common import torch_private
+from imgops._common import layout, torch_private
 
 #: PIL and OpenCV both count the pixels of an image in a signed 32-bit integer.
 MAX_PIXELS = 2**31 - 1
@@ -140,6 +142,37 @@ def written(values: Sequence[object]) -> str:
     shown = [number(v) if isinstance(v, sizes) and not isinstance(v, bool) else repr(v) for v in values]
     inside = ", ".join([f"{v}" for v in shown])
     return f"({inside},)" if len(values) == 1 else f"({inside})"
+
+
+@lru_cache(maxsize=512)
+def names_of(function: Any) -> tuple[str, ...]:
+    """Return the names of the arguments of a function; none if it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return () if takes_any else tuple([p.name for p in parameters])
+
+
+def keywords(op: str, names: Sequence[str], args: Sequence[Any], given: Collection[str]) -> None:
+    """Check that a function has arguments of the given names; the error says which name may be meant."""
+    for name in given:
+        if names and name not in names:
+            meant = get_close_matches(name, names, 1) or ([] if args or names[0] in given else names[:1])
+            hint = f"; did you mean {meant[0]!r}?" if meant else ""
+            fail(TypeError, op, f"argument must be one of {', '.join(names)}", f"{name!r}{hint}")
+
+
+def names_keywords(function: Any) -> Any:
+    """Return a function whose error for a misspelt argument is that of ``keywords``."""
+    names = names_of(function)
+    known = frozenset(names)
+
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        if given and not known.issuperset(given):
+            keywords(function.__name__, names, args, given)
+        return function(*args, **given)
+
+    return call
 
 
 def tensor(op: str, name: str, value: object) -> None:
@@ -286,10 +319,20 @@ def per_sample_parameter(op: str, name: str, value: Tensor, image: Tensor, *core
         fail(TypeError, op, f"{name} must be real numbers", value.dtype)
     lead = len(value.shape) - len(core)
     whole = lead >= 0 and all(a == b for a, b in zip(value.shape[lead:], core, strict=True))
-    if not (whole and broadcasts(value.shape[:lead], image.shape[:-3])):
-        one = "one value" if not core else f"shape {numbers(*core)}"
-        must = f"{name} must have {one}, or that for each image of {written(image.shape[:-3])}"
+    batch = image.shape[:-3]
+    if not (whole and broadcasts(value.shape[:lead], batch)):
+        must = f"{name} must have {f'shape {numbers(*core)}' if core else 'one value'}"
+        if batch:
+            each = f"shape {written((*batch, *core))}" if core or batch[1:] else f"{number(batch[0])} values"
+            must += f", or {each}, one for each image"
         fail_shape(op, must, value)
+
+
+def of_one_image(value: Tensor, image: Any, core: int = 0) -> Tensor:
+    """Return a parameter of ``core`` dimensions, without that of a batch of one for a single image."""
+    if image.ndim < value.ndim + 3 - core and value.shape[0] == 1:
+        return value.reshape(value.shape[1:])
+    return value
 
 
 def window(op: str, kernel: Tensor, image: Tensor) -> None:
@@ -375,7 +418,7 @@ def integers_tensor(op: str, name: str, values: Sequence[int]) -> Tensor:
 def _tensor_of(value: Any, dtype: torch.dtype) -> Tensor:
     if is_compiling():  # torch.tensor would turn the numbers into constants of the graph
         return graph_tensor(value, dtype)
-    return constant(torch.tensor(value, dtype=dtype, device="cpu"))
+    return constant(torch.tensor(layout.readable(value), dtype=dtype, device="cpu"))
 
 
 def constant(numbers: Tensor) -> Tensor:

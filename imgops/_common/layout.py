@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 #: The integer dtype for each element size: elements of every dtype are moved exactly if their bits are moved.
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -28,6 +30,19 @@ _NUMPY_HAS = frozenset(
         *("float32", "float64", "complex64", "complex128"),
     )
 )
+
+
+def readable(array: Any) -> Any:
+    """Return an array whose memory PyTorch takes: the array itself, or a copy. Other values are returned.
+
+    PyTorch takes no negative strides and no other byte order, and warns of memory that may not be written.
+    """
+    if not isinstance(array, np.ndarray) or is_compiling():  # in a graph, arrays are tensors
+        return array
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.flags.writeable and all(step >= 0 and step % array.itemsize == 0 for step in array.strides):
+        return array
+    return array.copy()
 
 
 def is_interleaved(image: Tensor) -> bool:

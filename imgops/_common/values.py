@@ -88,6 +88,13 @@ def parameter(op: str, name: str, value: Any, require: Check = finite) -> Tensor
     return numbers
 
 
+def per_sample(op: str, name: str, value: Any, image: Tensor, require: Check = finite) -> Tensor:
+    """Return a parameter that is a number, or one for each image, as ``parameter`` does."""
+    numbers = check.of_one_image(parameter(op, name, value, require), image)
+    check.per_sample_parameter(op, name, numbers, image)
+    return numbers
+
+
 # The functions below return checks of all arguments of an operator, for its facet ``values``.
 
 

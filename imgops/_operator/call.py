@@ -7,7 +7,6 @@ because a call through the dispatcher costs several times as much as the kernel 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -229,18 +228,19 @@ def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Functio
     if not operator.contract.mutates:
         return _functional(operator, run)
     call = _mutating_call(operator, run)
-    signature, arity = operator.signature, len(operator.signature.parameters)
+    arity = len(operator.signature.parameters)
 
     def bound(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
-            args = _all_arguments(signature, args, keywords)
+            args = _all_arguments(operator, args, keywords)
         return call(args)
 
     return named(bound, operator.name)
 
 
-def _all_arguments(signature: inspect.Signature, args: tuple[Any, ...], keywords: Any) -> tuple[Any, ...]:
-    whole = signature.bind(*args, **keywords)
+def _all_arguments(operator: Operator, args: tuple[Any, ...], keywords: Any) -> tuple[Any, ...]:
+    check.keywords(operator.name, list(operator.signature.parameters), args, keywords)
+    whole = operator.signature.bind(*args, **keywords)
     whole.apply_defaults()
     return tuple(whole.arguments.values())
 
@@ -248,11 +248,16 @@ def _all_arguments(signature: inspect.Signature, args: tuple[Any, ...], keywords
 def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
     can_bypass_dispatcher, is_plain = torch_private.can_bypass_dispatcher, torch_private.is_plain
     dispatch, casts = _through_dispatcher(operator), operator.autocast is not None
-    signature, arity, tensors = operator.signature, len(operator.signature.parameters), operator.tensors
+    arity, tensors = len(operator.signature.parameters), operator.tensors
+
+    cores = [(i, core) for i, core in enumerate(getattr(operator.vmap, "core", ())) if core < 3]
 
     def bound(*args: Any, **keywords: Any) -> Any:
         if keywords or len(args) != arity:
-            args = _all_arguments(signature, args, keywords)
+            args = _all_arguments(operator, args, keywords)
+        for i, core in cores:
+            if isinstance(args[i], Tensor) and args[i].ndim > core and isinstance(args[0], Tensor):
+                args = (*args[:i], check.of_one_image(args[i], args[0], core), *args[i + 1 :])
         if not can_bypass_dispatcher() or (casts and _autocasts("cpu")) or not is_plain(args[0]):
             return dispatch(args)
         if tensors > 1:

@@ -130,7 +130,8 @@ def operator(
         If ``kernel`` or ``fake`` is missing, ``kernel`` has other parameters, or ``autograd`` is not of the
         operator's kind.
     ValueError
-        If ``name`` has no namespace or is taken, or ``mutates`` does not fit the signature.
+        If ``name`` has no namespace or is taken, ``mutates`` does not fit the signature, or a rule of
+        ``leading`` has the dimensions of another number of tensors.
 
     Examples
     --------
@@ -190,6 +191,11 @@ def operator(
             cache_key=cache_key,
             packed=packed,
         )
+        for facet, rule in (("vmap", vmap), ("sharding", sharding)):
+            core = getattr(rule, "core", None)
+            if core is not None and len(core) != operator.tensors:
+                must = f"{facet} must have the dimensions of {operator.tensors} tensors"
+                raise ValueError(f"operator: {name}: {must}, got leading({', '.join(map(str, core))})")
         if decomposition is not None and contract is Contract.FUNCTIONAL:
             operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
         # If the batching rule says that samples do not depend on each other, threads may divide them.

@@ -213,10 +213,8 @@ def motion_blur(
     check.computed_image("motion_blur", image, takes_uint16=True)
     padding_mode = check.padding_mode(padding_mode)
     check.border("motion_blur", padding_mode)
-    turn = values.parameter("motion_blur", "angle", angle)
-    lean = values.parameter("motion_blur", "balance", balance, values.no_nan)
-    for name, value in (("angle", turn), ("balance", lean)):
-        check.per_sample_parameter("motion_blur", name, value, image)
+    turn = values.per_sample("motion_blur", "angle", angle, image)
+    lean = values.per_sample("motion_blur", "balance", balance, image, values.no_nan)
     # Kernels with a line through their middle, one for each angle and balance.
     turn, lean = torch.broadcast_tensors(turn.double(), lean.double())
     along = torch.linspace(-1, 1, size, dtype=torch.float64, device=turn.device)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from imgops._common import check, values
+from imgops._common import check, layout, values
 from imgops._common.config import DecodeImage, EncodeImage
 from imgops._operator.call import placeholder_size
 from imgops._operator.declare import operator
@@ -494,7 +494,7 @@ def decode_images(
     if not (box is None or isinstance(box, Tensor) or check.is_sequence(box)):
         check.fail(TypeError, op, "box must be one box, or one for each of the files", type(box).__name__)
     if isinstance(box, np.ndarray):
-        box = torch.from_numpy(box)
+        box = torch.from_numpy(layout.readable(box))
     one = box is None or (
         box.ndim < 2 if isinstance(box, Tensor) else len(box) > 0 and isinstance(box[0], (int, np.integer))
     )

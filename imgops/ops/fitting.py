@@ -203,9 +203,9 @@ def fit(
         check.fail(TypeError, "fit", "bleed must be a number", type(bleed).__name__)
     if not 0 <= bleed < 0.5:
         check.fail(ValueError, "fit", "bleed must be in [0, 0.5)", bleed)
-    if isinstance(centering, (tuple, list)):
+    if check.is_sequence(centering):
         centering = [check.plain(c) for c in centering]
-    if not isinstance(centering, (tuple, list)) or not all(isinstance(c, _NUMBER) for c in centering):
+    if not isinstance(centering, list) or not all(isinstance(c, _NUMBER) for c in centering):
         check.fail(TypeError, "fit", "centering must be 2 numbers in [0, 1]", check.shown(centering))
     if len(centering) != 2 or not all(0 <= c <= 1 for c in centering):
         check.fail(ValueError, "fit", "centering must be 2 numbers in [0, 1]", tuple(centering))

@@ -495,9 +495,8 @@ def _numbers(
     numbers = []
     for name, value in named:
         rule = values.finite_positive if name == "scale" else values.finite
-        parameter = values.parameter(op, name, value, rule)
-        check.per_sample_parameter(op, name, parameter, image)
-        numbers.append(value if isinstance(value, (*_NUMBERS, Tensor)) else parameter)
+        parameter = values.per_sample(op, name, value, image, rule)
+        numbers.append(value if isinstance(value, _NUMBERS) else parameter)
     devices = [v.device for v in numbers if isinstance(v, Tensor) and not v.is_cpu]
     if devices:
         numbers = [v.to(devices[0]) if isinstance(v, Tensor) else v for v in numbers]

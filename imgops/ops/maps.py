@@ -126,10 +126,8 @@ def elastic_map(
     tensor([[0., 1., 2.]])
     """
     _check_displacement("elastic_map", "noise", noise)
-    strength = values.parameter("elastic_map", "alpha", alpha)
-    deviation = values.parameter("elastic_map", "sigma", sigma, values.finite_not_negative)
-    for name, value in (("alpha", strength), ("sigma", deviation)):
-        check.per_sample_parameter("elastic_map", name, value, noise)
+    strength = values.per_sample("elastic_map", "alpha", alpha, noise)
+    deviation = values.per_sample("elastic_map", "sigma", sigma, noise, values.finite_not_negative)
     if kernel_size is not None:
         kernel_size = check.integer("elastic_map", "kernel_size must be an integer", kernel_size)
         if check.violates(kernel_size >= 1, kernel_size % 2 == 1):
@@ -138,7 +136,7 @@ def elastic_map(
     else:
         if isinstance(sigma, Tensor) or deviation.ndim:
             check.fail(ValueError, "elastic_map", "kernel_size must be given for a tensor sigma", None)
-        kernel_size = int(8 * sigma + 1) | 1
+        kernel_size = int(8 * (sigma[0] if check.is_sequence(sigma) else sigma) + 1) | 1  # type: ignore[index]
     check.side("elastic_map", "kernel_size", kernel_size)
     # A sigma of 0 disables the smoothing here; for gaussian_blur it would follow from the kernel's size.
     both = deviation.clamp(min=NO_BLUR)[..., None].expand(*deviation.shape, 2)

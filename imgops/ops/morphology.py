@@ -208,6 +208,7 @@ def morphology(
     check.computed_image("morphology", image, takes_uint16=True)
     check.border("morphology", padding_mode)
     if isinstance(kernel, Tensor):
+        element = check.of_one_image(element, image, 2)
         check.window("morphology", element, image)
         if torch_private.is_readable(element):
             values.element("morphology", "kernel", element)

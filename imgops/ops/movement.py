@@ -466,7 +466,7 @@ def _sides(padding: int | Sequence[int] | Tensor) -> tuple[int, ...]:
     if isinstance(padding, int):
         padding = check.integer("pad", "padding must be an integer", padding)
         return padding, padding, padding, padding
-    if isinstance(padding, (tuple, list)) and len(padding) == 2:
+    if check.is_sequence(padding) and not isinstance(padding, Tensor) and len(padding) == 2:
         x, y = check.integers("pad", "padding", padding, ("x", "y"))
         return x, y, x, y
     return check.integers("pad", "padding", padding, _SIDES)

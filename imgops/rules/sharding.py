@@ -16,6 +16,7 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
     Leading dimensions of the first tensor may be sharded. Other tensors with 3 core dimensions have the same
     leading dimensions; parameters, with fewer core dimensions, broadcast against them from the right.
     ``outputs`` is the number of tensors that the operator returns, each with all leading dimensions.
+    ``rule.core`` holds ``core``.
     """
     check.cores("sharding.leading", core)
 
@@ -41,6 +42,7 @@ def leading(*core: int, outputs: int = 1) -> Callable[..., list[tuple[list[Any],
             rules.append(([Shard(dim)] * outputs, placements + rest))
         return rules
 
+    rule.core = core  # type: ignore[attr-defined]
     return rule
 
 

@@ -44,22 +44,19 @@ OURS = tuple(
 )
 
 
-class _NoSuchName(AttributeError):
-    """An error that searches for similar names only when printed: many callers only test for a name."""
+class _Text:
+    """The text of an error that looks for similar names only when printed: many callers test for a name."""
 
-    def __str__(self) -> str:
-        (name,) = self.args
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        name = self.name
         classes = (*OURS, *ADDED)
         close = [c for n in (name, f"Random{name}") for c in _get_close_matches(n, classes, 2, 0.75)]
         close += [c for c in classes if len(name) > 3 and name.lower() in c.lower()]
         hint = f"; did you mean {' or '.join(map(repr, list(dict.fromkeys(close))[:4]))}?" if close else ""
         return f"module {__name__!r} has no attribute {name!r}{hint}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return AttributeError, (str(self),)
-
-
-_NoSuchName.__qualname__, _NoSuchName.__module__ = "AttributeError", "builtins"  # for tracebacks
 
 
 #: The modules of the functions that convert pipelines of other libraries to the classes above.
@@ -75,7 +72,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(_reference, name)
     except AttributeError:
-        raise _NoSuchName(name, name=name) from None
+        raise AttributeError(_Text(name), name=name) from None
 
 
 def __dir__() -> list[str]:

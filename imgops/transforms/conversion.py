@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import functional as v1_functional
 from torchvision.transforms import v2
 
-from imgops._common import check
+from imgops._common import check, layout
 from imgops._common.torch_private import raise_error, tree_flatten, tree_unflatten
 from imgops._operator import subclass
 from imgops.batches.packed import PackedImages
@@ -144,7 +145,15 @@ class ConvertImageDtype(OperatorTransform, v2.ConvertImageDtype):
         return _dispatch.KERNELS["to_dtype"](image, self.dtype, scale=True)
 
 
-class Normalize(OperatorTransform, v2.Normalize):
+class _OfNumbers(v2.Normalize):
+    """A Normalize that takes one number for all channels, as torchvision's first version does."""
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
+        sides: Any = [side if check.is_sequence(side) else [side] for side in (mean, std)]
+        super().__init__(*sides, inplace)
+
+
+class Normalize(OperatorTransform, _OfNumbers):
     """Normalize each channel by a mean and a standard deviation, as torchvision's Normalize does.
 
     The arithmetic is torchvision's own; in a graph the transform also works with tv_tensors. The image must
@@ -152,9 +161,9 @@ class Normalize(OperatorTransform, v2.Normalize):
 
     Parameters
     ----------
-    mean : sequence of float
-        The mean of each channel, which is subtracted.
-    std : sequence of float
+    mean : sequence of float or float
+        The mean of each channel, which is subtracted; a number is that of all channels.
+    std : sequence of float or float
         The standard deviation of each channel, by which the difference is divided.
     inplace : bool
         Whether to overwrite the input.
@@ -274,6 +283,9 @@ class ToImage(_KeepsPixels, v2.ToImage):
     def _image(self, image: Tensor, params: Params, kind: type) -> Any:
         return tv_tensors.Image(image)
 
+    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+        return super().transform(layout.readable(inpt), params)
+
 
 class ToPureTensor(_KeepsPixels, v2.ToPureTensor):
     """Convert tv_tensors to plain tensors, as torchvision's ToPureTensor does."""
@@ -362,7 +374,7 @@ def planar_pixels(image: PIL.Image.Image | np.ndarray) -> Tensor:
         pixels = np.array(image, np.uint8) * np.uint8(255)
     else:
         pixels = np.array(image, np.uint8)
-    return operators.planar(torch.from_numpy(np.atleast_3d(pixels).transpose(2, 0, 1)))
+    return operators.planar(torch.from_numpy(np.atleast_3d(layout.readable(pixels)).transpose(2, 0, 1)))
 
 
 class ToPILImage(OperatorTransform, v2.ToPILImage):
@@ -396,7 +408,7 @@ class ToTensor(_KeepsPixels, v2.ToTensor):
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         if isinstance(inpt, PIL.Image.Image) and inpt.mode.startswith("I;16"):
             return planar_pixels(inpt)
-        return super().transform(inpt, params)
+        return super().transform(layout.readable(inpt), params)
 
 
 class Identity(_KeepsPixels, v2.Identity if hasattr(v2, "Identity") else v2.Transform):

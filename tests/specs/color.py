@@ -149,7 +149,7 @@ ADJUST_BRIGHTNESS = _adjust(
         ),
         ErrorInput(
             ValueError,
-            "adjust_brightness: factor must have one value, or that for each image of (2,), got shape (3,)",
+            "adjust_brightness: factor must have one value, or 2 values, one for each image, got shape (3,)",
             lambda x: imgops.adjust_brightness(x, ones(3)),
         ),
     ),
@@ -454,7 +454,7 @@ COLOR_SEQUENCE = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "color_sequence: parameters must have shape (2,), or that for each image of (2,), got shape (1,)",
+            "color_sequence: parameters must have shape (2,), or shape (2, 2), one for each image, got shape (1,)",
             lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), ["hue", "invert"]),
         ),
         ErrorInput(

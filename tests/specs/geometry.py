@@ -196,7 +196,7 @@ WARP_AFFINE = OpSpec(
     errors=(
         ErrorInput(
             ValueError,
-            "warp_affine: matrix must have shape (2, 3), or that for each image of (2,), got shape (3, 3)",
+            "warp_affine: matrix must have shape (2, 3), or shape (2, 2, 3), one for each image, got shape (3, 3)",
             lambda x: warp_affine(x, ones(3, 3)),
         ),
         ErrorInput(
@@ -614,7 +614,7 @@ def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **fac
             ),
             ErrorInput(
                 ValueError,
-                f"{name}: angle must have one value, or that for each image of (2,), got shape (3,)",
+                f"{name}: angle must have one value, or 2 values, one for each image, got shape (3,)",
                 lambda x: call(x, torch.ones(3)),
             ),
             ErrorInput(ValueError, f"{name}: angle must be finite, got inf", lambda x: call(x, float("inf"))),
@@ -698,7 +698,7 @@ AFFINE = _by_angle(
     ),
     ErrorInput(
         ValueError,
-        "affine: shear must have one value, or that for each image of (2,), got shape (3,)",
+        "affine: shear must have one value, or 2 values, one for each image, got shape (3,)",
         lambda x: imgops.affine(x, shear=torch.ones(3, 2)),
     ),
     reference=affine_reference,

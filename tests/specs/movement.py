@@ -150,7 +150,7 @@ CROP_EACH = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "crop: box must have shape (4,), or that for each image of (2,), got shape (3, 4)",
+            "crop: box must have shape (4,), or shape (2, 4), one for each image, got shape (3, 4)",
             lambda x: crop(x, torch.zeros(3, 4).long(), size=(0, 0)),
         ),
         ErrorInput(
@@ -427,7 +427,7 @@ PASTE_EACH = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "paste: position must have shape (2,), or that for each image of (2,), got shape (3, 2)",
+            "paste: position must have shape (2,), or shape (2, 2), one for each image, got shape (3, 2)",
             lambda x: paste(x, x, torch.ones(3, 2).long()),
         ),
         ErrorInput(
@@ -764,7 +764,7 @@ PAD_EACH = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "pad: padding must have shape (4,), or that for each image of (2,), got shape (3, 4)",
+            "pad: padding must have shape (4,), or shape (2, 4), one for each image, got shape (3, 4)",
             lambda x: pad(x, torch.zeros(3, 4).long(), size=(5, 6)),
         ),
         ErrorInput(

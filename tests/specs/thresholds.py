@@ -106,7 +106,7 @@ THRESHOLD = OpSpec(
         ),
         ErrorInput(
             ValueError,
-            "threshold: threshold must have one value, or that for each image of (2,), got shape (3,)",
+            "threshold: threshold must have one value, or 2 values, one for each image, got shape (3,)",
             lambda x: imgops.threshold(x, torch.ones(3)),
         ),
     ),

@@ -14,11 +14,11 @@ CHECKS: dict[str, Callable[[Call], Any]] = {
     "fake": _checks.fake,
     "memory": _checks.memory,
     "fast path": _checks.fast_path,
+    "vmap": _checks.vmap,
     "gradients": _checks.gradients,
     "torch.func": _func.func,
     "torch.func in a graph": _func.func_in_a_graph,
     "adjoint": _checks.adjoint,
-    "vmap": _checks.vmap,
     "compile": _checks.compilation,
     "export": _checks.export,
     "decomposition": _checks.core_aten,
@@ -26,18 +26,20 @@ CHECKS: dict[str, Callable[[Call], Any]] = {
     "torch_dispatch": _checks.torch_dispatch,
     "sharding": _sharded.sharding,
 }
+#: The facets that an operator may lack.
+FACETS = ("autograd", "vmap", "sharding", "autocast", "decomposition", "adjoint")
 
 
 def check_operator(
     op: Callable[..., Any], samples: Iterable[tuple[Any, ...]], *, keywords: dict[str, Any] | None = None
-) -> None:
+) -> list[str]:
     """Run every generic test on an operator.
 
-    PyTorch's ``opcheck``; fakes and their strides; memory and versions; the fast path; gradients of first and
-    second order in double precision; torch.func and forward mode; the adjoint; vmap against a loop; one graph
-    under ``torch.compile`` with the same gradients; export, save and load; the decomposition; autocast; a
-    wrapper subclass; the sharding rule on a mesh of one process. A facet that the operator does not have is
-    not tested. A gradient that is declared as ``straight_through`` is compared with that of the identity.
+    PyTorch's ``opcheck``; fakes and their strides; memory and versions; the fast path; vmap against a loop;
+    gradients of first and second order in double precision; torch.func and forward mode; the adjoint; one
+    graph under ``torch.compile`` with the same gradients; export, save and load; the decomposition; autocast;
+    a wrapper subclass; the sharding rule on a mesh of one process. A gradient that is declared as
+    ``straight_through`` is compared with that of the identity.
 
     Parameters
     ----------
@@ -47,6 +49,12 @@ def check_operator(
         The arguments of the calls to check. Floating point tensors also test the gradient.
     keywords : dict, optional
         Keyword arguments of every call.
+
+    Returns
+    -------
+    list of str
+        The facets that the operator does not have, which were not tested. :func:`cuda_kernel` tests a kernel
+        for CUDA.
 
     Raises
     ------
@@ -59,6 +67,7 @@ def check_operator(
     --------
     >>> import torch, imgops
     >>> imgops.extend.testing.check_operator(imgops.crop, [(torch.rand(3, 5, 6), (1, 0, 7, 4))])
+    ['autocast']
     """
     calls = []
     for sample in samples:
@@ -76,3 +85,4 @@ def check_operator(
                 check(call)
             except Exception as error:
                 raise AssertionError(f"check_operator: {name}: {call}: {error}") from error
+    return [facet for facet in FACETS if getattr(calls[0].operator, facet) is None]

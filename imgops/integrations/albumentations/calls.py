@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
+from imgops._common import layout
 from imgops._operator import subclass
 from imgops.integrations.albumentations.annotations import ROWS
 from imgops.integrations.albumentations.rules import OUTSIDE
@@ -279,7 +280,7 @@ def _planes(value: Any, is_mask: bool) -> Tensor:
     """Return an array as a tensor ``(C, H, W)`` in the memory of the array; a flat mask stays flat."""
     if isinstance(value, Tensor):
         return value
-    plain = torch.from_numpy(np.ascontiguousarray(value))
+    plain = torch.from_numpy(np.ascontiguousarray(layout.readable(value)))
     if plain.ndim == 2 and is_mask:
         return plain
     return (plain[..., None] if plain.ndim == 2 else plain).permute(2, 0, 1)

@@ -14,6 +14,7 @@ from torchvision.transforms import InterpolationMode
 from transformers.image_utils import pil_torch_interpolation_mapping
 
 import imgops
+from imgops._common import layout
 from imgops._common.torch_private import is_eager
 
 
@@ -48,10 +49,7 @@ def from_array(array: np.ndarray) -> Tensor:
     """Return an array as a tensor, without a copy where PyTorch can describe its memory."""
     if array.dtype.char in "gO":  # long doubles and Python's numbers
         array = array.astype(np.float64)
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if any(step < 0 or step % array.itemsize for step in array.strides):
-        array = np.ascontiguousarray(array)
-    return torch.from_numpy(array if array.flags.writeable else np.asarray(_Writable(array)))
+    return torch.from_numpy(layout.readable(array if array.flags.writeable else np.asarray(_Writable(array))))
 
 
 def resize(image: Tensor, size: tuple[int, int], how: str, antialias: bool, by_levels: bool) -> Tensor:

@@ -213,6 +213,7 @@ class OperatorTransform(torchvision_private.Hooks):
                 complete_docstring(cls)
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        check.keywords(cls.__name__, check.names_of(cls.__init__)[1:], (cls, *args), keywords)
         made = super().__new__(cls)
         if issubclass(cls, torch.nn.Module):  # and not only what a description makes to sample
             made.__dict__["forward"] = forward_of_its_own(made)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
-from imgops._common import check
+from imgops._common import check, layout
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import torchvision_private
@@ -26,7 +26,7 @@ KEEPS_ROWS, AFFINE, PROJECTIVE, OTHER = range(4)
 
 
 def _floats(name: str, data: Any, dtype: Any, device: Any, requires_grad: bool | None) -> Tensor:
-    tensor = torch.as_tensor(subclass.plain(data), dtype=dtype, device=device)
+    tensor = torch.as_tensor(subclass.plain(layout.readable(data)), dtype=dtype, device=device)
     if not tensor.dtype.is_floating_point:
         raise TypeError(f"{name}: data must be floating point, got {tensor.dtype}")
     return tensor if requires_grad is None else tensor.requires_grad_(requires_grad)

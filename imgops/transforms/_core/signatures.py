@@ -31,7 +31,8 @@ def take_init(cls: Any, mixin: type) -> None:
         per_sample = keywords.pop("per_sample", False) if random else False
         generator = keywords.pop("generator", None) if random else None
         switches = {name: keywords.pop(name) for name in cls._switches if name in keywords}
-        super(cls, self).__init__(*args, **keywords)
+        numbers = {name: check.plain(value) for name, value in keywords.items()}
+        super(cls, self).__init__(*map(check.plain, args), **numbers)
         for name, value in switches.items():
             if check.switch(type(self).__name__, name, value):  # so that ``repr`` shows no others
                 setattr(self, name, True)

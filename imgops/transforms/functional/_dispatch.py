@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as reference
 
-from imgops._common import check
+from imgops._common import check, layout
 from imgops._common.torch_private import constant_in_graphs, raise_error
 from imgops._operator import subclass
 from imgops.transforms._core import annotation_kinds, torchvision_private
@@ -56,12 +57,8 @@ KERNELS: dict[str, Function] = {
 }
 #: Functionals whose operators raise for an image without pixels, which torchvision's kernels accept.
 _NEEDS_PIXELS = ("resize", "resized_crop", "affine", "rotate", "perspective", "elastic")
-#: Functionals that torchvision cannot compute for a tensor without channels either.
-_NEEDS_CHANNELS = (
-    *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
-    *("autocontrast", "gaussian_blur", "rgb_to_grayscale", "grayscale_to_rgb"),
-    *("permute_channels", "jpeg", "resize", "resized_crop", "pad", "affine", "perspective", "elastic"),
-)
+#: Functionals that change the number of channels, or their order, which an image ``(H, W)`` does not have.
+_NEEDS_CHANNELS = ("rgb_to_grayscale", "grayscale_to_rgb", "permute_channels")
 #: Functionals of which torchvision's kernels take only 1 or 3 channels, and imgops' more, or say why not.
 _ONE_OR_THREE = (
     *("adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness"),
@@ -121,6 +118,9 @@ def _images(name: str) -> Function:
 
     def call(inpt: Tensor, *args: Any, **keywords: Any) -> Any:
         plain = inpt if type(inpt) is Tensor else subclass.plain(inpt)
+        is_flat = plain.ndim == 2 and name not in _ARITHMETIC and not needs_channels
+        if is_flat:  # one channel
+            plain = plain[None]
         args, keywords = _own_forms(args, keywords, plain.ndim == 3)
         is_ours = any_dtype or plain.dtype in COMPUTED
         is_ours &= name in _ARITHMETIC or (plain.ndim > 2 and not (needs_pixels and is_empty(plain)))
@@ -133,7 +133,9 @@ def _images(name: str) -> Function:
         except (TypeError, ValueError, IndexError):
             _refuse_in_torchvisions_words(name, plain, args, keywords)
             raise
-        if plain is inpt:
+        if is_flat:
+            out = tuple(o[0] for o in out) if isinstance(out, tuple) else out[0]
+        if type(inpt) is Tensor:
             return out
         return tuple(wrap_like(o, inpt) for o in out) if isinstance(out, tuple) else wrap_like(out, inpt)
 
@@ -160,7 +162,7 @@ def _own_forms(args: tuple[Any, ...], keywords: dict[str, Any], is_single: bool)
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, np.ndarray):  # in a graph, NumPy's numbers are arrays
-            value = torch.from_numpy(value)
+            value = torch.from_numpy(layout.readable(value))
         if is_single and isinstance(value, Tensor) and value.shape == (1,):
             return value.reshape(())
         return value
@@ -310,7 +312,9 @@ def wrap_like(out: Tensor, like: Any, canvas: tuple[int, int] | None = None) -> 
 def _functional(name: str) -> Function:
     theirs, work, kernels = getattr(reference, name), KERNELS[name], _OWN[name]
 
-    def call(inpt: Any, *args: Any, **keywords: Any) -> Any:
+    def call(inpt: Any = None, *args: Any, **keywords: Any) -> Any:
+        if keywords and not known.issuperset(keywords):
+            check.keywords(name, names, args if inpt is None else (inpt, *args), keywords)
         kernel = kernels[Tensor] if type(inpt) is Tensor else own_kernel(call, type(inpt))
         if not torch.compiler.is_dynamo_compiling():
             return (kernel or theirs)(inpt, *args, **keywords)
@@ -323,6 +327,8 @@ def _functional(name: str) -> Function:
     first, *others = inspect.signature(work, eval_str=True).parameters.values()
     own_name = next(iter(inspect.signature(theirs).parameters))
     parameters = [first.replace(name=own_name, annotation=Any), *others]
+    names = [parameter.name for parameter in parameters]
+    known = frozenset(names)
     call.__signature__ = inspect.Signature(parameters, return_annotation=Any)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
     call.__module__, call.__doc__ = __package__, work.__doc__
@@ -333,6 +339,19 @@ def _functional(name: str) -> Function:
 FUNCTIONALS: dict[str, Function] = {name: _functional(name) for name in KERNELS}
 #: The name of each functional, imgops' and torchvision's.
 _NAMES = {f: name for name in KERNELS for f in (FUNCTIONALS[name], getattr(reference, name))}
+
+
+def _of_arrays(theirs: Function) -> Function:
+    """Return a functional of torchvision that also takes arrays of which PyTorch cannot take the memory."""
+
+    @wraps(theirs)
+    def call(inpt: Any) -> Any:
+        return theirs(layout.readable(inpt))
+
+    return call
+
+
+FUNCTIONALS |= {name: _of_arrays(getattr(reference, name)) for name in ("to_image", "to_tensor")}
 FUNCTIONALS |= {a: FUNCTIONALS[name] for a, name in _ALIASES.items() if hasattr(reference, a)}
 
 
