@@ -15,7 +15,7 @@ SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-fi
 
 PYTHON_HEADERS = -I"$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))')"
 
-.PHONY: help demo test test-all same test-oldest wheel check sanitize lint format bench docs docs-noplot clean
+.PHONY: help demo test test-all same test-oldest wheel builds check sanitize lint format bench docs docs-noplot clean
 .DELETE_ON_ERROR:
 
 help: ## Show the commands
@@ -47,6 +47,18 @@ wheel: $(VENV)/.wheel ## Build the source distribution and the wheel, audit it, 
 	mkdir build/wheel/run && cp -r tests build/wheel/run && cd build/wheel/run && cp ../../../pyproject.toml . && \
 		PATH="$(abspath build/wheel/env)/bin" python -m imgops info && \
 		PATH="$(abspath build/wheel/env)/bin" python -m pytest -n auto $(INSTALLED:%=tests/test_%.py)
+
+# Without a compiler, and without libjpeg-turbo. What the builds depend on comes from the virtual environment.
+builds: $(VENV)/.test ## Test the installed package as it is built without the native modules, and without the decoder
+	rm -rf build/builds
+	@set -e; for build in IMGOPS_PURE=1 IMGOPS_JPEG=0; do \
+		folder="$(abspath build/builds)/$$build"; mkdir -p "$$folder/run"; cp -r tests pyproject.toml "$$folder/run"; \
+		env "$$build" $(PIP) install --no-deps --target "$$folder/site" .; \
+		cd "$$folder/run"; export PYTHONPATH="$$folder/site"; \
+		$(abspath $(PY)) -c 'import imgops, os; assert imgops.__file__.startswith(os.environ["PYTHONPATH"])'; \
+		$(abspath $(PY)) -m imgops info; \
+		$(abspath $(PY)) -m pytest -n auto $(INSTALLED:%=tests/test_%.py); \
+		cd "$(CURDIR)"; done
 
 # The lower bounds of pyproject.toml.
 OLDEST := torch==2.11.0 torchvision==0.26.0 pillow==11.0.0 opencv-python==4.12.0.88 numpy==2.2.0 matplotlib==3.10.0 tqdm==4.67.0

@@ -2,9 +2,11 @@
 
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 FOLDER = "imgops/kernels/cpu"
 PURE = os.environ.get("IMGOPS_PURE") == "1"
@@ -16,7 +18,7 @@ WINDOWS = ["/O2", "/fp:precise"]
 MISSING = """
 imgops: the native module could not be compiled ({error}).
 Install a C compiler (Debian, Ubuntu: apt install gcc; macOS: xcode-select --install), or set IMGOPS_PURE=1 to
-install without it: the same pixels, but resizing, color and levels take up to 10 times as long.
+install without it: the same pixels, but resizing, color and levels take 2 to 25 times as long on one thread.
 """
 
 MISSING_JPEG = """
@@ -25,12 +27,34 @@ It needs libjpeg-turbo and its headers (Debian, Ubuntu: apt install libjpeg-dev;
 jpeg-turbo). IMGOPS_JPEG_ROOT names another folder that has include and lib.
 """
 WITHOUT_JPEG = f"""{MISSING_JPEG}Without it Pillow decodes: the same pixels, later, and a region takes as
-long as the whole file.
+long as all rows down to its last one.
 """
+
+
+def remove_left_out(command: build_ext | build_py) -> None:
+    """Remove modules of an earlier build from where this build would install or import them."""
+    in_place = command.editable_mode or getattr(command, "inplace", False)
+    for folder in (command.build_lib, *(["."] if in_place else [])):
+        for extension in left_out:
+            for path in Path(folder).glob(f"{extension.name.replace('.', '/')}.*"):
+                if path.suffix in (".so", ".pyd"):
+                    path.unlink()
+
+
+class Files(build_py):
+    """Build without modules of an earlier build."""
+
+    def run(self) -> None:
+        super().run()
+        remove_left_out(self)
 
 
 class Build(build_ext):
     """Never build without the native module, unless asked to; build without the decoder only if it fails."""
+
+    def run(self) -> None:
+        super().run()
+        remove_left_out(self)
 
     def build_extension(self, extension: Extension) -> None:
         extension.extra_compile_args = WINDOWS if self.compiler.compiler_type == "msvc" else UNIX
@@ -39,6 +63,7 @@ class Build(build_ext):
         except Exception as error:  # of several types, none of them public
             if extension is decoder and JPEG != "1":
                 print(WITHOUT_JPEG.format(error=error), file=sys.stderr)
+                left_out.append(decoder)
                 return
             raise SystemExit(
                 (MISSING_JPEG if extension is decoder else MISSING).format(error=error)
@@ -64,9 +89,9 @@ decoder = Extension(
 )
 memory = Extension("imgops._common._memory", ["imgops/_common/_memory.c"], py_limited_api=True)
 draws = Extension("imgops.transforms._core._draws", ["imgops/transforms/_core/_draws.c"], py_limited_api=True)
-modules = [native, draws]
-if sys.platform != "win32":  # Windows has no mmap
-    modules.append(memory)
-if JPEG != "0":
-    modules.append(decoder)
-setup(ext_modules=[] if PURE else modules, cmdclass={"build_ext": Build})
+#: The modules that this build does not have.
+left_out = [native, draws, memory, decoder] if PURE else [decoder] if JPEG == "0" else []
+modules = [module for module in (native, draws, memory, decoder) if module not in left_out]
+if sys.platform == "win32":  # which has no mmap
+    modules = [module for module in modules if module is not memory]
+setup(ext_modules=modules, cmdclass={"build_ext": Build, "build_py": Files})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if nightly:
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+#: The modules that a build may lack, by the names that the mark ``needs`` takes, and where imgops imports them.
+MODULES = {
+    "native": ("imgops.kernels.cpu.native", "module"),
+    "libjpeg": ("imgops.kernels.cpu._libjpeg", "module"),
+    "draws": ("imgops.transforms._core.draws", "_draws"),
+    "memory": ("imgops._common.memory", "_memory"),
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            module, attribute = MODULES[name]
+            if getattr(import_module(module), attribute) is None:
+                pytest.skip(f"this build has no {name} module")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -333,9 +333,14 @@ def _check_part_of_refused(raw: bytes, data: torch.Tensor, part: float) -> None:
         box = _box(image.height, image.width, part)
     except Exception:
         return
-    ours = _outcome(lambda: imgops.decode_image(data, "RGB", box=box, max_pixels=MAX_PIXELS))
+    decode = lambda: _outcome(lambda: imgops.decode_image(data, "RGB", box=box, max_pixels=MAX_PIXELS))
+    ours = decode()
+    with _without_libjpeg():
+        by_pillow = decode()
     if isinstance(ours, str):
+        assert ours == by_pillow, f"not Pillow's verdict on {box}: {by_pillow}"
         return
+    assert not isinstance(by_pillow, str) and torch.equal(ours, by_pillow), f"not Pillow's verdict on {box}"
     ImageFile.LOAD_TRUNCATED_IMAGES = True
     try:
         expected = np.asarray(image.convert("RGB").crop(box)).transpose(2, 0, 1)

@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten
 from torchvision.transforms.v2 import functional as tv
 
-from imgops import PackedImages
+from imgops import EncodedImages, PackedImages, encode_image
 from imgops import transforms as v2
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker
@@ -99,16 +99,26 @@ def _draws() -> tuple[Any, ...]:
     return torch.rand(()).item(), random.random(), float(np.random.rand())
 
 
+def outcomes(call: Callable[[], Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield the result of a call under each seed, or the error that it raises, and the draws that follow."""
+    for number in SEEDS:
+        _seed(number)
+        result: Any
+        try:
+            result = call()
+        except Exception as error:
+            result = error
+        yield result, _draws()
+
+
 def called(call: Callable[[], Any]) -> str:
     """Return the checksum of a call under each seed, or the error that it raises."""
     value = 0
-    for number in SEEDS:
-        _seed(number)
-        try:
-            value = crc32(str(checksum(call())).encode(), value)
-        except (TypeError, ValueError, NotImplementedError, RuntimeError) as error:
-            return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        value = crc32(repr(_draws()).encode(), value)
+    for result, draws in outcomes(call):
+        if isinstance(result, Exception):
+            return f"{type(result).__name__}: {str(result).splitlines()[0]}"
+        value = crc32(str(checksum(result)).encode(), value)
+        value = crc32(repr(draws).encode(), value)
     return f"{value:08x}"
 
 
@@ -143,6 +153,15 @@ def transforms() -> Iterator[Row]:
         yield f"{name}, packed", lambda t=transform: t(packed)
 
 
+def files() -> Iterator[Row]:
+    """Each transform on random regions of JPEGs of different sizes, with draws for each of them."""
+    jpegs = [encode_image(picture(height=40 + 9 * i, width=70 - 5 * i, seed=i), "jpeg") for i in range(3)]
+    region = v2.RandomResizedCrop(48, per_sample=True)
+    for name, transform in transforms_by_name(per_sample=True).items():
+        pipeline = v2.Compose([region, transform])
+        yield name, lambda p=pipeline: p(EncodedImages(jpegs))
+
+
 def operators() -> Iterator[Row]:
     """The first dtype of each sample, and float32, in both memory formats."""
     for spec in OPERATORS.values():
@@ -173,8 +192,11 @@ def pipelines() -> Iterator[Row]:
 NOT_IN_A_GRAPH = ("DINO", "timm", "open_clip", "lightly", "albumentations", "weights", "first version")
 
 
-def graphs() -> Iterator[Row]:
-    """Each transform in a graph, and each with a draw for each sample: one graph for all of a kind."""
+def graphs(step: int = 1) -> Iterator[Row]:
+    """Each transform in a graph, and each with a draw for each sample: one graph for all of a kind.
+
+    With a ``step`` the graphs have only some of the transforms, which are that many apart.
+    """
     levels, *others = [picture(width=40, seed=i) for i in range(3)]  # square: some transforms turn it
     batch = torch.stack([levels, *others])
     fixed = {n: t for n, t in transforms_by_name().items() if n not in _of_other_sizes()}
@@ -186,9 +208,8 @@ def graphs() -> Iterator[Row]:
         ("graph per sample", own, batch),
         ("graph", whole, levels),
     ):
-        names = list(made)
-
-        graph = torch.compile(_together(made), fullgraph=True, backend="aot_eager")
+        names = list(made)[::step]
+        graph = torch.compile(_together([made[name] for name in names]), fullgraph=True, backend="aot_eager")
         results: list[list[Any]] = []
         for number in SEEDS:
             _seed(number)
@@ -198,8 +219,7 @@ def graphs() -> Iterator[Row]:
             yield f"{name}, {kind}", lambda r=results, i=i: [one[i] for one in r]
 
 
-def _together(made: dict[str, Any]) -> Callable[[Tensor], list[Any]]:
-    transforms = list(made.values())
+def _together(transforms: list[Any]) -> Callable[[Tensor], list[Any]]:
     return lambda x: [transform(x) for transform in transforms]
 
 
@@ -210,6 +230,7 @@ def _of_other_sizes() -> set[str]:
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "operators": operators,
     "transforms": transforms,
+    "files": files,
     "pipelines": pipelines,
     "graphs": graphs,
 }

@@ -98,7 +98,7 @@ ORDINARY: dict[str, dict[str, Any]] = {
     "restarts": {"restart_marker_blocks": 5},
     "optimized": {"optimize": True, "quality": 95},
 }
-needs_libjpeg = pytest.mark.skipif(_libjpeg.module is None, reason="imgops was built without libjpeg-turbo")
+needs_libjpeg = pytest.mark.needs("libjpeg")
 
 
 def jpegs(photograph: Tensor, size: tuple[int, int]) -> dict[str, bytes]:
@@ -166,21 +166,36 @@ def test_a_box_must_lie_inside(photograph: Tensor) -> None:
             imgops.decode_image(raw[:100], box=(0, 0, 2, 2))
 
 
-def test_what_a_box_does_not_read(photograph: Tensor) -> None:
-    """A sequential JPEG may end below the box; a progressive one may not, nor may the box be reached by the damage."""
+def test_what_a_box_does_not_read(photograph: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sequential JPEG may end below the box; a progressive one may not, nor may the box be reached by the damage.
+
+    This holds for libjpeg-turbo and for Pillow.
+    """
     image = Image.fromarray(photograph[:, :200, :200].permute(1, 2, 0).numpy())
-    box = (10, 10, 60, 40)
-    sequential, progressive = (saved(image, "JPEG", progressive=p) for p in (False, True))
-    expected = chw(image_of := Image.open(io.BytesIO(sequential)))[:, 10:40, 10:60]
-    assert image_of.size == (200, 200)
-    cut = sequential[: len(sequential) * 2 // 3]
-    with pytest.raises(ValueError, match="data must be a complete"):
-        imgops.decode_image(cut)
-    if _libjpeg.module is not None:
-        assert torch.equal(imgops.decode_image(cut, box=box), expected)
-    for raw, part in ((cut, (10, 150, 60, 200)), (progressive[: len(progressive) * 2 // 3], box)):
-        with pytest.raises(ValueError, match="data must be a complete"):
-            imgops.decode_image(raw, box=part)
+    progressive = saved(image, "JPEG", progressive=True)
+    refused = [(progressive[: len(progressive) * 2 // 3], (10, 10, 60, 40))]
+    for keywords in ({}, {"subsampling": 0}, {"subsampling": 1}, {"restart_marker_blocks": 5}):
+        for raw, mode in (
+            (saved(image, "JPEG", **keywords), "RGB"),
+            (saved(image.convert("L"), "JPEG"), "L"),
+        ):
+            whole, middle = imgops.decode_image(raw, mode), len(raw) * 2 // 3
+            wrong = raw[:middle] + b"\xff\xc4" + raw[middle + 2 :]  # a marker in the middle of the pixels
+            for damaged in (raw[:middle], wrong):
+                for bottom in (15, 16, 17, 48, 63, 64, 65):
+                    expected = whole[:, bottom - 9 : bottom, 10:60]
+                    for module in {_libjpeg.module, None}:
+                        monkeypatch.setattr(_libjpeg, "module", module)
+                        found = imgops.decode_image(damaged, mode, box=(10, bottom - 9, 60, bottom))
+                        assert torch.equal(found, expected), (keywords, mode, bottom)
+                        monkeypatch.undo()
+                refused += [(damaged, (10, 150, 60, 200)), (damaged, (10, 10, 60, 190)), (damaged, None)]
+    for raw, part in refused:
+        for module in {_libjpeg.module, None}:
+            monkeypatch.setattr(_libjpeg, "module", module)
+            with pytest.raises(ValueError, match="data must be a complete"):
+                imgops.decode_image(raw, box=part)
+            monkeypatch.undo()
 
 
 def test_files_by_bytes_and_path(photograph: Tensor, tmp_path: Path) -> None:

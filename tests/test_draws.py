@@ -31,7 +31,7 @@ from tests.added_cases import JOINING, ROWS
 from tests.fuzz_draws import Fake, words_of
 from tests.transform_cases import CASES, containers, picture
 
-native = pytest.mark.skipif(draws._draws is None, reason="the native module was not built")
+native = pytest.mark.needs("draws")
 pytestmark = native
 
 #: The transforms that draw by a rule in every case of the tables.

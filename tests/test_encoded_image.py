@@ -292,7 +292,6 @@ def test_no_other_way_than_libjpeg(photograph: Tensor, monkeypatch: pytest.Monke
     assert all(map(torch.equal, EncodedImages(files).decode().unpack(), expected))
 
 
-@pytest.mark.skipif(_libjpeg.module is None, reason="libjpeg-turbo is not installed")
 def test_only_what_is_kept_is_decoded(photograph: Tensor) -> None:
     """The end of a file may be missing if nothing that is kept of the image needs it."""
     whole = imgops.encode_image(photograph)
@@ -415,7 +414,7 @@ def test_a_batch_of_files_is_exported(photograph: Tensor) -> None:
     assert torch.equal(program.module()(other, boxes), model(other, boxes))
 
 
-@pytest.mark.skipif(_libjpeg.module is None, reason="libjpeg-turbo is not there")
+@pytest.mark.needs("libjpeg")
 def test_the_native_call_checks_what_it_writes(photograph: Tensor) -> None:
     file = files_of(photograph)[0]
     height, width = 120, 90

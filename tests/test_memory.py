@@ -21,7 +21,7 @@ from torch import Tensor
 import imgops
 from imgops._common import memory
 
-pytestmark = pytest.mark.skipif(memory._memory is None, reason="the package was built without it")
+pytestmark = pytest.mark.needs("memory")
 SIZE = (2, 3, 512, 512)
 
 

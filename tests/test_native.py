@@ -20,7 +20,7 @@ from imgops.kernels.cpu import _pil, _resample, _resampling_tables, native
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker
 
-built = pytest.mark.skipif(native.module is None, reason="built without a C compiler")
+built = pytest.mark.needs("native")
 
 
 def picture(*shape: int, dtype: torch.dtype = torch.uint8) -> Tensor:

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -60,9 +62,24 @@ def test_lower_bounds_are_those_that_are_tested() -> None:
         assert f"{tested[name]}.".startswith(f"{bound}."), requirement
 
 
-def build(what: str, to: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Build with setuptools directly, without an isolated environment, which would need the network."""
-    folder = to.parent / "source"
+MODULES = ("kernels/cpu/_native", "kernels/cpu/_native_jpeg", "_common/_memory", "transforms/_core/_draws")
+
+
+def leave_modules(folder: Path, names: Iterable[str] = MODULES) -> list[Path]:
+    """Write modules, older than their sources, as an earlier build leaves them in a source folder."""
+    paths = []
+    for place in (".", "build/lib", f"build/lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"):
+        for name in names:
+            path = folder / place / "imgops" / f"{name}.abi3.so"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"of an earlier build")
+            os.utime(path, (0, 0))
+            paths.append(path)
+    return paths
+
+
+def source(folder: Path) -> Path:
+    """Copy what a build needs to a folder, once."""
     if not folder.exists():
         files = subprocess.run(
             ["git", "ls-files", "-coz", "--exclude-standard"],
@@ -75,6 +92,12 @@ def build(what: str, to: Path, **environment: str) -> subprocess.CompletedProces
             if (ROOT / name).is_file() and not name.startswith(("docs/", "gallery/", "benchmarks/")):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def build(what: str, to: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Build with setuptools directly, without an isolated environment, which would need the network."""
+    folder = source(to.parent / "source")
     compiler = to.parent / "cc"  # optimization would take most of the time
     compiler.write_text('#!/bin/sh\nexec cc "$@" -O0\n')
     compiler.chmod(0o755)
@@ -96,11 +119,24 @@ def test_never_a_wheel_without_the_module(tmp_path: Path) -> None:
 
 
 def test_a_wheel_without_the_module_on_request(tmp_path: Path) -> None:
+    leave_modules(source(tmp_path / "source"))
     done = build("wheel", tmp_path / "pure", CC="/nonexistent/cc", IMGOPS_PURE="1")
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("pure/*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert not [n for n in zipfile.ZipFile(wheel).namelist() if "_native." in n]
+    assert not [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(".so")]
+
+
+@pytest.mark.parametrize(
+    ("variable", "left_out"), [("IMGOPS_PURE=1", MODULES), ("IMGOPS_JPEG=0", MODULES[1:2])]
+)
+def test_a_build_in_place_imports_no_module_of_an_earlier_one(
+    variable: str, left_out: tuple[str, ...], tmp_path: Path
+) -> None:
+    paths = leave_modules(source(tmp_path / "source"), left_out)
+    done = build("editable", tmp_path / "wheel", **dict([variable.split("=")]))
+    assert done.returncode == 0, done.stderr
+    assert not [path for path in paths[: len(left_out)] if path.exists()]
 
 
 # jpeglib.h is empty for a compiler that believes to have read it.
@@ -108,6 +144,7 @@ WITHOUT_LIBJPEG = {"CFLAGS": "-DJPEGLIB_H"}
 
 
 def test_a_wheel_without_libjpeg_says_so(tmp_path: Path) -> None:
+    leave_modules(source(tmp_path / "source"), MODULES[1:2])
     done = build("wheel", tmp_path / "without", **WITHOUT_LIBJPEG)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("without/*.whl")
@@ -123,6 +160,7 @@ def test_never_a_wheel_without_libjpeg_where_it_is_required(tmp_path: Path) -> N
 
 
 def test_a_wheel_has_the_licenses(tmp_path: Path) -> None:
+    leave_modules(source(tmp_path / "source"), MODULES[1:2])
     done = build("wheel", tmp_path / "wheel", IMGOPS_JPEG="0")
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("wheel/*.whl")

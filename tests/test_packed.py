@@ -587,7 +587,7 @@ def test_every_public_function_takes_or_refuses_them(name: str) -> None:
                 pytest.fail(f"{name}: {error}")
 
 
-@pytest.mark.skipif(native.module is None, reason="the native module is not built")
+@pytest.mark.needs("native")
 def test_native_checks_what_it_reads() -> None:
     data, steps = np.zeros(3 * (4 + 6), np.uint8), np.array([[11, 0, 4, 4, 0, 0, 0]])
     facts = np.array([[0, 12, 2, 2], [12, 30, 2, 3]])

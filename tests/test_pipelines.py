@@ -75,7 +75,7 @@ def test_random_pipelines_equal_a_loop(part: int) -> None:
     assert counts["one draw"] > 30 and counts["per sample"] > 10
 
 
-@pytest.mark.skipif(native.module is None, reason="there is no native module")
+@pytest.mark.needs("native")
 @pytest.mark.parametrize("per_sample", [False, True])
 @pytest.mark.parametrize("name", WHOLE)
 def test_one_call_runs_all_steps(name: str, per_sample: bool) -> None:
@@ -124,7 +124,7 @@ STEPS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.skipif(native.module is None, reason="there is no native module")
+@pytest.mark.needs("native")
 def test_operators_stand_for_the_steps() -> None:
     """What a graph computes without the program has the bits and the strides of the program."""
     met = set()
@@ -143,7 +143,7 @@ def test_operators_stand_for_the_steps() -> None:
     assert met == set(native.STEP_KINDS) - {"window"}  # which only begins programs of images of several sizes
 
 
-@pytest.mark.skipif(native.module is None, reason="there is no native module")
+@pytest.mark.needs("native")
 def test_bilinear_warps_have_opencvs_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     for turn in range(240):

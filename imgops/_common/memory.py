@@ -27,11 +27,11 @@ def _limit() -> int | None:
     return min(int(text), sys.maxsize) if text else None
 
 
-if _memory is not None and (limit := _limit()) is not None:
-    if limit:
-        _memory.set_limit(limit)
-    else:  # the C library's own memory is faster than blocks that are never kept
-        _memory = None
+limit = _limit()
+if limit == 0:  # the C library's own memory is faster than blocks that are never kept
+    _memory = None
+elif limit and _memory is not None:
+    _memory.set_limit(limit)
 
 
 def release() -> None:

@@ -52,13 +52,14 @@ def show_config(mode: str = "stdout") -> dict[str, Any] | None:
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f"show_config: mode must be 'stdout' or 'dicts', got {mode!r}")
-    built = {"libjpeg-turbo": _libjpeg.module is not None}
+    built = dict.fromkeys(native.compared, native.module is not None)
+    built["libjpeg-turbo"] = _libjpeg.module is not None
     compared = {
         name: f"the {compare.what(name)} of {library}"
         if compare.agrees(name)
         else f"others: {library} is called itself"
         for name, (library, _) in sorted(compare.comparisons.items())
-        if built.get(name, native.module is not None)
+        if built.get(name, True)
     }
     names = ("imgops", "torch", "torchvision", "triton", "pillow", "numpy")
     config = {
@@ -110,7 +111,7 @@ def _jpeg() -> dict[str, str]:
     built = _libjpeg.module is not None
     return {
         "decoder": f"libjpeg-turbo {_libjpeg.module.version}" if built else "Pillow",
-        "regions": "decoded by themselves" if built else "cut out of the whole image",
+        "regions": "decoded by themselves" if built else "cut out of the rows down to their last",
     }
 
 

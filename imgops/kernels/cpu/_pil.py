@@ -10,12 +10,14 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops._common import compare
+from imgops._common import compare, layout
+from imgops.kernels.cpu import native
 from imgops.kernels.cpu._arguments import number_per_image
 
 Kernel = Callable[..., None]
@@ -32,6 +34,8 @@ def view(plane: np.ndarray) -> Image.Image:
     return Image.frombuffer("L", (width, height), plane, "raw", "L", 0, 1)
 
 
+#: From so many pixels on, PIL is faster than ATen, which takes less time for each image of a batch.
+_MANY_PIXELS = 1 << 13
 #: PIL's function of an image and an operator's parameters, for each kernel that is compared with PIL.
 by_pil: dict[str, Callable[..., Image.Image]] = {}
 
@@ -42,10 +46,14 @@ def agrees(step: str) -> bool:
 
 
 def compared(
-    function: Callable[..., Image.Image], *probes: tuple[Any, ...], joins_channels: bool = False
+    function: Callable[..., Image.Image],
+    *probes: tuple[Any, ...],
+    is_native: bool = True,
+    joins_channels: bool = False,
 ) -> Callable[[Kernel], Kernel]:
     """Decorate a kernel ``(out, image, *parameters)``: if it differs from PIL on uint8, PIL does the work.
 
+    PIL also does the work on images of many pixels if the kernel is native code that was not built.
     ``probes`` are the parameters that the comparison tries. With ``joins_channels`` PIL gets the channels of
     an image that is neither gray nor RGB as one gray image.
     """
@@ -56,9 +64,14 @@ def compared(
         equal = partial(_are_equal, kernel, name, probes or ((0.37,), (1.6,)))
         has_pils_pixels = compare.comparison(name, "Pillow")(equal)
 
+        def prefers_pil(image: Tensor) -> bool:
+            if is_native and not native.is_built() and image.shape[-2:].numel() >= _MANY_PIXELS:
+                return True
+            return not has_pils_pixels()
+
         @wraps(kernel)
         def with_pils_pixels(out: Tensor, image: Tensor, *parameters: Any) -> None:
-            if image.dtype == torch.uint8 and image.numel() and not has_pils_pixels():
+            if image.dtype == torch.uint8 and image.numel() and prefers_pil(image):
                 if joins_channels and image.shape[-3] != 3:
                     joined = image.flatten(-3, -2).unsqueeze(-3)
                     made = torch.empty_like(joined)
@@ -110,19 +123,27 @@ def run(call: Callable[..., Image.Image], out: Tensor, image: Tensor, *parameter
     for k, i in enumerate(np.ndindex(*batch)):
         own = [parameter[k] for parameter in each]
         if image.shape[-3] == 3:
-            result = call(_rgb(image[i]), *(_rgb(v) if isinstance(v, Tensor) else v for v in own))
-            array = np.array(result)
-            out[i].copy_(torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1))
+            made = call(_rgb(image[i]), *(_rgb(v) if isinstance(v, Tensor) else v for v in own))
+            _write(out[i], np.asarray(made))
             continue
         for c, plane in enumerate(image[i]):
             inputs = [_gray(v[c]) if isinstance(v, Tensor) else v for v in own]
-            values = torch.from_numpy(np.array(call(_gray(plane), *inputs)))
-            (out[i] if len(image[i]) == 1 else out[i][c]).copy_(values)
+            _write(out[i] if len(image[i]) == 1 else out[i][c, None], np.asarray(call(_gray(plane), *inputs)))
+
+
+def _write(out: Tensor, pixels: np.ndarray) -> None:
+    """Copy ``(H, W)`` or ``(H, W, C)`` to an image of any memory format."""
+    if pixels.ndim == 3 and out.is_contiguous():  # much faster than PyTorch's copy
+        cv2.split(pixels, list(out.numpy()))
+    else:
+        np.copyto(out.movedim(0, -1).numpy(), pixels.reshape(*pixels.shape[:2], -1))
 
 
 def _rgb(image: Tensor) -> Image.Image:
-    return Image.fromarray(image.detach().permute(1, 2, 0).contiguous().numpy())
+    if layout.is_interleaved(image):
+        return Image.fromarray(image.detach().movedim(0, -1).numpy())
+    return Image.merge("RGB", [_gray(plane) for plane in image])
 
 
 def _gray(plane: Tensor) -> Image.Image:
-    return Image.fromarray(plane.detach().contiguous().numpy())
+    return view(plane.detach().contiguous().numpy())

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from imgops._common import compare, layout
+from imgops._common import layout
 from imgops.kernels.cpu import _pil, _resampling_tables, _threads, native
 
 FILTERS = {
@@ -155,7 +155,7 @@ def run_windows(
     interleaved: bool,
 ) -> np.ndarray | None:
     """Run a program on images of different sizes, by ``native.run_sources``; None if nothing was done."""
-    if pil_order() is None or not native.is_built():
+    if pil_order() is None:
         return None
     most = int((steps[:, 2] * steps[:, 3]).max())
     floats = None if tables is None else tables.numpy()
@@ -199,14 +199,12 @@ def _most_shrunk_first(height: int, width: int, out_height: int, out_width: int)
     return out_height < height and height - out_height > 2 * (width - out_width)
 
 
-@compare.comparison("resize", "Pillow")
+@native.comparison("resize", "Pillow")
 def pil_order() -> Order | None:
     """Return the order of PIL's two passes, found by comparing with PIL.
 
     None means that PIL computes in another way, or that there is no native module.
     """
-    if not native.is_built():
-        return None
     orders = (_most_shrunk_first, lambda *_: False) if _same_weights() else ()
     return next((order for order in orders if _same_pixels(order)), None)
 

@@ -35,6 +35,10 @@ class _Scans:
     progressive: bool | None = None  # None for a kind of JPEG that is not examined
     longer: bytes = b""
     size: tuple[int, int] = (0, 0)  # width, height
+    height_at: int = 0  # where the file has its height
+    #: Where the data of the last scan that was read end, and how many components it has.
+    end: int = 0
+    components: int = 0
     #: Horizontal and vertical sampling of each component.
     sampling: dict[int, tuple[int, int]] = field(default_factory=dict)
     interval: int = 0  # blocks between restart markers
@@ -63,10 +67,11 @@ def ends_early(raw: bytes, image: Image.Image) -> bool:
     return again.tobytes() != image.tobytes()
 
 
-def _read(raw: bytes, all_scans: bool) -> _Scans:
+def _read(raw: bytes, all_scans: bool, only_first: bool = False) -> _Scans:
     """Read the headers of a JPEG, and insert junk behind each scan.
 
-    Unless ``all_scans``, stop once a sequential image without restart markers has sent everything.
+    Unless ``all_scans``, stop once a sequential image without restart markers has sent everything. With
+    ``only_first``, stop behind the first scan.
     """
     scans = _Scans()
     parts, start, at = [], 0, 2
@@ -80,7 +85,7 @@ def _read(raw: bytes, all_scans: bool) -> _Scans:
         if marker in _HUFFMAN:
             scans.progressive = _HUFFMAN[marker]
             height, width = struct.unpack_from(">HH", raw, body + 1)
-            scans.size = width, height
+            scans.size, scans.height_at = (width, height), body + 1
             scans.sampling = {raw[i]: divmod(raw[i + 1], 16) for i in range(body + 6, at, 3)}
             scans.lowest = {c: np.full(64, 16) for c in scans.sampling}
         if marker == _INTERVAL:
@@ -98,7 +103,8 @@ def _read(raw: bytes, all_scans: bool) -> _Scans:
         if not (all_scans or scans.progressive or scans.interval) and scans.all_sent:
             return scans
         end = _SCAN_END.search(raw, at)
-        if end is None:
+        scans.end, scans.components = end.start() if end else len(raw), count
+        if end is None or only_first:
             break
         if scans.interval:
             restarts = len(_RESTART.findall(raw, at, end.start()))
@@ -110,6 +116,25 @@ def _read(raw: bytes, all_scans: bool) -> _Scans:
             break
     scans.longer = b"".join([*parts, raw[start:]])
     return scans
+
+
+def rows_above(raw: bytes, bottom: int) -> bytes:
+    """Return a sequential JPEG cut below the rows of blocks that its pixels above ``bottom`` need.
+
+    What is wrong with the data below is then not seen. Files of other kinds, and those that are needed as a
+    whole, are returned as they are.
+    """
+    scans = _read(raw, all_scans=True, only_first=True)
+    height, rows_of_each = scans.size[1], [y for _, y in scans.sampling.values()]
+    if scans.progressive is not False or bottom >= height or not 0 < len(rows_of_each) <= scans.components:
+        return raw
+    most_y = max(rows_of_each) if scans.components > 1 else 1
+    # Colors of fewer rows than the luma are interpolated between rows of blocks.
+    needed = bottom + most_y if most_y > 1 else bottom
+    height, at = min(8 * most_y * ceil(needed / (8 * most_y)), height), scans.height_at
+    return b"".join(
+        [raw[:at], height.to_bytes(2, "big"), raw[at + 2 : scans.end].rstrip(b"\xff"), b"\xff\xd9"]
+    )
 
 
 def _blocks(scans: _Scans, header: bytes) -> int:

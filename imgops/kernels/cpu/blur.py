@@ -178,7 +178,7 @@ _PROBES = (
 )
 
 
-@compare.comparison("gaussian_blur", "OpenCV")
+@native.comparison("gaussian_blur", "OpenCV")
 def native_agrees() -> bool:
     """Compare the native blur with the installed OpenCV, once; return whether all bits are the same."""
     for size, sigma in _PROBES:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from imgops._common import check, compare, layout, values
 from imgops.fake import codec as fake
-from imgops.kernels.cpu import _damaged_png, _kinds, _libjpeg, _resample, _threads
+from imgops.kernels.cpu import _damaged_png, _kinds, _libjpeg, _resample, _threads, _truncated_jpeg
 from imgops.kernels.cpu._arguments import number_per_image
 from imgops.kernels.cpu._kinds import DataError
 
@@ -132,7 +132,14 @@ def _decode(
             _kinds.check_pixels(header[:2], max_pixels)
         if header and not fake.is_deep(mode):
             own = _JPEG_MODES[header[2]] if mode == UNCHANGED else mode
-            out = _by_libjpeg(raw, header, _stored_box(header[:2], turn, box), own, turn, channels_last)
+            where = _stored_box(header[:2], turn, box)
+            out = _by_libjpeg(raw, header, where, own, turn, channels_last)
+            if out is None and box is not None:  # Pillow, too, decodes no rows below the box
+                above = _truncated_jpeg.rows_above(raw, where[3])
+                image = _kinds.opened(above, max_pixels)
+                _kinds.load(above, image, 0)
+                _kinds.check_whole(above, image)
+                out = _write(image.crop(where), own, turn, channels_last)
             if out is not None:
                 return out
         if image is None:

@@ -71,17 +71,17 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return matched[place].reshape(source.shape)
 
 
-@_pil.compared(ImageOps.autocontrast, ())
+@_pil.compared(ImageOps.autocontrast, (), is_native=False)
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.autocontrast`` to each plane."""
     if image.dtype == torch.uint8 and _threads.is_small(image) and native.stretch_levels(out, image, False):
         return
-    if not native.has_passes(image) or image.numel() == 0:
+    if image.numel() == 0 or (image.dtype != torch.uint8 and not native.has_passes(image)):
         run_decomposition(out, formula.autocontrast, image)
         return
     image = in_format_of(image, out)
     if image.dtype == torch.uint8:
-        low, high = native.statistics("extremes", image).astype(np.float64).T[..., None]
+        low, high = _extremes(image).astype(np.float64).T[..., None]
         flat = high <= low
         scale = 255.0 / np.where(flat, 1, high - low)
         tables = np.where(flat, GRAY_LEVELS, (GRAY_LEVELS * scale + -low * scale).clip(0, 255))
@@ -100,7 +100,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         out.clamp_(0, 1)
 
 
-@_pil.compared(ImageOps.equalize, ())
+@_pil.compared(ImageOps.equalize, (), is_native=False)
 def equalize(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.equalize`` to each plane; a float image is quantized to 256 levels."""
     if image.dtype == torch.uint8 and _threads.is_small(image) and native.stretch_levels(out, image, True):
@@ -120,8 +120,18 @@ def _histograms(image: Tensor) -> np.ndarray:
     """Return how often each level occurs in each plane."""
     if native.has_passes(image):
         return native.statistics("histogram", image)
-    planes = layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
-    return np.stack([np.bincount(plane, minlength=256) for plane in planes])
+    return np.stack([np.bincount(plane, minlength=256) for plane in _planes(image)])
+
+
+def _extremes(image: Tensor) -> np.ndarray:
+    """Return the lowest and the highest level of each plane."""
+    if native.has_passes(image):
+        return native.statistics("extremes", image)
+    return np.stack([(plane.min(), plane.max()) for plane in _planes(image)])
+
+
+def _planes(image: Tensor) -> np.ndarray:
+    return layout.array(image).reshape(-1, image.shape[-2] * image.shape[-1])
 
 
 def _equalization_table(counts: np.ndarray) -> np.ndarray:

@@ -52,7 +52,7 @@ def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
 
 
 @_threads.waits_for_memory
-@_pil.compared(_posterize_by_pil, (3.0,), (7.0,))
+@_pil.compared(_posterize_by_pil, (3.0,), (7.0,), is_native=False)
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
     if bits.numel() != 1 or image.dtype in HALF:
         _by_formula(out, formula.posterize, image, bits)
@@ -75,7 +75,7 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
 
 
 @_threads.waits_for_memory
-@_pil.compared(ImageOps.solarize, (77.0,))
+@_pil.compared(ImageOps.solarize, (77.0,), is_native=False)
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
     if image.dtype == torch.uint8 and threshold.numel() == 1:
         if _threads.is_small(image) and native.levels(out, image, _solarize_table(threshold.item())):

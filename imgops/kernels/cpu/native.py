@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -61,6 +62,21 @@ def is_built() -> bool:
     if module is None:
         compare.warn("its native module was not built")
     return module is not None
+
+
+#: The names of the comparisons of native kernels.
+compared: set[str] = set()
+
+
+def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Decorate a comparison of a native kernel as ``compare.comparison``; None if there is no such kernel."""
+
+    def decorate(probe: Callable[[], Any]) -> Callable[[], Any]:
+        compared.add(name)
+        result = compare.comparison(name, library)(probe)
+        return wraps(probe)(lambda: result() if is_built() else None)
+
+    return decorate
 
 
 def has_passes(image: Tensor) -> bool:
@@ -400,6 +416,8 @@ def run_program(
     ``(1 or C, 256)``, give for each. The result is ``UNCHANGED`` if no step has changed the images that one
     thread took, else 1.
     """
+    if not is_built():
+        return 0
     *batch, channels, _, _ = image.shape
     size = 2 * channels * pixels + 12 * (pixels + 2)
     counter, done = np.zeros(1, np.int64), []
