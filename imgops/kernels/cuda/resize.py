@@ -206,9 +206,11 @@ def _tables(name: str, regions: Any, size: Any, antialias: bool, device: torch.d
 
 def _rule(name: str, antialias: bool, dtype: torch.dtype) -> str:
     """Return the library whose rule selects the nearest pixel; PIL has another one in mode I;16."""
-    if antialias:
-        return "pil_16_bits" if dtype == torch.uint16 else "pil"
-    return "torch" if name == "torch_nearest" else "opencv"
+    if name == "torch_nearest":
+        return "torch"
+    if not antialias:
+        return "opencv"
+    return "pil_16_bits" if dtype == torch.uint16 else "pil"
 
 
 def _of_taken(region: Region, out: int, device: torch.device, rule: str) -> Table:
