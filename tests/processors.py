@@ -29,7 +29,7 @@ MADE_WITH = {
     "LayoutLMv3ImageProcessor": {"apply_ocr": False},
 }
 #: Classes that count on tensors.
-TENSORS = ("Sam2ImageProcessor", "Sam3ImageProcessor", "ViltImageProcessor")
+TENSORS = ("Sam2ImageProcessor", "Sam3ImageProcessor")
 PAIRS = ("EfficientLoFTRImageProcessor", "LightGlueImageProcessor", "SuperGlueImageProcessor")
 
 

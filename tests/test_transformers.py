@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import pickle
+import re
 import subprocess
 import sys
 import types
@@ -113,6 +114,37 @@ def test_settings_of_a_call(name: str) -> None:
         assert difference(found, wanted) <= TOLERANCE, how
 
 
+QUICK = ("ViTImageProcessor", "CLIPImageProcessor", "DetrImageProcessor", "MobileViTImageProcessor")
+#: Steps that may be left out of a call, and the classes whose code for tensors then loses the images.
+LEFT_OUT: tuple[dict[str, Any], ...] = (
+    {},
+    {"do_resize": False},
+    {"do_pad": False},
+    {"do_resize": False, "do_pad": False},
+)
+LOSES = ("DeepseekVLHybridImageProcessor", "Owlv2ImageProcessor", "ViltImageProcessor")
+#: Fuyu pads to a size that its images have only after the resize.
+STACKS = "stack expects each tensor to be equal size|Padding dimensions are negative"
+
+
+@pytest.mark.parametrize("name", nightly_unless(lambda name: name in (*LOSES, *QUICK), TWINS))
+def test_images_of_several_sizes_with_steps_left_out(name: str) -> None:
+    """They are those of the PIL backend, unless a model's code stacks images of different sizes, which raises."""
+    ours, theirs = processors.small(name)
+    images = [photo(60, 44), photo(33, 60), photo(60, 44)]
+    for how in LEFT_OUT:
+        try:
+            wanted = result(theirs, name, images, **how)
+        except Exception:  # what the PIL backend refuses is not compared
+            continue
+        try:
+            found = result(exact(ours), name, images, **how)
+        except Exception as error:
+            assert re.search(STACKS, str(error)) and how and name not in LOSES, how
+        else:
+            assert difference(found, wanted) <= TOLERANCE, how
+
+
 #: Forms that differ for other reasons than pixels, by their beginning: code of the model stacks images of
 #: different channels or numbers, takes the labels of one image for a batch, or multiplies NaN by zero.
 KNOWN: dict[str, tuple[str, ...]] = {
@@ -128,7 +160,6 @@ KNOWN: dict[str, tuple[str, ...]] = {
 }
 #: Their PIL backend loses the number of channels, or hands arrays to PyTorch or OpenCV, which do not take all.
 NARROW = ("Fuyu", "Kosmos2_5", "Mask2Former", "MaskFormer", "Pix2Struct", "VitPose")
-QUICK = ("ViTImageProcessor", "CLIPImageProcessor", "DetrImageProcessor", "MobileViTImageProcessor")
 #: The forms that NumPy has not, which the PIL backend refuses, and images without pixels, which PIL resizes.
 NOT_OF_NUMPY, EMPTY = ("tensor bfloat16", "tensor negated"), ("array 0x27",)
 SETTINGS: dict[str, dict[str, Any]] = {

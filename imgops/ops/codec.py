@@ -277,7 +277,7 @@ torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
     palette is looked up, and is "RGBA" if it has transparency, else "RGB"; CMYK is converted to "RGB". A
     single transparent color of a PNG without a palette is ignored. 8 bits are kept of a TIFF of 16 bits whose
     colors Pillow converts (CMYK, premultiplied alpha), and of 16 bits of color in an AVIF, a JPEG 2000 or a
-    HEIF. A TIFF with a channel that Pillow drops, such as near infrared after red, green and blue, is refused.
+    HEIF. A TIFF with a channel that Pillow drops, such as near infrared after three colors, is refused.
 
     A JPEG has no checksum: a wrong bit inside its data gives other pixels in every decoder. The data of a
     sequential JPEG below a box are not read, so a file that is damaged or ends there is not refused. The data

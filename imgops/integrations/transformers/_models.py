@@ -11,6 +11,7 @@ import numpy as np
 import PIL.Image
 import torch
 from torch import Tensor
+from transformers.image_processing_base import BatchFeature
 
 from imgops.integrations.transformers import _pixels as pixels
 from imgops.integrations.transformers._backend import PREPARE_VIDEOS
@@ -57,6 +58,8 @@ def _resize_as_scipy(
     anti_aliasing_sigma: Any = None,
     **kwargs: Any,
 ) -> Tensor:
+    if size is None:  # see "_preprocess" below
+        return image
     if not anti_aliasing or anti_aliasing_sigma is not None:
         return usual(self, image, size, anti_aliasing, anti_aliasing_sigma, **kwargs)
     height, width = image.shape[-2:]
@@ -105,6 +108,21 @@ def _resize_unless_nearest(
     return usual(self, image, size, min_size, resample or self.resample, **kwargs)
 
 
+def _at_two_resolutions(self: Any, usual: Any, images: Any, **how: Any) -> BatchFeature:
+    """Do the steps of the PIL backend: code on tensors loses images that are not both resized and padded."""
+    if how["do_resize"] and how.get("do_pad", True):
+        return usual(self, images, **how)
+    data: dict[str, list[Tensor]] = {}
+    for name in ("high_res_", ""):
+        if how["do_resize"]:
+            size, resample = how[f"{name}size"], how[f"{name}resample"]
+            images = [self.resize(x, size, min_size=how["min_size"], resample=resample) for x in images]
+        steps = [how[key] for key in ("do_rescale", "rescale_factor", "do_normalize")]
+        steps += [how[f"{name}image_{key}"] for key in ("mean", "std")]
+        data[f"{name}pixel_values"] = [self.rescale_and_normalize(x, *steps) for x in images]
+    return BatchFeature(data=data, tensor_type=how["return_tensors"])
+
+
 def _videos_of_arrays(self: Any, usual: Any, videos: Any, *args: Any, **kwargs: Any) -> list[Tensor]:
     videos = [pixels.from_array(x) if isinstance(x, np.ndarray) else x for x in videos]
     return usual(self, videos, *args, **kwargs)
@@ -119,7 +137,7 @@ METHODS: dict[str, dict[str, Callable[..., Any]]] = {
             image if size_divisor is None else usual(self, image, size_divisor, **how)
         )
     },
-    "DeepseekVLHybridImageProcessor": {"resize": _resize_unless_nearest},
+    "DeepseekVLHybridImageProcessor": {"_preprocess": _at_two_resolutions, "resize": _resize_unless_nearest},
     "DeepseekVLImageProcessor": {"resize": _resize_unless_nearest},
     "DonutImageProcessor": {
         "thumbnail": lambda self, usual, image, size, resample=None: usual(
@@ -135,6 +153,18 @@ METHODS: dict[str, dict[str, Callable[..., Any]]] = {
         ),
         "thumbnail": _make_thumbnail,
     },
-    "Owlv2ImageProcessor": {"resize": _resize_as_scipy},
+    "Owlv2ImageProcessor": {
+        # Code on tensors loses images that are not resized.
+        "_preprocess": lambda self, usual, images, do_resize, size, **how: usual(
+            self, images, do_resize=True, size=size if do_resize else None, **how
+        ),
+        "resize": _resize_as_scipy,
+    },
     "Pix2StructImageProcessor": {"normalize": _normalize_each, "resize": _resize_as_pytorch},
+    "ViltImageProcessor": {
+        # Code on tensors pads images only for PyTorch's tensors, which are what it returns in any case.
+        "_pad_batch": lambda self, usual, images, return_tensors, disable_grouping: usual(
+            self, images, "pt", disable_grouping
+        )
+    },
 }
