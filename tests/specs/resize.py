@@ -157,7 +157,7 @@ RESIZE = OpSpec(
             for name in ("nearest", "bilinear", "bicubic", "area", "lanczos")
             for way, scale in (("down", (0.61, 0.45)), ("up", (1.37, 1.6)))
         ),
-        _scaled("scale-halves", (0.5, 0.5)),
+        _scaled("scale-halves", (0.5, 0.5), decomposed=LEVEL),  # OpenCV takes "area", with another rounding
         _scaled("scale-area-halves", (0.5, 0.5), "area", edge=True),
         _scaled("scale-same", (1.01, 0.99), edge=True),
         _scaled("scale-one-side", (1.05, 0.5), "nearest", edge=True),
@@ -331,7 +331,7 @@ RESIZE = OpSpec(
     reference_name="`PIL.Image.resize` (antialias), `cv2.resize` (not)",
     difference="uint8, uint16 0; float32 1e-5 (PIL), 0 (OpenCV)",
     dtype_names="uint8, uint16, floats; nearest: all",
-    decomposed_difference="uint8 0, OpenCV's area and bicubic 1 level; uint16 1 level; floats 1e-5",
+    decomposed_difference="uint8 0, OpenCV's area and bicubic, and halves of odd sides, 1 level; uint16 1 level; floats 1e-5",
     section="Resizing",
     formula=(
         r"y = R\, x\, C^\top,\quad R_{i,k} = \frac{f\big((k + \tfrac12 - u_i)/s\big)}{\sum_l f\big((l + \tfrac12 - u_i)/s\big)},"
