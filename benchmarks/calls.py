@@ -82,7 +82,7 @@ def calls(x: Tensor) -> dict[str, tuple[Callable[[], Any], Callable[[], Any], Ca
         "resize": (
             into_new("resize", x, None, 16, 16, "bilinear", True),
             lambda: imgops.resize(x, (16, 16)),
-            lambda: ops.resize(x, None, 16, 16, "bilinear", True),
+            lambda: ops.resize(x, None, 16, 16, "bilinear", True, None),
         ),
         "paste_": (
             lambda: write(y, patch, None, 2, 2),

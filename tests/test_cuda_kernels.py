@@ -141,7 +141,7 @@ def noise(*shape: int, seed: int = 0, interleaved: bool = False) -> Tensor:
 def test_resize_with_a_box_for_each_image_is_pil(name: str, interleaved: bool) -> None:
     images = noise(2, 3, 61, 90, interleaved=interleaved)
     boxes = torch.tensor([[3.25, 2.0, 80.5, 60.75], [40.0, 5.5, 52.0, 33.0]], dtype=torch.float64)
-    found = cuda_kernel("imgops::resize")(images, boxes, 19, 47, name, True)
+    found = cuda_kernel("imgops::resize")(images, boxes, 19, 47, name, True, None)
     for one, box, out in zip(images, boxes.tolist(), found, strict=True):
         for plane, got in zip(one, out, strict=True):
             wanted = Image.fromarray(plane.contiguous().numpy()).resize(
@@ -169,7 +169,7 @@ def test_crops_keep_the_order_of_pils_passes(size: tuple[int, int]) -> None:
 def test_plain_resize_is_opencv(size: tuple[int, int], interpolation: str) -> None:
     flag = {"nearest": 0, "bilinear": 1, "area": 3, "lanczos": 4}[interpolation]
     image = noise(3, 60, 70)
-    found = cuda_kernel("imgops::resize")(image, None, *size, interpolation, False)
+    found = cuda_kernel("imgops::resize")(image, None, *size, interpolation, False, None)
     for plane, got in zip(image.numpy(), found, strict=True):
         wanted = cv2.resize(plane, size[::-1], interpolation=flag)
         assert bits_equal(got, torch.from_numpy(wanted))

@@ -23,7 +23,7 @@ LINEAR: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any], 
     "resize": (imgops.resize, ((4, 5), "bicubic"), {"box": (0, 1, 7.5, 8)}, "resize_adjoint"),
     "resize-plain": (imgops.resize, ((14, 5), "area"), {"antialias": False}, "resize_adjoint"),
     "pad_adjoint": (ops.pad_adjoint, (1, 1, 1, 2, "wrap"), {}, "pad"),
-    "resize_adjoint": (ops.resize_adjoint, (None, 16, 16, "bilinear", True), {}, "resize"),
+    "resize_adjoint": (ops.resize_adjoint, (None, 16, 16, "bilinear", True, None), {}, "resize"),
 }
 
 

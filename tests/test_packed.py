@@ -765,6 +765,10 @@ def test_sizes_of_their_own(interleaved: bool) -> None:
         (lambda x: imgops.contain(x, (24, 33)), lambda x, i: imgops.contain(x, (24, 33))),
         (lambda x: imgops.cover(x, (24, 33), "lanczos"), lambda x, i: imgops.cover(x, (24, 33), "lanczos")),
         (lambda x: imgops.resize(x, sizes), lambda x, i: imgops.resize(x, sizes[i].tolist())),
+        *(
+            (lambda x, _=0, n=n: imgops.resize(x, None, n, antialias=False, scale=(0.6, 1.3)),) * 2
+            for n in ("bilinear", "nearest")
+        ),
         (
             lambda x: imgops.resize(x, sizes, "area", antialias=False),
             lambda x, i: imgops.resize(x, sizes[i].tolist(), "area", antialias=False),

@@ -168,8 +168,9 @@ def names_keywords(function: Any) -> Any:
 
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
-        if given and not known.issuperset(given):
-            keywords(function.__name__, names, args, given)
+        for name in given:
+            if name not in known:
+                keywords(function.__name__, names, args, given)
         return function(*args, **given)
 
     return call

@@ -12,7 +12,7 @@ ops = torch.ops.imgops
 
 def resize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     """Save what the backwards of resize and of its adjoint need; both have the same arguments."""
-    image, box, _, _, ctx.interpolation, ctx.antialias = inputs
+    image, box, _, _, ctx.interpolation, ctx.antialias, ctx.scale = inputs
     if box is not None and box.requires_grad:
         # A gradient of None would mean "no influence", but the box has a gradient that is not implemented
         # yet.
@@ -33,21 +33,21 @@ def _box(ctx: Any) -> Tensor | None:
 
 
 def resize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    back = ops.resize_adjoint(grad, _box(ctx), *ctx.source, ctx.interpolation, ctx.antialias)
-    return back, None, None, None, None, None
+    back = ops.resize_adjoint(grad, _box(ctx), *ctx.source, ctx.interpolation, ctx.antialias, ctx.scale)
+    return back, None, None, None, None, None, None
 
 
 def resize_jvp(ctx: Any, image: Tensor, *_: None) -> Tensor:
-    return ops.resize(image, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)
+    return ops.resize(image, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias, ctx.scale)
 
 
 def resize_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    back = ops.resize(grad, _box(ctx), *ctx.source, ctx.interpolation, ctx.antialias)
-    return back, None, None, None, None, None
+    back = ops.resize(grad, _box(ctx), *ctx.source, ctx.interpolation, ctx.antialias, ctx.scale)
+    return back, None, None, None, None, None, None
 
 
 def resize_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
-    return ops.resize_adjoint(grad, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias)
+    return ops.resize_adjoint(grad, _box(ctx), *ctx.size, ctx.interpolation, ctx.antialias, ctx.scale)
 
 
 def resized_crop_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -89,4 +89,4 @@ def resize_out(
     out: Tensor,
 ) -> None:
     """Resize into ``out`` with a functional operator, for exported programs."""
-    out.copy_(ops.resize(image, box, height, width, interpolation, antialias))
+    out.copy_(ops.resize(image, box, height, width, interpolation, antialias, None))

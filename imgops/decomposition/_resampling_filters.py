@@ -52,7 +52,7 @@ def count(size: int, device: torch.device) -> Tensor:
     return torch.arange(size, dtype=torch.float64, device=device)
 
 
-def scalar(size: int, device: torch.device) -> Tensor:
+def scalar(size: float, device: torch.device) -> Tensor:
     """Return a size as a scalar tensor of the graph."""
     return torch.full((), size, dtype=torch.float64, device=device)
 
@@ -74,14 +74,13 @@ def area_cells(size: int, scale: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Ten
     return first, last, head, tail, cell
 
 
-def opencv_position(name: str, size: int, out: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def opencv_position(name: str, factor: Tensor, out: int) -> tuple[Tensor, Tensor]:
     """Return the pixel to the left of each output, and the distance from that pixel to the output."""
-    inverse = scalar(out, device) / scalar(size, device)
-    scale = 1 / inverse  # as OpenCV computes it, with the same rounding
-    x = count(out, device)
+    scale = 1 / factor  # as OpenCV computes it, with the same rounding
+    x = count(out, factor.device)
     if name == "area":  # enlarging is bilinear between the cells that an output touches
         left = torch.floor(x * scale)
-        fraction = (x + 1) - (left + 1) * inverse
+        fraction = (x + 1) - (left + 1) * factor
         single = fraction.float().double()  # OpenCV rounds it before the comparison
         nothing = (single <= 0) | (single == torch.floor(single))
         return left, torch.where(nothing, torch.zeros_like(x), fraction - torch.floor(fraction))

@@ -97,9 +97,8 @@ def pil_nearest(size: int, low: Any, high: Any, out: int, device: torch.device, 
     return torch.where(outside, torch.full_like(position, -1), position).long()
 
 
-def opencv_nearest(size: int, out: int, device: torch.device) -> Tensor:
-    scale = 1 / (scalar(out, device) / scalar(size, device))
-    return torch.floor(count(out, device) * scale).clamp(max=size - 1).long()
+def opencv_nearest(size: int, out: int, factor: Tensor) -> Tensor:
+    return torch.floor(count(out, factor.device) * (1 / factor)).clamp(max=size - 1).long()
 
 
 def torch_nearest(size: int, out: int, device: torch.device) -> Tensor:
@@ -108,23 +107,23 @@ def torch_nearest(size: int, out: int, device: torch.device) -> Tensor:
     return torch.floor(count(out, device).float() * scale).clamp(max=size - 1).long()
 
 
-def opencv(name: str, size: int, out: int, shrinks: bool, device: torch.device) -> Tensor:
+def opencv(name: str, size: int, out: int, factor: Tensor, shrinks: bool) -> Tensor:
     """Compute OpenCV's weights ``(out, size)``.
 
     ``shrinks`` is whether both axes shrink, which decides what "area" means.
     """
     if name == "area" and shrinks:
-        return opencv_area(size, scalar(size, device) / scalar(out, device), count(out, device))
-    left, fraction = opencv_position(name, size, out, device)
+        return opencv_area(size, 1 / factor, count(out, factor.device))
+    left, fraction = opencv_position(name, factor, out)
     return dense(left, OPENCV_TAPS[name](fraction), size)
 
 
-def opencv_levels(name: str, size: int, out: int, device: torch.device) -> tuple[Tensor, list[Tensor]]:
+def opencv_levels(name: str, out: int, factor: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Return the pixel to the left of each output, and OpenCV's weights for uint8.
 
     These are integers with 11 fraction bits, in doubles.
     """
-    left, fraction = opencv_position(name, size, out, device)
+    left, fraction = opencv_position(name, factor, out)
     single = (left + fraction).float()
     if name != "area":
         left = torch.floor(single).double()

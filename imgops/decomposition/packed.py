@@ -43,12 +43,13 @@ def resize_each(
     channels: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
     interleaved: bool,
 ) -> list[Tensor]:
     """Return each of the packed images, resized to its own size."""
     images, resize = packing.images_of(data, sizes, offsets, channels, interleaved), table["imgops::resize"]
     return [
-        resize.overload(image, None, *target, interpolation, antialias)
+        resize.overload(image, None, *target, interpolation, antialias, scale)
         for image, target in zip(images, targets.tolist(), strict=True)
     ]
 
@@ -67,7 +68,8 @@ def resize_windows(
     antialias: bool,
     interleaved: bool,
 ) -> Tensor:
-    each = resize_each(data, sizes, offsets, targets, channels, interpolation, antialias, interleaved)
+    how = channels, interpolation, antialias, None, interleaved
+    each = resize_each(data, sizes, offsets, targets, *how)
     made = [
         window(image, left, top, height, width, fill)
         for image, (left, top) in zip(each, corners.tolist(), strict=True)

@@ -7,6 +7,7 @@ level.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,36 +15,50 @@ from torch import Tensor
 
 from imgops.decomposition import _resampling_weights
 from imgops.decomposition._precision import LEVELS, finish, of_sums, working_dtype
+from imgops.decomposition._resampling_filters import scalar
 from imgops.decomposition.movement import fold
 
 
 def resize(
-    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor:
     if interpolation.endswith("nearest"):
-        out = _nearest(image, box, height, width, interpolation, antialias)
+        out = _nearest(image, box, height, width, interpolation, antialias, scale)
     elif image.dtype in LEVELS and antialias:
         out = _levels(image, _pil(image, image, box, (height, width), interpolation))
     elif image.dtype == torch.uint8 and interpolation != "bicubic":
-        out = _opencv_levels(image, height, width, interpolation)
+        out = _opencv_levels(image, height, width, interpolation, scale)
     else:
-        out = _apply(image, _matrices(image, image, box, (height, width), interpolation, antialias))
+        out = _apply(image, _matrices(image, image, box, (height, width), interpolation, antialias, scale))
     return finish(out, image)
 
 
 def resize_adjoint(
-    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    grad: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor:
     wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
     if interpolation.endswith("nearest"):
-        rows, columns = _positions(wide, box, grad.shape[-2], grad.shape[-1], interpolation, antialias)
+        size = grad.shape[-2], grad.shape[-1]
+        rows, columns = _positions(wide, box, *size, interpolation, antialias, scale)
         if box is None:
             out = fold(fold(grad, -1, columns, width), -2, rows, height)
         else:
             taken = _where_taken(grad, rows, columns)
             out = _scatter_along(_scatter_along(taken, -1, columns, width), -2, rows, height)
     else:
-        rows, columns = _matrices(grad, wide, box, tuple(grad.shape[-2:]), interpolation, antialias)
+        rows, columns = _matrices(grad, wide, box, tuple(grad.shape[-2:]), interpolation, antialias, scale)
         out = _apply(grad, (rows.mT, columns.mT))
     return finish(out, grad)
 
@@ -116,15 +131,39 @@ Matrices = tuple[Tensor, Tensor]
 
 
 def _matrices(
-    image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolation: str, antialias: bool
+    image: Tensor,
+    wide: Tensor,
+    box: Tensor | None,
+    size: Any,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Matrices:
     """Return the matrices of rows and columns, in double precision, for an image of ``wide``'s shape."""
     if antialias:
         return _pil(image, wide, box, size, interpolation)
     source = wide.shape[-2:]
-    shrinks = bool(source[0] >= size[0] and source[1] >= size[1])
-    rows = _resampling_weights.opencv(interpolation, source[0], size[0], shrinks, image.device)
-    return rows, _resampling_weights.opencv(interpolation, source[1], size[1], shrinks, image.device)
+    y, x = _opencv_factors(source, size, scale, image.device)
+    shrinks = _shrinks(source, size, scale)
+    rows = _resampling_weights.opencv(interpolation, source[0], size[0], y, shrinks)
+    return rows, _resampling_weights.opencv(interpolation, source[1], size[1], x, shrinks)
+
+
+def _shrinks(source: Any, size: Any, scale: Sequence[float] | None) -> bool:
+    """Return whether both sides shrink or stay, which decides what OpenCV's "area" means."""
+    if scale is None:
+        return bool(source[0] >= size[0] and source[1] >= size[1])
+    return max(scale) <= 1
+
+
+def _opencv_factors(
+    source: Any, size: Any, scale: Sequence[float] | None, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return the factors of rows and columns; OpenCV copies an image that keeps its size."""
+    if scale is None or (source[0] == size[0] and source[1] == size[1]):
+        y, x = (scalar(n, device) / scalar(m, device) for n, m in zip(size, source, strict=True))
+        return y, x
+    return scalar(scale[1], device), scalar(scale[0], device)
 
 
 def _pil(image: Tensor, wide: Tensor, box: Tensor | None, size: Any, interpolation: str) -> Matrices:
@@ -195,17 +234,19 @@ def _to_level(total: Tensor) -> Tensor:
     return torch.floor((total + half) / one).clamp(0, 255)
 
 
-def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -> Tensor:
+def _opencv_levels(
+    image: Tensor, height: int, width: int, interpolation: str, scale: Sequence[float] | None
+) -> Tensor:
     source = image.shape[-2:]
-    if interpolation == "area" and source[0] >= height and source[1] >= width:
-        out = _apply(image.double(), _matrices(image, image, None, (height, width), "area", False))
+    if interpolation == "area" and _shrinks(source, (height, width), scale):
+        out = _apply(image.double(), _matrices(image, image, None, (height, width), "area", False, scale))
         halves = source[0] == 2 * height and source[1] == 2 * width
         # OpenCV rounds the mean of four pixels half up, and every other mean half to even.
         return (torch.floor(out + 0.5) if halves else out.round()).clamp(0, 255).to(torch.uint8)
-    device = image.device
-    left, taps = _resampling_weights.opencv_levels(interpolation, source[1], width, device)
+    y, x = _opencv_factors(source, (height, width), scale, image.device)
+    left, taps = _resampling_weights.opencv_levels(interpolation, width, x)
     rows = image.double() @ _resampling_weights.dense(left, taps, source[1]).mT
-    top, taps = _resampling_weights.opencv_levels(interpolation, source[0], height, device)
+    top, taps = _resampling_weights.opencv_levels(interpolation, height, y)
     if interpolation == "lanczos":
         total = _resampling_weights.dense(top, taps, source[0]) @ rows
         return _to_level(total).to(torch.uint8)
@@ -218,13 +259,21 @@ def _opencv_levels(image: Tensor, height: int, width: int, interpolation: str) -
 
 
 def _positions(
-    wide: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    wide: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> tuple[Tensor, Tensor]:
+    if interpolation == "torch_nearest":
+        rows = _resampling_weights.torch_nearest(wide.shape[-2], height, wide.device)
+        return rows, _resampling_weights.torch_nearest(wide.shape[-1], width, wide.device)
     if not antialias:
-        by_torch = interpolation == "torch_nearest"
-        positions = _resampling_weights.torch_nearest if by_torch else _resampling_weights.opencv_nearest
-        rows = positions(wide.shape[-2], height, wide.device)
-        return rows, positions(wide.shape[-1], width, wide.device)
+        y, x = _opencv_factors(wide.shape[-2:], (height, width), scale, wide.device)
+        rows = _resampling_weights.opencv_nearest(wide.shape[-2], height, y)
+        return rows, _resampling_weights.opencv_nearest(wide.shape[-1], width, x)
     left, top, right, bottom = _edges(box, wide, True)
     how = wide.device, wide.dtype == torch.uint16
     rows = _resampling_weights.pil_nearest(wide.shape[-2], top, bottom, height, *how)
@@ -232,9 +281,15 @@ def _positions(
 
 
 def _nearest(
-    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor:
-    rows, columns = _positions(image, box, height, width, interpolation, antialias)
+    rows, columns = _positions(image, box, height, width, interpolation, antialias, scale)
     out = _take(_take(image, -2, rows), -1, columns)
     if box is None:
         return out

@@ -79,6 +79,7 @@ def resize_packed(
     channels: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
     interleaved: bool,
 ) -> Tensor:
     _check_sizes("resize", data, sizes, targets, channels, interpolation, antialias)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -15,9 +17,16 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def resize(
-    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor:
     check_resize("resize", image, box, height, width, interpolation, antialias)
+    _scale("resize", scale, image.shape[-2:], (height, width), interpolation, antialias)
     return layout.empty(image, height, width)
 
 
@@ -56,9 +65,16 @@ def check_resize(
 
 
 def resize_adjoint(
-    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    grad: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor:
     _adjoint("resize_adjoint", grad, height, width, interpolation, antialias)
+    _scale("resize_adjoint", scale, (height, width), grad.shape[-2:], interpolation, antialias)
     _box("resize_adjoint", "grad", grad, box, antialias)
     return layout.empty(grad, height, width)
 
@@ -105,6 +121,25 @@ def _sizes(op: str, name: str, image: Tensor, height: int, width: int) -> None:
     check.pixels(op, "size", height, width)
     check.pixels(op, name, *image.shape[-2:])
     check.not_empty(op, name, image)
+
+
+def _scale(
+    op: str,
+    scale: Sequence[float] | None,
+    source: Sequence[int],
+    size: Sequence[int],
+    interpolation: str,
+    antialias: bool,
+) -> None:
+    """Check factors ``(x, y)``, which are those of OpenCV, and that they give the size of the result."""
+    if scale is None:
+        return
+    if antialias or interpolation == "torch_nearest":
+        fail(ValueError, op, "scale must be None if the pixels are not OpenCV's", repr(interpolation))
+    x, y = scale
+    wanted = check.round_half_even(source[0] * y), check.round_half_even(source[1] * x)
+    if violates(size[0] == wanted[0], size[1] == wanted[1]):
+        fail(ValueError, op, f"size must be {check.written(wanted)} with scale", check.numbers(*size))
 
 
 def _box(op: str, name: str, image: Tensor, box: Tensor | None, antialias: bool) -> None:

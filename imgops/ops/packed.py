@@ -30,20 +30,23 @@ def resize_packed(
     channels: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
     interleaved: bool,
 ) -> Tensor: ...
 
 
-def resize_each(images: Any, sizes: Tensor, interpolation: str, antialias: bool) -> Any:
+def resize_each(
+    images: Any, sizes: Tensor, interpolation: str, antialias: bool, scale: Sequence[float] | None = None
+) -> Any:
     """Return packed images, each resized to its own height and width; ``sizes`` are int64 ``(N, 2)``."""
     data, own, offsets = images.data, images.sizes, images.offsets
     channels, interleaved = images.num_channels, images.interleaved
     if torch_private.is_eager() and (images.requires_grad or not data.is_cpu):
-        how = channels, interpolation, antialias, interleaved
+        how = channels, interpolation, antialias, scale, interleaved
         fake.resize_packed(lambda min, max: 0, data, own, offsets, sizes, *how)
         made = decomposition.resize_each(data, own, offsets, sizes, *how)
         return type(images).of(made, interleaved)
-    out = resize_packed(data, own, offsets, sizes, channels, interpolation, antialias, interleaved)
+    out = resize_packed(data, own, offsets, sizes, channels, interpolation, antialias, scale, interleaved)
     ends = (sizes.prod(1) * channels).cumsum(0)
     return images.like(out, sizes, torch.cat([ends.new_zeros(1), ends]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,13 @@ __all__ = ["resize", "resize_out", "resized_crop"]
     packed=packed.Packed(keeps_size=False, has_box=True),
 )
 def _resize(
-    image: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    image: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor: ...
 
 
@@ -58,7 +65,13 @@ def _resize(
     adjoint="resize",
 )
 def _resize_adjoint(
-    grad: Tensor, box: Tensor | None, height: int, width: int, interpolation: str, antialias: bool
+    grad: Tensor,
+    box: Tensor | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Tensor: ...
 
 
@@ -128,11 +141,12 @@ def _resize_out(
 
 def resize(
     image: Tensor,
-    size: Sequence[int] | Tensor | Resize,
+    size: Sequence[int] | Tensor | Resize | None = None,
     interpolation: str = "bilinear",
     *,
     antialias: bool = True,
     box: Sequence[float] | Tensor | None = None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor:
     """Resize an image, with PIL's pixels or with OpenCV's.
 
@@ -142,7 +156,7 @@ def resize(
         ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype for the nearest pixel. Any device.
     size : sequence of 2 int, or imgops.extend.config.Resize
         ``(height, width)`` in pixels, at least 1. For :class:`PackedImages` it may be an int64 tensor
-        ``(N, 2)`` with a size for each image; the result is packed images, too.
+        ``(N, 2)`` with a size for each image; the result is packed images, too. None if there is a ``scale``.
     interpolation : str, or torchvision's InterpolationMode
         With ``antialias=True`` PIL's filters: "nearest", "box", "bilinear", "hamming", "bicubic",
         "lanczos". With ``antialias=False`` OpenCV's: "nearest", "bilinear", "bicubic", "area", "lanczos";
@@ -154,6 +168,10 @@ def resize(
         ``(left, top, right, bottom)``: the region of ``image`` to resize, in pixels, within the image.
         Only with ``antialias=True``. A float64 tensor of shape ``(4,)`` or ``(..., 4)`` (one per
         sample) can change between calls without a recompile.
+    scale : sequence of 2 float, optional
+        The factors ``(x, y)`` by which the sides grow, instead of ``size``: ``fx`` and ``fy`` of
+        ``cv2.resize``, which rounds the sides half to even, and whose positions are ``1 / fx`` and ``1 / fy``
+        apart. Only with ``antialias=False``, and not for "torch_nearest". In a graph they are constants.
 
     Returns
     -------
@@ -163,10 +181,11 @@ def resize(
     Raises
     ------
     TypeError
-        If the dtype cannot be interpolated, or ``size`` or ``box`` is not made of numbers.
+        If the dtype cannot be interpolated, or ``size``, ``box`` or ``scale`` is not made of numbers.
     ValueError
         If ``size`` is below 1 or has 2**31 pixels or more, ``image`` has no pixels, the filter is
-        unknown, or ``box`` leaves the image.
+        unknown, ``box`` leaves the image, ``scale`` is not positive, or there are both or neither of ``size``
+        and ``scale``.
     NotImplementedError
         If ``box`` requires a gradient.
 
@@ -188,13 +207,16 @@ def resize(
     tensor([[[ 2., 10.]]])
     """
     check.tensor_or_batch("resize", image)
+    if scale is not None:
+        scale = _factors(scale, size, antialias)
+        size = _scaled(image, scale)
     if isinstance(size, Tensor) and size.ndim == 2 and check.is_batch(image):
         if box is not None:
             must = "box must be None if each image has its own size"
             check.fail(ValueError, "resize", must, type(box).__name__)
         smooth = check.switch("resize", "antialias", antialias)
-        return resize_each(image, size, check.interpolation(interpolation), smooth)  # type: ignore[no-any-return]
-    return _resize(image, *_arguments("resize", image, size, interpolation, antialias, box))
+        return resize_each(image, size, check.interpolation(interpolation), smooth, scale)  # type: ignore[no-any-return]
+    return _resize(image, *_arguments("resize", image, size, interpolation, antialias, box), scale)
 
 
 def resized_crop(
@@ -261,7 +283,7 @@ def resized_crop(
             values.pixel_box("resized_crop", box, *image.shape[-2:])  # type: ignore[arg-type]
         box = region.long() if whole else region
     if box.dtype == torch.float64:
-        return _resize(image, box, height, width, interpolation, antialias)
+        return _resize(image, box, height, width, interpolation, antialias, None)
     return _resized_crop(image, box, height, width, interpolation, antialias)
 
 
@@ -329,6 +351,37 @@ def _arguments(
     region = None if box is None else _box_tensor(op, image, box)
     switch = check.switch(op, "antialias", antialias)
     return region, height, width, check.interpolation(interpolation), switch
+
+
+def _factors(scale: Sequence[float], size: Any, antialias: Any) -> tuple[float, float]:
+    """Return the factors of a resize to no given size."""
+    if size is not None:
+        check.fail(ValueError, "resize", "size must be None with scale", type(size).__name__)
+    if antialias is not False:
+        must = "antialias must be False with scale, because PIL resizes to a size"
+        check.fail(ValueError, "resize", must, antialias)
+    must = "scale must be 2 positive numbers (x, y)"
+    if not check.is_sequence(scale):
+        check.fail(TypeError, "resize", must, type(scale).__name__)
+    if len(scale) != 2:
+        check.fail(ValueError, "resize", must, len(scale))
+    x, y = [check.plain(v) for v in scale]
+    for value in (x, y):
+        if not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
+            check.fail(TypeError, "resize", must, type(value).__name__)
+    if not (0 < x < math.inf and 0 < y < math.inf):
+        check.fail(ValueError, "resize", must, (x, y))
+    return x, y
+
+
+def _scaled(image: Any, scale: Sequence[float]) -> tuple[int, int] | Tensor:
+    """Return the sides after a resize by factors, as OpenCV rounds them; of packed images, those of each."""
+    x, y = scale
+    if isinstance(image, Tensor):
+        check.image("resize", "image", image)
+        height, width = image.shape[-2:]
+        return check.round_half_even(height * y), check.round_half_even(width * x)
+    return (image.sizes * torch.tensor((y, x), dtype=torch.float64, device="cpu")).round().long()
 
 
 def splat(config: Resize) -> tuple[Any, str, bool, Any]:

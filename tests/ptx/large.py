@@ -220,7 +220,7 @@ def of_resize(kind: str, dtype: torch.dtype) -> str:
             image[:, row] = torch.arange(SIDE) % 251
         image[:, top] = torch.arange(SIDE) % 241
     operator = operators()["resize"]
-    wanted = operator.fake(image, None, *size, kind, False)
+    wanted = operator.fake(image, None, *size, kind, False, None)
     operator.kernel(wanted, image, None, *size, kind, False)
     found = cuda_kernel("imgops::resize")(image, None, *size, kind, False)
     return apart(found, wanted, tolerance_of("resize", dtype))

@@ -160,7 +160,7 @@ def _adjoints(
     yield Call("remap bilinear, adjoint", "remap_adjoint", (x, map, side, side, "bilinear", "edge"))
     yield Call("remap bilinear, adjoint of the map", "remap_grad_map", (x, x, map, None, "bilinear", "edge"))
     grad = x[..., :small, :small].clone(memory_format=torch.preserve_format)
-    yield Call("resize bilinear, adjoint", "resize_adjoint", (grad, None, side, side, "bilinear", True))
+    yield Call("resize bilinear, adjoint", "resize_adjoint", (grad, None, side, side, "bilinear", True, None))
     arguments = (grad, boxes, side, side, "bilinear", True)
     yield Call("resized crop, a box each, adjoint", "resized_crop_adjoint", arguments)
     total, count = torch.zeros_like(x), torch.zeros(batch, 1, side, side)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import cv2
@@ -54,8 +56,20 @@ def _resize(
     return Sample(id, lambda m: (m.image(*shape), size, name), keywords, linear=True, **options)
 
 
+def _scaled(id: str, scale: tuple[float, float], name: str = "bilinear", **options: Any) -> Sample:
+    made = _resize(id, (1, 1), name, antialias=False, **options)
+    keywords = {"antialias": False, "interpolation": name, "scale": scale}
+    return replace(made, arguments=lambda m: (m.image(3, 7, 9),), keywords=keywords)
+
+
 def resize_reference(
-    image: Array, box: Array | None, height: int, width: int, interpolation: str, antialias: bool
+    image: Array,
+    box: Array | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Any = None,
 ) -> Array:
     region = None if box is None else tuple(box.tolist())
     if image.size == 0:
@@ -63,15 +77,19 @@ def resize_reference(
     if interpolation == "torch_nearest":
         return _torch_nearest(image, (height, width))
     if interpolation == "nearest":
-        return _nearest(image, (height, width), antialias, region)
+        return _nearest(image, (height, width), antialias, region, scale)
     if antialias:
         carrier = image.astype(np.float32) if image.dtype == np.float64 else image
         out = by_pil_planes(carrier, lambda p: p.resize((width, height), FILTERS[interpolation], box=region))
         return out.astype(image.dtype)
     counts = range(5 if interpolation == "area" else 129)
-    return by_opencv(
-        image, lambda a: cv2.resize(a, (width, height), interpolation=FLAGS[interpolation]), counts
-    )
+    return by_opencv(image, lambda a: _of_opencv(a, (height, width), interpolation, scale), counts)
+
+
+def _of_opencv(image: Array, size: tuple[int, int], interpolation: str, scale: Any) -> Array:
+    if scale is None:
+        return cv2.resize(image, size[::-1], interpolation=FLAGS[interpolation])
+    return cv2.resize(image, None, fx=scale[0], fy=scale[1], interpolation=FLAGS[interpolation])
 
 
 def _torch_nearest(image: Array, size: tuple[int, int]) -> Array:
@@ -82,7 +100,7 @@ def _torch_nearest(image: Array, size: tuple[int, int]) -> Array:
     return image.reshape(len(image), rows * columns)[:, taken].reshape(len(image), *size)
 
 
-def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any) -> Array:
+def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any, scale: Any) -> Array:
     """Resize the pixels' indices, then look them up, because the choice of a pixel does not depend on its value.
 
     PIL has other code in mode I;16.
@@ -94,7 +112,7 @@ def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any) -> 
     if antialias:
         taken = np.array(Image.fromarray(ramp).resize(size[::-1], Image.Resampling.NEAREST, box=box))
     else:
-        taken = cv2.resize(ramp, size[::-1], interpolation=cv2.INTER_NEAREST)
+        taken = _of_opencv(ramp, size, "nearest", scale)
     black = np.zeros((len(image), 1), image.dtype)  # PIL writes 0 for a position outside
     values = np.concatenate([black, image.reshape(len(image), rows * columns)], 1)
     return values[:, taken.astype(np.int64).reshape(-1)].reshape(len(image), *size)
@@ -118,6 +136,13 @@ def _float64(*values: float) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
+_SCALE = "scale must be 2 positive numbers (x, y)"
+
+
+def _of_scale(x: torch.Tensor, **given: Any) -> torch.Tensor:
+    return resize(x, **{"antialias": False, "scale": (0.5, 0.5)} | given)
+
+
 RESIZE = OpSpec(
     "resize",
     samples=(
@@ -133,6 +158,15 @@ RESIZE = OpSpec(
             for name in ("nearest", "bilinear", "bicubic", "area", "lanczos", "torch_nearest")
             for way, size in (("down", (3, 4)), ("up", (10, 13)))
         ),
+        *(
+            _scaled(f"scale-{name}-{way}", scale, name)
+            for name in ("nearest", "bilinear", "bicubic", "area", "lanczos")
+            for way, scale in (("down", (0.61, 0.45)), ("up", (1.37, 1.6)))
+        ),
+        _scaled("scale-halves", (0.5, 0.5), decomposed=LEVEL),  # OpenCV takes "area", with another rounding
+        _scaled("scale-area-halves", (0.5, 0.5), "area", edge=True),
+        _scaled("scale-same", (1.01, 0.99), edge=True),
+        _scaled("scale-one-side", (1.05, 0.5), "nearest", edge=True),
         _resize("mixed", (3, 20), "bicubic"),
         _resize("plain-area-mixed", (3, 20), "area", antialias=False),
         _resize("same", (7, 9)),
@@ -221,6 +255,36 @@ RESIZE = OpSpec(
             "resize: box must be None with antialias=False, got a box",
             lambda x: resize(x, (2, 2), antialias=False, box=(0, 0, 2, 2)),
         ),
+        *(
+            ErrorInput(error, f"resize: {text}", partial(_of_scale, **given))  # type: ignore[arg-type]
+            for error, text, given in (
+                (TypeError, f"{_SCALE}, got str", {"scale": (1.0, "a")}),
+                (ValueError, f"{_SCALE}, got 1", {"scale": (0.5,)}),
+                (ValueError, f"{_SCALE}, got (0.5, 0)", {"scale": (0.5, 0)}),
+                (ValueError, "size must be at least (1, 1), got (0, 3)", {"scale": (0.5, 0.1)}),
+                (ValueError, "size must be None with scale, got tuple", {"size": (2, 2)}),
+                (
+                    ValueError,
+                    "antialias must be False with scale, because PIL resizes to a size, got True",
+                    {"antialias": True},
+                ),
+                (
+                    ValueError,
+                    "scale must be None if the pixels are not OpenCV's, got 'torch_nearest'",
+                    {"interpolation": "torch_nearest"},
+                ),
+            )
+        ),
+        ErrorInput(
+            TypeError,
+            f"resize: {_SCALE}, got float",
+            lambda x: resize(x, antialias=False, scale=0.5),  # type: ignore[arg-type]
+        ),
+        ErrorInput(
+            ValueError,
+            "resize: size must be (4, 9) with scale, got (5, 9)",
+            lambda x: ops.resize(x, None, 5, 9, "bilinear", False, (1.5, 0.8)),
+        ),
         ErrorInput(
             TypeError,
             "resize: antialias must be a bool, got 1",
@@ -273,7 +337,7 @@ RESIZE = OpSpec(
     reference_name="`PIL.Image.resize` (antialias), `cv2.resize` (not)",
     difference="uint8, uint16 0; float32 1e-5 (PIL), 0 (OpenCV)",
     dtype_names="uint8, uint16, floats; nearest: all",
-    decomposed_difference="uint8 0, OpenCV's area and bicubic 1 level; uint16 1 level; floats 1e-5",
+    decomposed_difference="uint8 0, OpenCV's area and bicubic, and halves of odd sides, 1 level; uint16 1 level; floats 1e-5",
     section="Resizing",
     formula=(
         r"y = R\, x\, C^\top,\quad R_{i,k} = \frac{f\big((k + \tfrac12 - u_i)/s\big)}{\sum_l f\big((l + \tfrac12 - u_i)/s\big)},"
@@ -324,19 +388,27 @@ def _transposed(grad: Array, forward: Any, height: int, width: int) -> Array:
 
 
 def resize_adjoint_reference(
-    grad: Array, box: Array | None, height: int, width: int, interpolation: str, antialias: bool
+    grad: Array,
+    box: Array | None,
+    height: int,
+    width: int,
+    interpolation: str,
+    antialias: bool,
+    scale: Any,
 ) -> Array:
     size = grad.shape[1:]
     out = _transposed(
-        grad, lambda b: resize_reference(b, box, *size, interpolation, antialias), height, width
+        grad, lambda b: resize_reference(b, box, *size, interpolation, antialias, scale), height, width
     )
     return out.astype(grad.dtype)
 
 
-def _adjoint(id: str, *args: Any, shape: tuple[int, ...] = (3, 4, 11), box: Any = None) -> Sample:
+def _adjoint(
+    id: str, *args: Any, shape: tuple[int, ...] = (3, 4, 11), box: Any = None, scale: Any = None
+) -> Sample:
     def arguments(m: Maker) -> tuple[Any, ...]:
         region = None if box is None else torch.tensor(box, dtype=torch.float64)
-        return m.image(*shape), region, 7, 9, *args
+        return m.image(*shape), region, 7, 9, *args, scale
 
     return Sample(id, arguments, linear=True)
 
@@ -348,25 +420,29 @@ RESIZE_ADJOINT = OpSpec(
         *(_adjoint(f"{name}-False", name, False) for name in ("area", "nearest", "torch_nearest")),
         _adjoint("box-nearest-empty", "nearest", True, shape=(3, 4, 5), box=(9, 0, 9, 7)),
         _adjoint("box", "bicubic", True, shape=(3, 4, 5), box=(1.25, 0.5, 7.75, 6)),
+        *(
+            _adjoint(f"scale-{name}", name, False, shape=(3, 3, 12), scale=(1.37, 0.45))
+            for name in ("nearest", "bilinear", "area")
+        ),
     ),
     errors=(
         ErrorInput(
             TypeError,
             "resize_adjoint: grad must be floating point, got torch.uint8",
-            lambda x: ops.resize_adjoint(x, None, 4, 4, "bilinear", True),
+            lambda x: ops.resize_adjoint(x, None, 4, 4, "bilinear", True, None),
             torch.uint8,
         ),
         ErrorInput(
             ValueError,
             "resize_adjoint: size must be at least (1, 1), got (0, 4)",
-            lambda x: ops.resize_adjoint(x, None, 0, 4, "bilinear", True),
+            lambda x: ops.resize_adjoint(x, None, 0, 4, "bilinear", True, None),
         ),
     ),
     reference=resize_adjoint_reference,
     tolerance=_TOLERANCE,
     dtypes=FLOATS[1:],
     plain=Plain(
-        lambda g: ops.resize_adjoint(g, None, 5, 16, "bilinear", True),
+        lambda g: ops.resize_adjoint(g, None, 5, 16, "bilinear", True, None),
         lambda g: plain.pulled(lambda x: plain.resize(x, (7, 9)), plain.zeros(3, 5, 16), g),
         (plain.rand(3, 7, 9),),
     ),

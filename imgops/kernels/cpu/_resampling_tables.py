@@ -116,10 +116,13 @@ def pil_nearest(size: int, low: float, high: float, out: int, has_16_bits: bool)
 
 
 @lru_cache(maxsize=64)
-def opencv_nearest(size: int, out: int) -> np.ndarray:
-    """Return the pixel that OpenCV's nearest filter takes for each output: OpenCV resizes a ramp."""
+def opencv_nearest(size: int, factor: float) -> np.ndarray:
+    """Return the pixel that OpenCV's nearest filter takes for each output: OpenCV resizes a ramp.
+
+    The ramp gets a second row, because OpenCV copies an image that keeps its size.
+    """
     ramp = np.arange(size, dtype=np.float64)[None]
-    return cv2.resize(ramp, (out, 1), interpolation=cv2.INTER_NEAREST)[0].astype(np.int32)
+    return cv2.resize(ramp, None, None, factor, 2, cv2.INTER_NEAREST)[0].astype(np.int32)
 
 
 @lru_cache(maxsize=64)
@@ -128,16 +131,17 @@ def torch_nearest(size: int, out: int) -> np.ndarray:
     return _resampling_weights.torch_nearest(size, out, torch.device("cpu")).numpy()
 
 
-def opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
+def opencv(name: str, size: int, out: int, factor: float, shrinks: bool) -> Table:
     """Return OpenCV's table; ``shrinks``, whether both axes shrink, decides what "area" means."""
     make = _opencv_cached if size + 8 * out < _CACHED_VALUES else _opencv
-    return make(name, size, out, shrinks)
+    return make(name, size, out, factor, shrinks)
 
 
-def _opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
+def _opencv(name: str, size: int, out: int, factor: float, shrinks: bool) -> Table:
     if name == "area" and shrinks:
-        return _opencv_area(size, out)
-    position, fraction = _resampling_filters.opencv_position(name, size, out, torch.device("cpu"))
+        return _opencv_area(size, out, factor)
+    inverse = torch.tensor(factor, dtype=torch.float64, device="cpu")
+    position, fraction = _resampling_filters.opencv_position(name, inverse, out)
     kernel = torch.stack(_resampling_filters.OPENCV_TAPS[name](fraction), 1).numpy()
     left, x = position.numpy(), np.arange(out)
     reach = kernel.shape[1] // 2
@@ -153,9 +157,9 @@ def _opencv(name: str, size: int, out: int, shrinks: bool) -> Table:
 _opencv_cached = lru_cache(maxsize=64)(_opencv)
 
 
-def _opencv_area(size: int, out: int) -> Table:
+def _opencv_area(size: int, out: int, factor: float) -> Table:
     x = torch.arange(out, dtype=torch.float64, device="cpu")
-    scale = torch.tensor(size / out, dtype=torch.float64, device="cpu")
+    scale = torch.tensor(1 / factor, dtype=torch.float64, device="cpu")
     first, last, head, tail, cell = (v.numpy() for v in _resampling_filters.area_cells(size, scale, x))
     start = first - (head > 0)
     count = (last - start + (tail > 0)).astype(np.int64)

@@ -56,7 +56,7 @@ def _by_native(
     """Resize uint8 images as PIL does, in one native call; return False if nothing was done."""
     if not facet.has_box or data.dtype != torch.uint8:
         return False
-    (box,), (*_, interpolation, antialias) = parameters, rest
+    (box,), (_, _, interpolation, antialias, *_) = parameters, rest
     if not antialias or interpolation == "nearest":
         return False
     if box is not None:
@@ -88,6 +88,7 @@ def resize_packed(
     channels: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
     interleaved: bool,
 ) -> Tensor:
     data = data.detach()
@@ -101,7 +102,7 @@ def resize_packed(
     def work(start: int, stop: int) -> None:
         for i in range(start, stop):
             _, height, width = made[i].shape
-            resize.resize(made[i], images[i], None, height, width, interpolation, antialias)
+            resize.resize(made[i], images[i], None, height, width, interpolation, antialias, scale)
 
     _threads.split_evenly(offsets.numpy(), work)
     return out

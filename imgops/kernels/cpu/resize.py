@@ -44,26 +44,27 @@ def resize(
     width: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
 ) -> None:
     if out.numel() == 0:
         return
     if interpolation.endswith("nearest"):
-        work = partial(_nearest, interpolation=interpolation, antialias=antialias)
+        work = partial(_nearest, interpolation=interpolation, antialias=antialias, scale=scale)
         _each_region(out, image, box, image, work)
     elif image.dtype in HALF:
-        in_single(resize, out, image, box, height, width, interpolation, antialias)
+        in_single(resize, out, image, box, height, width, interpolation, antialias, scale)
     elif antialias and image.dtype == torch.uint16:
         _each_region(out, image, box, image, partial(_resample.by_pil, interpolation=interpolation))
     elif antialias:
         work = partial(_resize_antialiased, interpolation=interpolation)
         _each_region(out, image, box, image, work)
     elif image.dtype == torch.float64:
-        tables = _opencv_tables(interpolation, image.shape[-2:], (height, width))
+        tables = _opencv_tables(interpolation, image.shape[-2:], (height, width), scale)
         _resample.apply(out, image.detach(), tables)
     else:
         # A single pixel has both memory formats; OpenCV computes it in the format of the image it comes from.
         is_pixel = out.shape[-2:] == (1, 1) and layout.is_interleaved(image)
-        _by_opencv(out, image, interpolation, is_pixel or layout.writes_interleaved(out))
+        _by_opencv(out, image, interpolation, is_pixel or layout.writes_interleaved(out), scale)
 
 
 def resize_out(
@@ -83,7 +84,7 @@ def resize_out(
         _by_opencv(out, image, interpolation, interleaved)
         return
     canvas = layout.writable(out, interleaved, read=False)
-    resize(canvas, image, box, height, width, interpolation, antialias)
+    resize(canvas, image, box, height, width, interpolation, antialias, None)
     layout.copy_back(out, canvas)
 
 
@@ -95,25 +96,26 @@ def resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
 ) -> None:
     """Apply the transpose of ``resize`` from ``(height, width)``, with the same tables."""
     if out.numel() == 0:
         return
     if grad.dtype in HALF:
-        in_single(resize_adjoint, out, grad, box, height, width, interpolation, antialias)
+        in_single(resize_adjoint, out, grad, box, height, width, interpolation, antialias, scale)
         return
     size = tuple(grad.shape[-2:])
 
     def one(target: Tensor, source: Tensor, region: Region) -> None:
         if interpolation.endswith("nearest"):
-            taken = _positions((height, width), region, size, interpolation, antialias, grad.dtype)
+            taken = _positions((height, width), region, size, interpolation, antialias, scale, grad.dtype)
             _scatter(target, source, *taken)
             return
         if antialias:
             single = grad.dtype != torch.float64
             tables = _resample.pil_tables(interpolation, (height, width), region, size, single=single)
         else:
-            tables = _opencv_tables(interpolation, (height, width), size)
+            tables = _opencv_tables(interpolation, (height, width), size, scale)
         rows, columns = tables
         transposed = rows and rows.transpose(height), columns and columns.transpose(width)
         _resample.apply(target, source, transposed)
@@ -137,7 +139,7 @@ def resized_crop(
         if part.shape == target.shape:
             target.copy_(part)
         else:
-            resize(target, part, None, height, width, interpolation, antialias)
+            resize(target, part, None, height, width, interpolation, antialias, None)
 
     if out.numel():
         _each_box(out, image, box, one)
@@ -161,7 +163,7 @@ def resized_crop_adjoint(
     def one(target: Tensor, source: Tensor, box: Sequence[int]) -> None:
         left, top, right, bottom = box
         part = layout.empty(source, bottom - top, right - left)
-        resize_adjoint(part, source, None, bottom - top, right - left, interpolation, antialias)
+        resize_adjoint(part, source, None, bottom - top, right - left, interpolation, antialias, None)
         target.zero_()
         target[..., top:bottom, left:right] = part
 
@@ -201,6 +203,7 @@ def _positions(
     size: Sequence[int],
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
     dtype: torch.dtype,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and the column that the nearest filter takes for each output."""
@@ -212,13 +215,20 @@ def _positions(
         has_16_bits = dtype == torch.uint16
         rows = _resampling_tables.pil_nearest(source[0], top, bottom, size[0], has_16_bits)
         return rows, _resampling_tables.pil_nearest(source[1], left, right, size[1], has_16_bits)
-    rows = _resampling_tables.opencv_nearest(source[0], size[0])
-    return rows, _resampling_tables.opencv_nearest(source[1], size[1])
+    y, x = _opencv_factors(source, size, scale)
+    return _resampling_tables.opencv_nearest(source[0], y), _resampling_tables.opencv_nearest(source[1], x)
 
 
-def _nearest(out: Tensor, image: Tensor, region: Region, interpolation: str, antialias: bool) -> None:
+def _nearest(
+    out: Tensor,
+    image: Tensor,
+    region: Region,
+    interpolation: str,
+    antialias: bool,
+    scale: Sequence[float] | None,
+) -> None:
     sizes = image.shape[-2:], region, out.shape[-2:]
-    rows, columns = _positions(*sizes, interpolation, antialias, image.dtype)
+    rows, columns = _positions(*sizes, interpolation, antialias, scale, image.dtype)
     target, source = layout.array(out), layout.array(image)
     if layout.writes_interleaved(out):  # whole pixels move together
         target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)
@@ -254,22 +264,36 @@ def _resize_antialiased(out: Tensor, image: Tensor, region: Region, interpolatio
     _resample.by_pil(out, image, region, interpolation)
 
 
-def _opencv_tables(name: str, source: Any, size: Any) -> _resample.Tables:
-    shrinks = source[0] >= size[0] and source[1] >= size[1]
-    rows = _resampling_tables.opencv(name, source[0], size[0], shrinks)
-    return rows, _resampling_tables.opencv(name, source[1], size[1], shrinks)
+def _opencv_factors(
+    source: Sequence[int], size: Sequence[int], scale: Sequence[float] | None
+) -> tuple[float, float]:
+    """Return the factors of rows and columns; OpenCV copies an image that keeps its size."""
+    if scale is None or tuple(source) == tuple(size):
+        return size[0] / source[0], size[1] / source[1]
+    return scale[1], scale[0]
 
 
-def _by_opencv(out: Tensor, image: Tensor, interpolation: str, interleaved: bool) -> None:
+def _opencv_tables(name: str, source: Any, size: Any, scale: Sequence[float] | None) -> _resample.Tables:
+    y, x = _opencv_factors(source, size, scale)
+    shrinks = y <= 1 and x <= 1
+    rows = _resampling_tables.opencv(name, source[0], size[0], y, shrinks)
+    return rows, _resampling_tables.opencv(name, source[1], size[1], x, shrinks)
+
+
+def _by_opencv(
+    out: Tensor, image: Tensor, interpolation: str, interleaved: bool, scale: Sequence[float] | None = None
+) -> None:
     """Run ``cv2.resize`` on each plane of a planar image, or on each HWC frame of an interleaved one."""
     height, width = out.shape[-2:]
     if interleaved and out.shape[-3] > (4 if interpolation == "area" else layout.MAX_CHANNELS):
         planar = torch.empty(out.shape, dtype=out.dtype, device="cpu")
-        _by_opencv(planar, image.contiguous(), interpolation, False)
+        _by_opencv(planar, image.contiguous(), interpolation, False, scale)
         out.copy_(planar)
         return
+    size = (width, height) if scale is None else None
+    fx, fy = scale or (0.0, 0.0)
     view = layout.frames if interleaved else layout.planes
     sources = view(image if interleaved else image.contiguous())
     with _threads.opencv:
         for source, target in zip(sources, view(out), strict=True):
-            cv2.resize(source, (width, height), dst=target, interpolation=INTERPOLATIONS[interpolation])
+            cv2.resize(source, size, target, fx, fy, INTERPOLATIONS[interpolation])

@@ -8,11 +8,12 @@ floats      float32, rounded once                                float32, rounde
 any         nearest: the pixels that PIL takes                   the pixels that OpenCV takes
 ==========  ===================================================  ===========================================
 
-ATen computes float64. Tables that depend only on sizes are cached on the device.
+ATen computes float64, and resizes by factors. Tables that depend only on sizes are cached on the device.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,10 @@ def resize(
     width: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Any:
+    if scale is not None:
+        return NotImplemented
     boxes = None if box is None else per_image(box, image, 1, torch.float64)[0].reshape(-1, 4)
     return _resize(out, image, boxes, interpolation, antialias)
 
@@ -71,7 +75,7 @@ def resize_out(
         output_batch(out)
     except RuntimeError:  # leading dimensions that no view can join
         return NotImplemented
-    return resize(out, image, box, height, width, interpolation, antialias)
+    return resize(out, image, box, height, width, interpolation, antialias, None)
 
 
 def resize_adjoint(
@@ -82,7 +86,10 @@ def resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
+    scale: Sequence[float] | None,
 ) -> Any:
+    if scale is not None:
+        return NotImplemented
     boxes = None if box is None else per_image(box, grad, 1, torch.float64)[0].reshape(-1, 4)
     return _adjoint(out, grad, boxes, interpolation, antialias)
 
