@@ -19,6 +19,7 @@ from torchvision import transforms as first
 from torchvision.transforms import v2 as reference
 from transform_cases import CASES, Case, picture, sample, seeded
 
+import imgops
 from imgops import transforms as ours
 
 #: Names that change no result of a call, and that no transform reads.
@@ -264,3 +265,96 @@ def test_a_box_that_does_not_fit_erases_nothing() -> None:
 
     image = picture()
     assert torch.equal(Erasing(1.0, scale=(1.0, 1.0), ratio=(3.0, 3.0))(image), image)
+
+
+#: Transforms of batches, and of the middle and the end of a pipeline, that no case has.
+OTHERS = (
+    Case("ToDtype", {"dtype": torch.float32, "scale": True}),
+    Case("Normalize", {"mean": [0.5] * 3, "std": [0.2] * 3}),
+    Case("RGB"),
+    Case("ToImage"),
+    Case("Identity"),
+)
+PACKED = [case for case in (*ONE_OF_EACH, *OTHERS) if not case.boxes]
+
+
+@pytest.mark.parametrize("how", ["subclass", "object"])
+def test_overridden_methods_are_called_on_files_and_packed_images(how: str) -> None:
+    """Files are decoded first; batches of images of different sizes are refused."""
+    image = picture()
+    file = imgops.encode_image(image)
+    for case in PACKED:
+        levels_first = case.name == "Normalize"
+        for method in overridable(case.name) if hasattr(reference, case.name) else ():
+            calls: list[str] = []
+            theirs = made(reference, case, method, calls, how)
+            calls.clear()
+            seeded(0, theirs, image.float() / 255 if levels_first else image)
+            if not calls:
+                continue
+            transform = made(ours, case, method, calls, how, **({"per_sample": True} if case.draws else {}))
+            before = [ours.ToDtype(torch.float32, scale=True)] * levels_first
+            after = ours.RandomHorizontalFlip(0.0)
+            pipeline = ours.Compose([*before, transform, after], per_sample=True)
+            for call, inpt in (
+                *(() if levels_first else ((transform, imgops.EncodedImage(file)),)),
+                *((pipeline, x) for x in (image, imgops.EncodedImage(file))),
+                *(
+                    (f, x)
+                    for f in (transform, pipeline)
+                    for x in (imgops.PackedImages.of([image]), imgops.EncodedImages([file]))
+                ),
+            ):
+                calls.clear()
+                try:
+                    seeded(0, call, inpt)
+                except (TypeError, NotImplementedError):
+                    continue
+                except ValueError as error:
+                    if "per_sample" not in str(error):
+                        raise
+                    continue
+                assert calls, f"{case}: {method} is ignored on {type(inpt).__name__}"
+
+
+def test_code_of_a_subclass_draws_from_the_generator_of_the_transform() -> None:
+    for case in ONE_OF_EACH:
+        if not case.draws or case.boxes:
+            continue
+        for method in ("transform", "make_params", "_apply_image_or_video_transform"):
+            if method not in overridable(case.name):
+                continue
+            own = torch.Generator().manual_seed(3)
+            transform = made(ours, case, method, [], "subclass", generator=own)
+            before = torch.get_rng_state()
+            transform(picture())
+            assert torch.equal(torch.get_rng_state(), before), f"{case}: {method}"
+
+
+def test_a_choice_of_crops_of_images_of_different_sizes() -> None:
+    images = [picture(height=30 + i, seed=i) for i in range(3)]
+    choices = {
+        "crops": lambda: ours.RandomChoice([ours.RandomCrop(16), ours.CenterCrop(16)]),
+        "resizes": lambda: ours.RandomChoice(
+            [ours.Resize((16, 16)), ours.RandomCrop(16), ours.LetterBox(16)]
+        ),
+    }
+    files = imgops.EncodedImages([imgops.encode_image(x) for x in images])
+    for batch in (imgops.PackedImages.of(list(files.decode())), files):
+        for make in choices.values():
+            pipeline = ours.Compose([make(), ours.RandomHorizontalFlip()])
+            for seed in range(4):
+                found = seeded(
+                    seed, ours.Compose([make(), ours.RandomHorizontalFlip()], per_sample=True), batch
+                )
+                torch.manual_seed(seed)
+                assert torch.equal(found, torch.stack([pipeline(x) for x in files.decode()]))
+
+
+def test_files_that_are_left_as_they_are_are_decoded() -> None:
+    files = imgops.EncodedImages([imgops.encode_image(picture())] * 2)
+    for container in (
+        ours.RandomApply([ours.RGB()], 0.5),
+        ours.Compose([ours.RandomApply([ours.RGB()], 0.5)]),
+    ):
+        assert {type(seeded(seed, container, files)) for seed in range(8)} == {imgops.PackedImages}

@@ -100,7 +100,8 @@ class _Container(RandomTransform):
                 return out
         if inputs and type(inputs[0]) not in (Tensor, *BATCHES) and not self._decodes_regions:
             inputs = decode_all(inputs)
-        return unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
+        out = unchanged.watch(self, self._run, inputs, ParameterSampler.of(inputs))
+        return out.decode() if type(out) is imgops.EncodedImages else out  # nothing was applied to them
 
     def _plan_of(self, image: Tensor) -> plans.Plan | None:
         """Return the plan for an image; None at the first image of a shape, and if there is no plan."""
@@ -240,6 +241,11 @@ def _is_own(transform: Any) -> bool:
     return is_ours and bool(transform._description)
 
 
+def _runs_own_code(transform: Any) -> bool:
+    """Return whether a call of one of imgops' transforms runs no code of a user."""
+    return bool(transform._has_own_methods and transform._has_own_forward) and not has_hooks(transform)
+
+
 def _is_pils(transform: Any) -> bool:
     usual = _is_own(transform) and not has_hooks(transform) and not _is_per_sample(transform)
     return usual and transform._is_simple and transform._has_pils_pixels
@@ -273,13 +279,13 @@ def _table_of(transforms: Sequence[Any], image: Any, alone: bool = False) -> tup
         image, alone = image.image, True
     if type(image) is not Tensor or image.dtype != torch.uint8 or type(first) not in _TO_FLOAT:
         return None, 0
-    if first.dtype != torch.float32 or not first.scale or has_hooks(first):
+    if first.dtype != torch.float32 or not first.scale or not _runs_own_code(first):
         return None, 0
     if is_eager() and has_global_hooks():
         return None, 0
     if image.ndim < 3 or not (image.is_cpu or image.is_cuda):
         return None, 0
-    if len(transforms) > 1 and type(transforms[1]) in _NORMALIZE and not has_hooks(transforms[1]):
+    if len(transforms) > 1 and type(transforms[1]) in _NORMALIZE and _runs_own_code(transforms[1]):
         table = transforms[1]._levels_table(image.shape[-3], image.device, type(first) is not ToDtype)
         if table is not None:
             return table, 2
@@ -698,6 +704,7 @@ class _Choosing(_Container):
         for i, transform in enumerate(self.transforms):
             before = sampler.narrow_gate(chosen == i)
             result = self._one(i, inputs, sampler)
+            result = result.result() if type(result) in (PendingImage, Windows) else result
             sampler.gate = before
             must = f"{type(self).__name__}: {_SAME_RESULTS}"
             out = _select(chosen == i, result, out, transform, must) if i else result
@@ -1041,7 +1048,7 @@ def _versions(container: Any) -> int:
     total: int = container._version
     for transform in container.transforms:
         total = total * 31 % (1 << 50)  # another order is another number
-        if has_hooks(transform) or not isinstance(transform, OperatorTransform):
+        if not isinstance(transform, OperatorTransform) or not _runs_own_code(transform):
             return -1
         if type(transform) not in _NORMALIZE:
             total += transform._version

@@ -10,7 +10,6 @@ from typing import Any
 import PIL.Image
 import torch
 from torch import Tensor
-from torch.compiler import is_compiling
 from torchvision.transforms import v2
 
 import imgops
@@ -103,7 +102,7 @@ class _Policy(torchvision_private.PolicyHooks, RandomTransform):
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
         inputs = decode_all(inputs)
-        if not (self._description or self.per_sample or is_compiling()):
+        if self._runs_users_code(inputs):
             return super()._run(inputs, sampler)
         flat, structure, place = torchvision_private.one_image(self, inputs)
         projections.require(self, flat, self._kind_of_map)

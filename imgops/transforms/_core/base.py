@@ -274,7 +274,8 @@ class OperatorTransform(torchvision_private.Hooks):
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._is_pure and self._supports(inputs[0]):
             return self._transform_image(inputs[0], NOTHING, Tensor)
-        if len(inputs) == 1 and type(inputs[0]) is EncodedImage and self._decodes_regions:
+        is_file = len(inputs) == 1 and type(inputs[0]) is EncodedImage
+        if is_file and self._decodes_regions and self._has_own_methods:
             return self._of_encoded(inputs[0], NOTHING)
         if has_batches(inputs):
             return self._of_packed(inputs)
@@ -324,7 +325,7 @@ class OperatorTransform(torchvision_private.Hooks):
         """Refuse images of different sizes that a call on each image would refuse."""
 
     def _require_packed(self) -> None:
-        if not self._takes_batches:
+        if not (self._takes_batches and self._has_own_methods):  # a user's code gets images alone
             must = f"{self._get_name()}: image must be a Tensor"
             got = "got images of different sizes, which this transform does not take"
             raise_error(TypeError, f"{must}, {got}; give them one size before it, as RandomResizedCrop does")
@@ -907,12 +908,12 @@ class RandomTransform(OperatorTransform):
     # -- applying --------------------------------------------------------------------------------
 
     def _run(self, inputs: tuple[Any, ...], sampler: ParameterSampler) -> Any:
-        # The methods of a user's subclass run in Python; a graph refuses them when it samples.
-        if not self._description and not self.per_sample and not is_compiling():
+        if self._runs_users_code(inputs):
             if sampler.replays is not None:
                 must = f"{type(self).__name__}: make_params and transform must be imgops' own in apply"
                 raise NotImplementedError(f"{must}, got a subclass's")
-            return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
+            with seeding.exchange_generator(programs.generator_of(self._generator_handle)):
+                return super(OperatorTransform, self).forward(*decode_all(inputs))  # type: ignore[misc]
         before = sampler.count
         if len(inputs) == 1 and type(inputs[0]) is Tensor and self._has_own_methods:
             self.check_inputs([inputs[0]])  # type: ignore[attr-defined]
@@ -924,7 +925,7 @@ class RandomTransform(OperatorTransform):
             whole = inputs if len(inputs) > 1 else inputs[0]
             flat, structure = tree_flatten(whole)
             if has_encoded(flat):
-                if not (self._description and self._decodes_regions):
+                if not (self._description and self._decodes_regions and self._has_own_methods):
                     return self._run(decode_all(inputs), sampler)
                 return tree_unflatten(self._run_encoded(flat, sampler), structure)
             self.check_inputs(flat)  # type: ignore[attr-defined]
@@ -941,6 +942,12 @@ class RandomTransform(OperatorTransform):
                 out = tree_unflatten(changed, structure)
         sampler.count = before
         return out
+
+    def _runs_users_code(self, inputs: tuple[Any, ...]) -> bool:
+        """Return whether a user's methods run, in Python; a graph and draws for each sample refuse them."""
+        if self._description or is_compiling():
+            return False
+        return not self.per_sample or batch_of(tree_flatten(inputs)[0]) is None
 
     def _run_encoded(self, flat: list[Any], sampler: ParameterSampler) -> list[Any]:
         """Sample for images that are not decoded yet, and decode what the transform keeps of them."""
