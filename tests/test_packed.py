@@ -340,7 +340,12 @@ def test_conversions_before_a_crop(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.manual_seed(0)
         assert bits_equal(compiled(given), wanted)
     # The files are not decoded as a whole.
-    monkeypatch.setattr(imgops.EncodedImages, "decode", lambda self: pytest.fail("decoded all pixels"))
+    decode = imgops.EncodedImages.decode
+
+    def decode_boxes(files: Any, boxes: Tensor | None = None) -> PackedImages:
+        return pytest.fail("decoded all pixels") if boxes is None else decode(files, boxes)
+
+    monkeypatch.setattr(imgops.EncodedImages, "decode", decode_boxes)
     v2.Compose([v2.ToImage(), v2.RGB(), v2.RandomResizedCrop(12)], per_sample=True)(
         imgops.EncodedImages(files)
     )

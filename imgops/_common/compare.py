@@ -56,9 +56,14 @@ def what(name: str) -> str:
 
 def agrees(name: str) -> Any:
     """Return the result of a comparison, made at the first call; warn if it differs."""
+    global _warned
     if name not in results:
         library, probe = comparisons[name]
-        results[name] = probe()
+        before, _warned = _warned, True  # the comparison is no call of the user
+        try:
+            results[name] = probe()
+        finally:
+            _warned = before
         if not results[name]:
             warn(
                 f"its own {name} would have other {what(name)} than the installed {library}, which is called "
