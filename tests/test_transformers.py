@@ -140,7 +140,8 @@ def test_images_of_several_sizes_with_steps_left_out(name: str) -> None:
         try:
             found = result(exact(ours), name, images, **how)
         except Exception as error:
-            assert re.search(STACKS, str(error)) and how and name not in LOSES, how
+            if not how or name in LOSES or not re.search(STACKS, str(error)):
+                raise
         else:
             assert difference(found, wanted) <= TOLERANCE, how
 
