@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torchvision import tv_tensors
 
 import imgops
+from imgops import transforms as v2
 from imgops._operator.record import Contract, operators
 from tests.specs import OPERATORS
 from tests.tiers import nightly
@@ -122,6 +124,39 @@ def test_decompositions_cover_what_can_be_exported() -> None:
     rows = operators().values()
     codecs = {name for name, spec in OPERATORS.items() if spec.straight_through}
     assert names == {row.name for row in rows if row.contract is Contract.FUNCTIONAL} - codecs
+
+
+class Augment(torch.nn.Module):
+    def __init__(self, transform: torch.nn.Module) -> None:
+        super().__init__()
+        self.transform = transform
+
+    def forward(self, image: Tensor, *others: Tensor) -> Tensor | tuple[Tensor, ...]:
+        return self.transform(image, *others)  # type: ignore[no-any-return]
+
+
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")
+def test_tv_tensors_need_strict_export() -> None:
+    """Without it they lose their classes: what would no longer follow the image is refused."""
+    image = tv_tensors.Image(torch.arange(3 * 8 * 10.0).reshape(3, 8, 10))
+    how = {"canvas_size": (8, 10)}
+    followers = [
+        tv_tensors.Mask(torch.arange(80).reshape(1, 8, 10)),
+        tv_tensors.BoundingBoxes([[1.0, 1, 3, 3]], format="XYXY", **how),
+        tv_tensors.KeyPoints([[1.0, 2]], **how),
+        tv_tensors.Image(image.as_subclass(Tensor) + 1),
+    ]
+    pipeline = v2.Compose([v2.RandomHorizontalFlip(1.0), v2.Resize((4, 5))])
+    for transform in (v2.RandomHorizontalFlip(1.0), v2.Resize((4, 5)), v2.CenterCrop(4), pipeline):
+        model = Augment(transform)
+        alone = torch.export.export(model, (image,), strict=False).module()(image)
+        assert torch.equal(alone, model(image).as_subclass(Tensor)), transform
+        for other in followers:
+            with pytest.raises(ValueError, match="strict must be True in"):
+                torch.export.export(model, (image, other), strict=False)
+    program = torch.export.export(Augment(pipeline), (image, *followers), strict=True).module()
+    for found, wanted in zip(program(image, *followers), pipeline(image, *followers), strict=True):
+        assert torch.equal(found, wanted.as_subclass(Tensor))
 
 
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")

@@ -118,6 +118,20 @@ def test_exporting_and_compiling_are_told() -> None:
     assert not torch.compiler.is_exporting() and not torch.compiler.is_compiling()
 
 
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")
+def test_inputs_of_an_export_are_seen() -> None:
+    class Sees(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            seen.update(private.real_inputs_of_export([3, y, x + 1, x]))
+            return x + y
+
+    seen: dict[int, torch.Tensor] = {}
+    x, y = torch.ones(2), torch.zeros(2)
+    torch.export.export(Sees(), (x, y), strict=False)
+    assert seen.keys() == {1, 3} and seen[1] is y and seen[3] is x
+    assert private.real_inputs_of_export([x]) == {}
+
+
 def test_keyset_names() -> None:
     for name in ("_after_autograd_keyset", "_AutoDispatchBelowAutograd", "_any_requires_grad"):
         assert hasattr(_C, name)

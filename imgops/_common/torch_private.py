@@ -152,6 +152,19 @@ def is_exporting() -> bool:
 _TELLS_EXPORT = hasattr(torch.Tag, "inplace")
 
 
+def real_inputs_of_export(flat: Sequence[Any]) -> dict[int, Tensor]:
+    """Return, by position, the tensors for which ``torch.export(strict=False)`` passes plain fake ones."""
+    found = {}
+    if is_exporting() and not torch.compiler.is_dynamo_compiling():
+        for i, x in enumerate(flat):
+            if hasattr(x, "fake_mode"):
+                converter = x.fake_mode.fake_tensor_converter.meta_converter
+                for real, at in converter.describer.lookup_tensor.items():
+                    if converter.tensor_memo.get(at) is x:
+                        found[i] = real
+    return found
+
+
 def has_modes() -> bool:
     """Return whether a mode, of functions or of operators, or a transform of torch.func is active."""
     return bool(_function_modes() or _dispatch_modes()) or _functorch_level() is not None

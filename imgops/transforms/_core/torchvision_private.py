@@ -23,7 +23,7 @@ from torchvision.transforms.v2.functional import _geometry as v2_geometry
 from torchvision.transforms.v2.functional import _misc as v2_misc
 from torchvision.transforms.v2.functional import _utils as dispatch
 
-from imgops._common.torch_private import sym_max, sym_min, tree_flatten
+from imgops._common.torch_private import real_inputs_of_export, sym_max, sym_min, tree_flatten
 
 #: The base class of the transforms that are applied with a probability.
 WithProbability = transform_base._RandomApplyTransform
@@ -294,6 +294,12 @@ class Hooks:
         needs: list[bool] = super()._needs_transform_list(flat)  # type: ignore[misc]
         if True not in needs:
             self._note_unchanged(flat)
+        for i, real in real_inputs_of_export(flat).items():
+            is_image = isinstance(real, (tv_tensors.Image, tv_tensors.Video)) and needs[i]
+            if isinstance(real, tv_tensors.TVTensor) and not is_image:
+                must = "strict must be True in torch.export.export of a program that takes tv_tensors"
+                got = f"False, which makes a plain tensor of {type(real).__name__}"
+                raise ValueError(f"{type(self).__name__}: {must}, got {got}")
         return needs
 
     def __prepare_scriptable__(self) -> Any:
