@@ -113,7 +113,8 @@ docs-noplot: $(VENV)/.docs ## Build the pages without running the gallery
 	$(PY) -m sphinx -W --keep-going -b html -D plot_gallery=0 docs docs/_build/html
 
 clean: ## Remove the virtual environment and what was built
-	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so docs/_build docs/api docs/api.rst docs/gallery
+	rm -rf $(VENV) build *.egg-info imgops/kernels/cpu/_native*.so imgops/_common/_memory*.so imgops/transforms/_core/_draws*.so \
+		docs/_build docs/api docs/api.rst docs/gallery
 
 # Of the libraries that tests, benchmarks and pages compare with.
 PEERS := albumentations==2.0.8 albucore==0.0.24 lightly==1.6.0 "lightning-utilities>=0.11" dinov2==0.0.1.dev2

@@ -1,7 +1,7 @@
 """CPU kernels of the color operators.
 
 uint8 and float32 go through a native pass. ATen runs the decomposition for float64 and half precision, and
-for all dtypes if the native module was not built.
+for all dtypes if the native module was not built; then PIL computes large images of uint8.
 """
 
 from __future__ import annotations

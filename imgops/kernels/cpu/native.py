@@ -1,8 +1,8 @@
 """The native module as functions of tensors; no other module imports ``_native``.
 
 The native module exists if there was a C compiler during the build. Its passes compute the decompositions
-operation by operation, with the same bits on uint8 at every SIMD level; without it ATen runs the
-decompositions.
+operation by operation, with the same bits on uint8 at every SIMD level; without it PIL, OpenCV and ATen do
+its work.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class ImageProgram:
         The box is left, top, right and bottom; with the form "sides" top, left, height and width; with
         "corner" the top and left of a box of the size of the result; with "whole" there are no numbers.
         """
-        if not antialias or not is_exact("resize", interpolation):
+        if not antialias or not _is_exact("resize", interpolation):
             return False
         which, how = list(_resample.FILTERS).index(interpolation), native.BOX_FORMS.index(form)
         count, (height, width) = {"whole": 0, "corner": 2}.get(form, 4), size
@@ -136,7 +136,7 @@ class ImageProgram:
         """
         if not 0 < length <= _MOST_ORDER or (self.channels not in (1, 3) and not _MIXING.isdisjoint(names)):
             return False
-        if not all(is_exact(name) for name in names) or len(names) > _MOST_NAMES:
+        if not all(_is_exact(name) for name in names) or len(names) > _MOST_NAMES:
             return False
         kinds = [native.ALL_STEPS.index(name) for name in names] + [15] * (_MOST_NAMES - len(names))
         code = sum(kind << 4 * i for i, kind in enumerate(kinds))
@@ -146,23 +146,23 @@ class ImageProgram:
 
     def gray(self, chosen: Any) -> bool:
         """Convert the images whose number is above 0 to gray of three channels."""
-        return self.channels == 3 and is_exact("grayscale") and self._add("gray", _first(chosen), 1)
+        return self.channels == 3 and _is_exact("grayscale") and self._add("gray", _first(chosen), 1)
 
     def gaussian_blur(self, sigmas: Any, kernel_size: Sequence[int]) -> bool:
         across, down = kernel_size
         return (
             all(0 < n < 258 and n % 2 for n in kernel_size)
-            and is_exact("gaussian_blur")
+            and _is_exact("gaussian_blur")
             and self._add("blur", sigmas, 2, a=across, b=down)
         )
 
     def warp(self, matrix: Any, interpolation: str, fill: Sequence[int]) -> bool:
         """Warp by an affine matrix; ``fill`` is the level of each channel outside of the image."""
         if interpolation == "nearest":
-            has_step = self.channels == 3 and is_exact("warp_affine")
+            has_step = self.channels == 3 and _is_exact("warp_affine")
         else:  # OpenCV warps two interleaved channels in another way
             has_step = interpolation == "bilinear" and not (self.interleaved and self.channels == 2)
-            has_step = has_step and is_exact("bilinear warp_affine")
+            has_step = has_step and _is_exact("bilinear warp_affine")
         how = native.WARPS.index(interpolation) if has_step else 0
         return has_step and self._add("warp", matrix, 6, a=native.color_of(fill), b=how)
 
@@ -316,8 +316,13 @@ def _first(numbers: Any) -> Any:
     return [1.0] if isinstance(numbers, (list, tuple)) else numbers[..., :1]
 
 
+def can_resize(interpolation: str) -> bool:
+    """Return whether programs can resize by a filter of PIL."""
+    return _is_exact("resize", interpolation)
+
+
 @constant_in_graphs
-def is_exact(name: str, interpolation: str = "bilinear") -> bool:
+def _is_exact(name: str, interpolation: str = "bilinear") -> bool:
     """Return whether there is a native step with the bits of the installed PIL or OpenCV."""
     if not native.is_built():
         return False

@@ -19,7 +19,7 @@ from imgops._common import check, layout, memory
 from imgops._common.torch_private import is_eager, raise_error
 from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _resample, native
-from imgops.kernels.cpu.program import ImageProgram, is_exact
+from imgops.kernels.cpu.program import ImageProgram, can_resize
 from imgops.ops.packed import resize_windows
 from imgops.transforms._core.dtypes import numbers_for, restore_dtype
 
@@ -120,7 +120,7 @@ class Windows:
             and len(self.images) > 0
             and self.images.num_channels <= native.MOST_CHANNELS
             and antialias
-            and is_exact("resize", interpolation)
+            and can_resize(interpolation)
             and native.levels_of(self.fill, self.images.num_channels) is not None
         )
 
