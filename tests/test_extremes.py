@@ -1,7 +1,9 @@
-"""Values at the edge: gradients at black, white and gray pixels; inputs of two sizes."""
+"""Values at the edge: gradients at black, white and gray pixels, ranges that are as wide as may be, inputs of two sizes."""
 
 from __future__ import annotations
 
+import inspect
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +16,7 @@ from test_compositions import call_of
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
-from torchvision.transforms import v2
+from torchvision.transforms import InterpolationMode, v2
 from transform_cases import CASES
 
 from imgops import transforms as ours
@@ -168,3 +170,121 @@ def test_objects_stay_together_in_inputs_of_two_sizes() -> None:
             moved = torch.stack([x / columns * width, y / rows * height]) - 0.5
             assert (points[0] - moved).abs().max() < 5, f"{row}, seed {seed}: {points} for {moved}"
     assert refused == {"RandomElastic", *(name for name, _ in holes)}
+
+
+#: The widest ranges, or the most extreme numbers, of torchvision's random transforms.
+WIDEST: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("RandomCrop", {"size": (3, 2), "padding": 5}),
+    ("RandomCrop", {"size": 4, "pad_if_needed": True}),
+    ("RandomResizedCrop", {"size": 1, "scale": (0.0, 1.0), "ratio": (1e-3, 1e3)}),
+    ("RandomResizedCrop", {"size": 5, "scale": (0.0, 100.0), "ratio": (1e-6, 1e6)}),
+    ("RandomRotation", {"degrees": (-1e6, 1e6), "interpolation": InterpolationMode.BILINEAR}),
+    ("RandomRotation", {"degrees": 360, "expand": True}),
+    ("RandomRotation", {"degrees": 45, "center": (1e6, -1e6)}),
+    (
+        "RandomAffine",
+        {"degrees": 180, "translate": (1, 1), "scale": (1e-9, 1e9), "shear": [-90, 90, -90, 90]},
+    ),
+    ("RandomAffine", {"degrees": 0, "scale": (1e-40, 1e-40), "shear": (90, 90)}),
+    ("RandomPerspective", {"distortion_scale": 1.0, "p": 1.0}),
+    ("ColorJitter", {"brightness": (0, 1e6), "contrast": (0, 1e6), "saturation": (0, 1e6), "hue": 0.5}),
+    (
+        "RandomPhotometricDistort",
+        {"brightness": (0, 1e6), "contrast": (0, 1e6), "hue": (-0.5, 0.5), "p": 1.0},
+    ),
+    ("RandomPosterize", {"bits": 0, "p": 1.0}),
+    ("RandomSolarize", {"threshold": -1, "p": 1.0}),
+    ("RandomAdjustSharpness", {"sharpness_factor": 1e6, "p": 1.0}),
+    ("RandomAutocontrast", {"p": 1.0}),
+    ("RandomEqualize", {"p": 1.0}),
+    ("GaussianBlur", {"kernel_size": (1, 3), "sigma": (1e-9, 1e9)}),
+    ("GaussianNoise", {"mean": 1e6, "sigma": 1e6}),
+    ("RandomErasing", {"p": 1.0, "scale": (0.0, 1.0), "ratio": (1e-3, 1e3)}),
+    ("ElasticTransform", {"alpha": 1e6, "sigma": 0.0}),
+    ("RandomZoomOut", {"side_range": (1.0, 20.0), "p": 1.0}),
+    ("RandomResize", {"min_size": 1, "max_size": 3}),
+    ("RandomShortestSize", {"min_size": [1, 70], "max_size": 71}),
+    ("ScaleJitter", {"target_size": (1, 70), "scale_range": (0.01, 3.0)}),
+    ("RandAugment", {"num_ops": 4, "magnitude": 30}),
+    ("TrivialAugmentWide", {"num_magnitude_bins": 2}),
+    ("AugMix", {"severity": 10, "alpha": 1e-3}),
+)
+SIZES = ((1, 1), (2, 3), (5, 5), (32, 32))
+
+
+def shape_or_error(transform: Any, image: Tensor) -> Any:
+    try:
+        out = transform(image)
+    except Exception as error:
+        return error
+    assert not out.is_floating_point() or out.isfinite().all()
+    return out.shape
+
+
+def is_own_error(found: Any) -> bool:
+    """Return whether something is an error that names who raises it, and what was given."""
+    return isinstance(found, (TypeError, ValueError)) and re.match(r"\w+: .*, got ", str(found)) is not None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "how"), WIDEST)
+def test_every_draw_of_the_widest_range_has_a_result(name: str, how: dict[str, Any]) -> None:
+    """Its shape is torchvision's; where torchvision raises an error, ours names the transform or operator."""
+    mine, theirs = getattr(ours, name)(**how), getattr(v2, name)(**how)
+    for size in SIZES:
+        image = torch.arange(3 * size[0] * size[1], dtype=torch.uint8).reshape(3, *size)
+        for seed in range(500 if (name, size) == ("RandomPerspective", (32, 32)) else 40):
+            found, wanted = (shape_or_error(seeded_by(seed, t), image) for t in (mine, theirs))
+            if isinstance(wanted, Exception):
+                assert type(found) is type(wanted) or is_own_error(found) or isinstance(found, torch.Size), (
+                    found
+                )
+            else:
+                assert found == wanted, (size, seed)
+
+
+def seeded_by(seed: int, transform: Any) -> Any:
+    def call(image: Tensor) -> Any:
+        torch.manual_seed(seed)
+        return transform(image)
+
+    return call
+
+
+def widest(cls: type, given: dict[str, Any]) -> Any:
+    """Return a transform whose every range is the widest of some numbers that its constructor takes."""
+
+    def made(how: dict[str, Any]) -> Any:
+        try:
+            return cls(**how)
+        except (TypeError, ValueError):
+            return None
+
+    how = dict(given)
+    for name, parameter in inspect.signature(cls).parameters.items():
+        first = parameter.default[0] if isinstance(parameter.default, tuple) else parameter.default
+        if type(first) not in (int, float) or name in ("p", "fill"):
+            continue
+        numbers = (0, 1, 2, 3, 7) if type(first) is int else (-1e3, -1.0, -0.99, 0.0, 1e-9, 0.5, 1.0, 1e3)
+        taken = [n for n in numbers if made({**how, name: n}) or made({**how, name: (n, n)})]
+        forms = ((taken[0], taken[-1]), taken[-1], how.get(name, parameter.default)) if taken else ()
+        how[name] = next((f for f in forms if made({**how, name: f})), parameter.default)
+    return applied(cls(**how))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_draw_of_the_widest_range_of_an_added_transform_has_a_result() -> None:
+    rows = {row.name: row for row in ROWS}
+    for name, row in rows.items():
+        transform = widest(getattr(ours, name), row.options)
+        for size in SIZES:
+            levels = torch.arange(3 * size[0] * size[1], dtype=torch.uint8).reshape(3, *size)
+            for image in (levels, levels / 255):
+                for seed in range(5):
+                    found = shape_or_error(seeded_by(seed, transform), image)
+                    assert isinstance(found, torch.Size) or is_own_error(found), (
+                        transform,
+                        size,
+                        seed,
+                        found,
+                    )

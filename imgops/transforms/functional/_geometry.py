@@ -663,7 +663,8 @@ def perspective(
     startpoints : sequence of 4 points, optional
         Points ``[x, y]`` of the input: upper left, upper right, lower right and lower left.
     endpoints : sequence of 4 points or Tensor, optional
-        Positions of these points in the output; a tensor ``(..., 4, 2)`` has four points per sample.
+        Positions of these points in the output; a tensor ``(..., 4, 2)`` has four points per sample. If no
+        perspective moves the points there, as with three on one line, all pixels have no source.
     interpolation : InterpolationMode, str or int
         Nearest, bilinear (the default) or bicubic; masks always take the nearest pixel.
     fill : number, sequence of numbers or Tensor, optional
