@@ -217,7 +217,10 @@ def test_configs_are_values() -> None:
     Resize = imgops.extend.config.Resize
     assert Resize((4, 5)) == Resize(size=(4, 5), interpolation="bilinear", antialias=True)
     assert len({Resize((4, 5)), Resize((4, 5)), Resize((4, 6))}) == 2
-    assert repr(Resize((4, 5))) == "Resize(size=(4, 5), interpolation='bilinear', antialias=True, box=None)"
+    assert (
+        repr(Resize((4, 5)))
+        == "Resize(size=(4, 5), interpolation='bilinear', antialias=True, box=None, scale=None)"
+    )
     with pytest.raises(AttributeError):
         Resize((4, 5)).size = (1, 1)  # type: ignore[misc]
     x, out = torch.rand(3, 6, 6), torch.empty(3, 4, 5)

@@ -42,10 +42,11 @@ class Pad:
 class Resize:
     """The parameters of :func:`imgops.resize` and :func:`imgops.resize_out`."""
 
-    size: tuple[int, int]
+    size: tuple[int, int] | None = None
     interpolation: str = "bilinear"
     antialias: bool = True
     box: tuple[float, float, float, float] | None = None
+    scale: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

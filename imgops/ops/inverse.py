@@ -91,7 +91,7 @@ def inverse(op: Callable[P, Tensor], *args: P.args, **kwargs: P.kwargs) -> Calla
     Raises
     ------
     NotImplementedError
-        If ``op`` is another function, or a resize has a box.
+        If ``op`` is another function, or a resize has a box or a scale.
     ValueError
         From ``undo``, if ``result`` has another height or width.
 
@@ -169,12 +169,19 @@ def _cut(whole: Sequence[int], position: Sequence[int] | Tensor, size: Sequence[
 
 
 def _undo_resize(
-    image: Tensor, size: Any, interpolation: str = "bilinear", *, antialias: bool = True, box: Any = None
+    image: Tensor,
+    size: Any = None,
+    interpolation: str = "bilinear",
+    *,
+    antialias: bool = True,
+    box: Any = None,
+    scale: Any = None,
 ) -> Undo:
     if isinstance(size, Resize):
-        size, interpolation, antialias, box = splat(size)
-    if box is not None:
-        raise NotImplementedError("inverse: box of resize must be None, got a box")
+        size, interpolation, antialias, box, scale = splat(size)
+    for name, value in (("box", box), ("scale", scale)):
+        if value is not None:
+            raise NotImplementedError(f"inverse: {name} of resize must be None, got a {name}")
     height, width = check.integers("resize", "size", size, ("height", "width"))
     back = tuple(image.shape[-2:])
     given = interpolation

@@ -207,6 +207,8 @@ def resize(
     tensor([[[ 2., 10.]]])
     """
     check.tensor_or_batch("resize", image)
+    if isinstance(size, Resize):
+        size, interpolation, antialias, box, scale = splat(size)
     if scale is not None:
         scale = _factors(scale, size, antialias)
         size = _scaled(image, scale)
@@ -338,6 +340,10 @@ def resize_out(
             [[[ 2., 10.]]]])
     """
     check.tensors("resize_out", image=image, out=out)
+    if isinstance(size, Resize):
+        size, interpolation, antialias, box, scale = splat(size)
+        if scale is not None:
+            check.fail(ValueError, "resize_out", "scale must be None, because out has a size", scale)
     return _resize_out(image, *_arguments("resize_out", image, size, interpolation, antialias, box), out)
 
 
@@ -345,8 +351,6 @@ def _arguments(
     op: str, image: Tensor, size: Any, interpolation: str, antialias: bool, box: Any
 ) -> tuple[Tensor | None, int, int, str, bool]:
     """Return the arguments of the operators after the image: box, height, width, interpolation, antialias."""
-    if isinstance(size, Resize):
-        size, interpolation, antialias, box = splat(size)
     height, width = check.integers(op, "size", size, ("height", "width"))
     region = None if box is None else _box_tensor(op, image, box)
     switch = check.switch(op, "antialias", antialias)
@@ -384,9 +388,9 @@ def _scaled(image: Any, scale: Sequence[float]) -> tuple[int, int] | Tensor:
     return (image.sizes * torch.tensor((y, x), dtype=torch.float64, device="cpu")).round().long()
 
 
-def splat(config: Resize) -> tuple[Any, str, bool, Any]:
-    """Return the fields of a config in the order of the arguments: size, interpolation, antialias, box."""
-    return config.size, config.interpolation, config.antialias, config.box
+def splat(config: Resize) -> tuple[Any, str, bool, Any, Any]:
+    """Return the fields of a config in the order of the arguments."""
+    return config.size, config.interpolation, config.antialias, config.box, config.scale
 
 
 def _box_tensor(op: str, image: Tensor, box: Sequence[float] | Tensor) -> Tensor:
