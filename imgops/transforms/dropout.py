@@ -51,7 +51,7 @@ class RandomErasing(RandomTransform, v2.RandomErasing):
         The range of the box's height over its width.
     value : float, sequence of float, or "random"
         The value of the erased pixels, or one for each channel, or "random" for standard normal noise. On
-        uint8 the noise is cast to bytes, as in torchvision: 0 to 3, and 252 to 255.
+        uint8 the noise is cast to bytes, as in torchvision: about 0 to 4, and 252 to 255.
     inplace : bool
         Whether to overwrite the input.
     """

@@ -674,7 +674,7 @@ def _write(image: Image.Image, mode: str, turn: _Turn, channels_last: bool) -> T
     """Return an image as a tensor, in another mode, and turned as its EXIF data say."""
     if mode != UNCHANGED and image.mode in _NUMBERS:
         must = "data must be an image of levels, or mode must be 'unchanged'"
-        raise DataError(must, f"a {image.format} of {_NUMBERS[image.mode].__name__}")
+        raise DataError(must, f"a {image.format or 'file'} of {_NUMBERS[image.mode].__name__}")
     if mode == UNCHANGED:
         pixels = np.asarray(image)
         pixels = pixels.astype(_NUMBERS.get(image.mode, np.uint16))
