@@ -1007,7 +1007,7 @@ def _add_all(
         try:
             transform.check_inputs([image])
             added = transform._add_to(program, Params(before, numbers), Tensor)
-        except (TypeError, ValueError):  # it computes with the numbers, or refuses the image
+        except (TypeError, ValueError):  # ``Columns`` can only be sliced, or the image is refused
             return None
         if not added or (chances and (program.height, program.width) != before):
             return None
@@ -1036,7 +1036,7 @@ def _in_graph(container: Any, image: Tensor) -> Tensor | None:
     last = 2 if type(transforms[-1]) in _NORMALIZE else int(type(transforms[-1]) in _TO_FLOAT)
     if last:
         table, _ = _table_of(transforms[-last:], image, alone=True)
-    # A string that was computed: dynamo cannot guard that of a constant function.
+    # dynamo cannot guard a string that a constant function returns; it can guard a concatenation.
     return run_pipeline(image, table, container._site, plan + "\n")
 
 

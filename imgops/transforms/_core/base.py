@@ -178,7 +178,7 @@ class OperatorTransform(torchvision_private.Hooks):
     _is_pure = False
     #: The number of the latest change of an attribute; no two changes have the same.
     _version = 0
-    #: Whether a program may have the transform, or a conversion that is all that it does.
+    #: Whether the transform can be part of a native program.
     _may_add = False
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -683,11 +683,11 @@ class RandomTransform(OperatorTransform):
     _draws_itself = False
     #: Returns the numbers from what the rule draws, for a shape; None if these are the numbers.
     _numbers_of_draw: Callable[[list[float], Shape], list[float]] | None = None
-    #: Whether native code draws faster than PyTorch for a single call, in spite of the state that it copies.
+    #: Whether native sampling pays off for one call; it copies the generator's state.
     _draws_much = False
     #: Whether the parameters count pixels, so that all inputs that follow an image have its size.
     _one_size: bool | property = False
-    #: The rule for single calls, with the description and the channels, or the whole size, that it is for.
+    #: The description, the end of the shape and the rule of the last call.
     _single_rule: tuple[str, Sequence[int], draws.SingleRule | None] = "", (0,), None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -832,7 +832,7 @@ class RandomTransform(OperatorTransform):
     # -- parameters ------------------------------------------------------------------------------
 
     def _inverse(self, numbers: Numbers) -> Numbers:
-        """Return the numbers with which the transform takes its results back, if it is its own way back."""
+        """Return the numbers of the inverse, for transforms that are their own inverse."""
         return numbers
 
     def _draw_row(self, shape: Shape) -> Numbers | None:
