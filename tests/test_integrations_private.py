@@ -33,6 +33,7 @@ USED: dict[str, dict[str, tuple[str, ...]]] = {
         "transformers.image_processing_backends.TorchvisionBackend": (
             *("_preprocess", "_fuse_mean_std_and_rescale_factor"),
         ),
+        "transformers.models.vilt.image_processing_vilt.ViltImageProcessor": ("_pad_batch",),
         "transformers.video_processing_utils.BaseVideoProcessor": ("_prepare_input_videos",),
     },
 }

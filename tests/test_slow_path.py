@@ -130,6 +130,9 @@ def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(native, "module", None)
     monkeypatch.setattr(compare, "_warned", False)
     monkeypatch.setattr(compare, "results", {})
+    # Those of transforms compare objects of other tests, which may have changed since.
+    known = {name: pair for name, pair in compare.comparisons.items() if not name.endswith("'s draws")}
+    monkeypatch.setattr(compare, "comparisons", known)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         config = imgops.show_config("dicts")

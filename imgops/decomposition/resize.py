@@ -26,7 +26,7 @@ def resize(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor:
     if interpolation.endswith("nearest"):
         out = _nearest(image, box, height, width, interpolation, antialias, scale)
@@ -46,7 +46,7 @@ def resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor:
     wide = grad.new_empty(()).expand(*grad.shape[:-2], height, width)
     if interpolation.endswith("nearest"):

@@ -23,7 +23,7 @@ def resize(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor:
     check_resize("resize", image, box, height, width, interpolation, antialias)
     _scale("resize", scale, image.shape[-2:], (height, width), interpolation, antialias)
@@ -71,7 +71,7 @@ def resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor:
     _adjoint("resize_adjoint", grad, height, width, interpolation, antialias)
     _scale("resize_adjoint", scale, (height, width), grad.shape[-2:], interpolation, antialias)

@@ -45,7 +45,7 @@ def _resize(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor: ...
 
 
@@ -71,7 +71,7 @@ def _resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Tensor: ...
 
 

@@ -32,6 +32,8 @@ from imgops.transforms._core.origin import is_code_of
 
 #: The method of video processors that takes the frames of a video apart.
 PREPARE_VIDEOS = "_prepare_input_videos"
+#: ViLT's method that pads images to one size.
+PAD_BATCH = "_pad_batch"
 #: From 5.21 on transformers asks for the form of a converted image.
 _AS_ARRAY: dict[str, Any] = (
     {"return_numpy": True} if "return_numpy" in inspect.signature(convert_to_rgb).parameters else {}

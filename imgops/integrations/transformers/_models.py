@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers.image_processing_base import BatchFeature
 
 from imgops.integrations.transformers import _pixels as pixels
-from imgops.integrations.transformers._backend import PREPARE_VIDEOS
+from imgops.integrations.transformers._backend import PAD_BATCH, PREPARE_VIDEOS
 
 
 @lru_cache(maxsize=32)
@@ -163,7 +163,7 @@ METHODS: dict[str, dict[str, Callable[..., Any]]] = {
     "Pix2StructImageProcessor": {"normalize": _normalize_each, "resize": _resize_as_pytorch},
     "ViltImageProcessor": {
         # Code on tensors pads images only for PyTorch's tensors, which are what it returns in any case.
-        "_pad_batch": lambda self, usual, images, return_tensors, disable_grouping: usual(
+        PAD_BATCH: lambda self, usual, images, return_tensors, disable_grouping: usual(
             self, images, "pt", disable_grouping
         )
     },

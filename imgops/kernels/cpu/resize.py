@@ -44,7 +44,7 @@ def resize(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> None:
     if out.numel() == 0:
         return
@@ -96,7 +96,7 @@ def resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> None:
     """Apply the transpose of ``resize`` from ``(height, width)``, with the same tables."""
     if out.numel() == 0:

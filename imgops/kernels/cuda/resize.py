@@ -47,7 +47,7 @@ def resize(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Any:
     if scale is not None:
         return NotImplemented
@@ -86,7 +86,7 @@ def resize_adjoint(
     width: int,
     interpolation: str,
     antialias: bool,
-    scale: Sequence[float] | None,
+    scale: Sequence[float] | None = None,
 ) -> Any:
     if scale is not None:
         return NotImplemented
