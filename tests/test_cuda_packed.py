@@ -122,7 +122,7 @@ def test_the_other_functions_loop_over_the_images() -> None:
     packed = imgops.PackedImages.of(images)
     for name, given in (
         ("median_blur", (3,)),
-        ("resize", (None, 4, 4, "area", False)),
+        ("resize", (None, 4, 4, "area", False, None)),
     ):
         operator = operators("imgops_packed")[name]
         tensors = operator.tensors - 3

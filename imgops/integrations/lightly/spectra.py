@@ -9,6 +9,7 @@ import PIL.Image
 import torch
 from torch import Tensor
 
+from imgops._common import layout
 from imgops._common.torch_private import raise_error
 from imgops._operator import subclass
 from imgops.integrations._counterparts import Counterpart, RandomCounterpart
@@ -42,7 +43,8 @@ class RFFT2DTransform(_Spectral):
         return height, width // 2 + 1
 
     def _image(self, image: Tensor, params: Params, kind: type) -> Tensor:
-        return torch.fft.rfft2(image.contiguous())  # the last bits depend on the memory format
+        # The last bits depend on the memory format, which is that of torchvision's ToImage.
+        return torch.fft.rfft2(layout.in_format(image, True))
 
 
 class IRFFT2DTransform(_Spectral):

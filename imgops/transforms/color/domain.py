@@ -178,7 +178,8 @@ class FDA(_ReferenceTransform):
             return image.clone()
         reference = self._reference(index, image, extra)
         real = real_of(image)
-        own, other = (torch.fft.fft2(x.to(real)) for x in (image, reference))
+        # The last bits, which decide where a level is truncated, depend on the strides.
+        own, other = (torch.fft.fft2(x.to(real).contiguous()) for x in (image, reference))
         height, width = image.shape[-2:]
         half = int(min(height, width) * beta)
         rows, columns = (_lowest(n, half, image.device) for n in (height, width))
