@@ -251,6 +251,10 @@ def test_parameters_are_not_drawn_again() -> None:
         NotImplementedError, match=r"^Turned: make_params and transform must be imgops' own in"
     ):
         turned.apply(image, params)
+    turned = ours.RandomRotation(40)
+    turned.transform = lambda inpt, params: inpt * 0  # type: ignore[method-assign]
+    turned.get_params = lambda degrees: 10.0
+    assert not turned(image).any() and not ours.Compose([turned, ours.RandomHorizontalFlip(0.0)])(image).any()
     turned = _replayed(ours.RandomRotation)(40)
     params = turned.sample(image)
     assert torch.equal(turned.apply(image, params), turned(image))

@@ -295,7 +295,7 @@ def mode_of_file(data: Tensor, max_pixels: int) -> str:
 def _stored_mode(raw: bytes, image: Any) -> str:
     """Return one of the modes of 8 and 16 bits, or Pillow's mode of other numbers, of a file's image.
 
-    A TIFF with a channel that Pillow drops, such as near infrared, has none.
+    It raises for a TIFF with a channel that Pillow drops, such as near infrared.
     """
     bands = len(image.getbands())
     if image.format == "TIFF" and image.tag_v2.get(tiff.SAMPLESPERPIXEL, 1) > bands:

@@ -789,7 +789,8 @@ class RandomTransform(OperatorTransform):
         super().__setattr__(name, value)
         if name in torchvision_private.DRAWS:
             self._draws_itself = True
-            self._describe()
+            if self._is_described:
+                self._describe()
         if name == "generator":
             self.__dict__.pop("_single_rule", None)
             self._generator_handle = programs.handle_of(self, value, self._generator_handle)

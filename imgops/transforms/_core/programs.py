@@ -52,7 +52,7 @@ def description_of(transform: Any) -> str:
 
 
 class _OwnDraws:
-    """The draws of a transform of which a user overrides what it draws by, for programs."""
+    """Draw in programs by a transform whose drawing code a user has overridden."""
 
     def __init__(self, transform: Any) -> None:
         self.transform, self.handle = weakref.proxy(transform), new_handle()

@@ -35,7 +35,7 @@ FIRST_FUNCTIONS = (first_functional, _functional_pil, _functional_tensor)
 DEFAULT_TYPES = transform_base.Transform._transformed_types
 
 
-#: What torchvision's ``forward`` calls; a transform of which a user overrides it runs the user's code.
+#: The methods that torchvision's ``forward`` calls; a transform runs a user's code if one is overridden.
 METHODS = (
     *("make_params", "transform", "_call_kernel"),
     *("_apply_image_or_video_transform", "_sample_dirichlet"),

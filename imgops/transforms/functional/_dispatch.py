@@ -342,7 +342,7 @@ _NAMES = {f: name for name in KERNELS for f in (FUNCTIONALS[name], getattr(refer
 
 
 def _of_arrays(theirs: Function) -> Function:
-    """Return a functional of torchvision that also takes arrays of which PyTorch cannot take the memory."""
+    """Return a functional of torchvision that also takes arrays whose memory PyTorch cannot use."""
 
     @wraps(theirs)
     def call(inpt: Any) -> Any:
