@@ -298,7 +298,10 @@ def test_the_speeds_are_those_of_the_newest_results() -> None:
             row[k] for k in ("images/s", "torchvision, planar", "kornia")
         ]
     loss = of_images["ImageNet"]["albumentations, no antialiasing"]
-    assert f"Without antialiasing, albumentations takes {loss} times as long as imgops" in README
+    assert (
+        f"Without antialiasing, albumentations is faster for ImageNet's pipeline: it takes {loss} of imgops' time"
+        in README
+    )
 
 
 def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> None:
