@@ -24,10 +24,10 @@ help: ## Show the commands
 demo: $(VENV)/.demo ## Show the operators on a photograph; PHOTO=path takes yours
 	$(PY) -m examples.demo $(if $(PHOTO),"$(PHOTO)")
 
-test: $(VENV)/.test ## Run the tests, on all cores
+test: $(VENV)/.test ## Run the quick tests, on all cores: four minutes on two
 	$(PY) -m pytest -n auto --dist worksteal
 
-test-all: $(VENV)/.test ## Run the tests with every sample, nightly ones too: before a release
+test-all: $(VENV)/.test ## Run all tests, nightly ones too: before a release
 	$(PY) -m pytest -n auto --dist worksteal --all
 
 same: $(VENV)/.test ## Compare pixels and draws of everything with the checksums in tests/same.json

@@ -262,12 +262,13 @@ def differences(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the file instead of comparing with it")
-    around = surroundings()
-    if parser.parse_args().write:
-        FILE.write_text(json.dumps({"with": around, "rows": measure()}, indent=0) + "\n")
-        print(FILE)
+    parser.add_argument("--file", type=Path, default=FILE, help="another file than same.json")
+    chosen, around = parser.parse_args(), surroundings()
+    if chosen.write:
+        chosen.file.write_text(json.dumps({"with": around, "rows": measure()}, indent=0) + "\n")
+        print(chosen.file)
         return 0
-    kept = json.loads(FILE.read_text())
+    kept = json.loads(chosen.file.read_text())
     if other := [
         f"{n} {kept['with'].get(n)}, here {v}" for n, v in around.items() if kept["with"].get(n) != v
     ]:
