@@ -21,7 +21,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -155,7 +154,9 @@ def of_python(file: str) -> Iterator[Mutant]:
             skipped = name in ("annotation", "returns", "decorator_list", "type_params")
             for child in value if isinstance(value, list) else [value]:
                 is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-                if isinstance(child, ast.AST) and not (skipped or is_text or isinstance(child, ast.JoinedStr)):
+                if isinstance(child, ast.AST) and not (
+                    skipped or is_text or isinstance(child, ast.JoinedStr)
+                ):
                     yield from walk(child)
 
     yield from walk(ast.parse(source))
@@ -197,7 +198,16 @@ CALLERS = {
 
 def record(everything: bool) -> int:
     """Run the tests under coverage, with the test that runs each line."""
-    command = [sys.executable, "-m", "pytest", "-n", "auto", "--cov=imgops", "--cov-context=test", "--cov-report="]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-n",
+        "auto",
+        "--cov=imgops",
+        "--cov-context=test",
+        "--cov-report=",
+    ]
     environment = {**os.environ, "COVERAGE_FILE": str(BUILD / "contexts"), "COVERAGE_CORE": "ctrace"}
     BUILD.mkdir(exist_ok=True)
     return subprocess.run([*command, *["--all"][:everything]], cwd=ROOT, env=environment).returncode
@@ -248,7 +258,12 @@ class Copy:
                 shutil.copytree(source, copied, ignore=shutil.ignore_patterns("__pycache__", "_build"))
             elif source.exists():
                 shutil.copy(source, copied)
-        self.environment = {**os.environ, "PYTHONPATH": str(self.root), "OMP_NUM_THREADS": "1", "IMGOPS_QUIET": "1"}
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.root),
+            "OMP_NUM_THREADS": "1",
+            "IMGOPS_QUIET": "1",
+        }
 
     def run(self, *command: str) -> int:
         """Return the status of a command; a mutant that does not end is found."""
@@ -283,7 +298,9 @@ class Copy:
             names = self.root / "tests.txt"
             names.write_text("\n".join(tests))
             options = ["--all"] if everything else []
-            if tests and self.run("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *options, f"@{names}"):
+            if tests and self.run(
+                "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *options, f"@{names}"
+            ):
                 return "tests"
             same = ["-m", "tests.same", "--file", str(BUILD / "mutants" / "same.json")]
             if self.run(*same):
@@ -336,7 +353,10 @@ def main() -> int:
         finally:
             copies.put(copy)
         took = time.monotonic() - start
-        print(f"{number:3} {verdict:8} {took:4.0f} s {len(tests):5} tests {mutant}: {mutant.shown()}", flush=True)
+        print(
+            f"{number:3} {verdict:8} {took:4.0f} s {len(tests):5} tests {mutant}: {mutant.shown()}",
+            flush=True,
+        )
         return verdict
 
     contexts_of = {number: contexts.tests(mutant) for number, mutant in mutants}

@@ -24,6 +24,7 @@ from torchvision.transforms import v2
 
 import imgops
 from imgops import transforms
+from tests.tiers import nightly
 
 PHOTO = torch.from_numpy(data.astronaut()[:96, :112]).permute(2, 0, 1).contiguous()
 BATCH = torch.rand(2, 3, 24, 24)
@@ -69,6 +70,7 @@ def test_torchvision() -> None:
     assert torch.equal(same[0], same[1]), "one draw for a batch"
 
 
+@nightly
 def test_kornia() -> None:
     kornia = pytest.importorskip("kornia")
     resized = kornia.geometry.transform.resize(PHOTO[None].float(), (29, 31), antialias=True)[0]

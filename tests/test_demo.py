@@ -18,6 +18,7 @@ from tests.tiers import nightly
 ROOT = Path(__file__).parent.parent
 
 
+@nightly
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.utils.counters.clear()
     torch._dynamo.reset()
@@ -98,6 +99,7 @@ def test_orientation_is_honored(tmp_path: Path) -> None:
     assert image[0, -10:].min() == 255 and image[0, :10].max() == 0
 
 
+@nightly
 def test_without_arguments_the_command_helps() -> None:
     done = subprocess.run([sys.executable, "-m", "imgops"], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 2 and "info" in done.stderr

@@ -53,6 +53,7 @@ def test_a_process_that_dies_costs_one_item() -> None:
     assert found[1]["wrong"] == ["one\ndies"]
 
 
+@nightly
 def test_a_process_that_hangs_costs_one_item() -> None:
     found = results(["hangs", "two"])
     assert [(r["item"], r["ok"]) for r in found] == [("hangs", False), ("two", True)]
@@ -88,6 +89,7 @@ def program(path: Path, *options: str) -> str:
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton's interpreter runs the kernels")
 
 
+@nightly
 @needs_triton
 def test_an_operator_runs_in_the_interpreter(tmp_path: Path) -> None:
     out = program(tmp_path / "first.json", "--only", "imgops::blend", "--slice", "operators")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests import wheel_names
+from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -111,6 +112,7 @@ def build(what: str, to: Path, **environment: str) -> subprocess.CompletedProces
 setuptools = pytest.importorskip("setuptools", "77", reason="the builds below use the installed setuptools")
 
 
+@nightly
 def test_never_a_wheel_without_the_module(tmp_path: Path) -> None:
     done = build("wheel", tmp_path / "none", CC="/nonexistent/cc")
     assert done.returncode != 0 and not list(tmp_path.glob("none/*.whl"))
@@ -118,6 +120,7 @@ def test_never_a_wheel_without_the_module(tmp_path: Path) -> None:
         assert part in done.stderr
 
 
+@nightly
 def test_a_wheel_without_the_module_on_request(tmp_path: Path) -> None:
     leave_modules(source(tmp_path / "source"))
     done = build("wheel", tmp_path / "pure", CC="/nonexistent/cc", IMGOPS_PURE="1")
@@ -127,6 +130,7 @@ def test_a_wheel_without_the_module_on_request(tmp_path: Path) -> None:
     assert not [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(".so")]
 
 
+@nightly
 @pytest.mark.parametrize(
     ("variable", "left_out"), [("IMGOPS_PURE=1", MODULES), ("IMGOPS_JPEG=0", MODULES[1:2])]
 )
@@ -143,6 +147,7 @@ def test_a_build_in_place_imports_no_module_of_an_earlier_one(
 WITHOUT_LIBJPEG = {"CFLAGS": "-DJPEGLIB_H"}
 
 
+@nightly
 def test_a_wheel_without_libjpeg_says_so(tmp_path: Path) -> None:
     leave_modules(source(tmp_path / "source"), MODULES[1:2])
     done = build("wheel", tmp_path / "without", **WITHOUT_LIBJPEG)
@@ -153,12 +158,14 @@ def test_a_wheel_without_libjpeg_says_so(tmp_path: Path) -> None:
     assert "its JPEG decoder could not be compiled" in done.stderr and "libjpeg-dev" in done.stderr
 
 
+@nightly
 def test_never_a_wheel_without_libjpeg_where_it_is_required(tmp_path: Path) -> None:
     done = build("wheel", tmp_path / "none", IMGOPS_JPEG="1", **WITHOUT_LIBJPEG)
     assert done.returncode != 0 and not list(tmp_path.glob("none/*.whl"))
     assert "its JPEG decoder could not be compiled" in done.stderr
 
 
+@nightly
 def test_a_wheel_has_the_licenses(tmp_path: Path) -> None:
     leave_modules(source(tmp_path / "source"), MODULES[1:2])
     done = build("wheel", tmp_path / "wheel", IMGOPS_JPEG="0")
@@ -170,6 +177,7 @@ def test_a_wheel_has_the_licenses(tmp_path: Path) -> None:
     assert not [n for n in names if "_native_jpeg." in n]
 
 
+@nightly
 def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
     done = build("sdist", tmp_path / "sdist")
     assert done.returncode == 0, done.stderr

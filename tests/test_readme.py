@@ -24,6 +24,7 @@ from imgops._operator.record import Contract, Operator
 from tests.specs import OPERATORS, SPECS
 from tests.specs import __main__ as operator_table
 from tests.specs._maker import Maker
+from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -61,6 +62,7 @@ PROGRAM = """
 import os, runpy
 from importlib.util import find_spec
 from pathlib import Path
+from tests.tiers import nightly
 for file in sorted(Path.cwd().glob("*.py")):
     folder = file.with_suffix("")
     folder.mkdir()
@@ -69,6 +71,7 @@ for file in sorted(Path.cwd().glob("*.py")):
 """
 
 
+@nightly
 def test_examples_of_the_pages_run(tmp_path: Path) -> None:
     """Those of a page run one after the other, as they are read; the pages share a process, which imports PyTorch once."""
     for page in (*(ROOT / "docs").glob("*.rst"), *MIGRATING.glob("*.rst")):
@@ -350,6 +353,7 @@ def test_pages_install_from_a_clone() -> None:
     assert [p.name for p in pages if re.search(r"pip install ['\"]?imgops", p.read_text())] == []
 
 
+@nightly
 def test_the_distance_of_hues_from_torchvisions() -> None:
     """On tensors torchvision computes hues in floats. The pages say how many levels this is at most."""
     from torchvision.transforms.v2 import functional

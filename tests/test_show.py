@@ -15,6 +15,8 @@ sys.path.append(str(Path(__file__).parents[1] / "docs" / "_ext"))
 
 import show
 
+from tests.tiers import nightly
+
 
 def test_everything_has_a_picture_or_is_named() -> None:
     functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
@@ -22,6 +24,7 @@ def test_everything_has_a_picture_or_is_named() -> None:
     assert set(show.EXAMPLES) | show.NOT_PICTURED == every and not set(show.EXAMPLES) & show.NOT_PICTURED
 
 
+@nightly
 def test_every_picture_shows_something() -> None:
     scene = show.sample(show.fit_photo(picture(height=300, width=420) // 2 + 60))
     before = scene["image"].permute(1, 2, 0).numpy().astype(float)
