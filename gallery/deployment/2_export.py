@@ -2,12 +2,12 @@
 Export: the pixels without the library
 ======================================
 
-Export preprocessing and model as one program, and run it where imgops is not installed. Pass ``strict=True`` to
-``torch.export.export`` if the program takes tv_tensors, such as boxes: by default PyTorch makes plain tensors of them.
+Export preprocessing and model as one program, and run it where imgops is not installed.
 
 A server should run exactly the preprocessing that the model was trained with, and should not need Python packages for it.
 An exported program keeps each call of imgops as one node. After decomposition it consists of PyTorch's own operators, gives
-the same pixels, and runs where imgops is not installed.
+the same pixels, and runs where imgops is not installed. Pass ``strict=True`` to ``torch.export.export`` if the program takes
+tv_tensors, such as boxes: by default PyTorch makes plain tensors of them.
 """
 
 # %%

@@ -271,9 +271,18 @@ def dtype(op: str, name: str, value: Tensor, *dtypes: torch.dtype) -> None:
         fail(TypeError, op, f"{name} must be {names}", value.dtype)
 
 
+#: The floats that kernels compute with: NumPy, PIL and OpenCV know no smaller ones.
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
 def floating(op: str, name: str, value: Tensor) -> None:
-    if not value.dtype.is_floating_point:
-        fail(TypeError, op, f"{name} must be floating point", value.dtype)
+    if value.dtype not in FLOATS:
+        _refuse_dtype(op, f"{name} must be", value.dtype)
+
+
+def _refuse_dtype(op: str, must: str, dtype: torch.dtype) -> NoReturn:
+    bits = " of 16, 32 or 64 bits" if dtype.is_floating_point else ""
+    fail(TypeError, op, f"{must} floating point{bits}", dtype)
 
 
 def same_dtype_and_device(op: str, name: str, value: Tensor, other_name: str, other: Tensor) -> None:
@@ -357,11 +366,11 @@ def levels_or_floats(op: str, image: Tensor, takes_uint16: bool = False) -> None
 
     Levels are those of uint8, and of uint16 where an operator takes it.
     """
-    if image.dtype == torch.uint8 or image.dtype.is_floating_point:
+    if image.dtype == torch.uint8 or image.dtype in FLOATS:
         return
     if not (takes_uint16 and image.dtype == torch.uint16):
         levels = "uint8, uint16" if takes_uint16 else "uint8"
-        fail(TypeError, op, f"image must be {levels} or floating point", image.dtype)
+        _refuse_dtype(op, f"image must be {levels} or", image.dtype)
 
 
 def real(op: str, name: str, value: object) -> Tensor:

@@ -37,6 +37,8 @@ def correlate(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor:
     if kernel.ndim == 2:
         flat = wide.reshape(planes, 1, wide.shape[-2], wide.shape[-1])
         return conv2d(flat, kernel[None, None]).reshape(image.shape)
+    if planes == 0:  # conv2d takes no 0 groups
+        return image + 0 * kernel.sum()
     each = kernel[..., None, :, :].expand(*image.shape[:-2], rows, columns).reshape(planes, 1, rows, columns)
     flat = wide.reshape(1, planes, wide.shape[-2], wide.shape[-1])
     return conv2d(flat, each, groups=planes).reshape(image.shape)

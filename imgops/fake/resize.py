@@ -13,8 +13,6 @@ from imgops._common.check import fail, violates
 PIL_FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 OPENCV_FILTERS = ("nearest", "bilinear", "bicubic", "area", "lanczos", "torch_nearest")
 
-_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-
 
 def resize(
     image: Tensor,
@@ -57,7 +55,7 @@ def check_resize(
     if interpolation.endswith("nearest"):
         if image.dtype.itemsize > 8:
             fail(TypeError, op, "image must have at most 8 bytes a value", image.dtype)
-    elif image.dtype not in (torch.uint8, torch.uint16, *_FLOATS):
+    elif image.dtype not in (torch.uint8, torch.uint16, *check.FLOATS):
         must = f"image must be uint8, uint16 or floating point for interpolation {interpolation!r}"
         fail(TypeError, op, must, image.dtype)
     _sizes(op, "image", image, height, width)
@@ -82,7 +80,7 @@ def resize_adjoint(
 def _adjoint(op: str, grad: Tensor, height: int, width: int, interpolation: str, antialias: bool) -> None:
     check.image(op, "grad", grad)
     _filter(op, interpolation, antialias)
-    if grad.dtype not in _FLOATS:
+    if grad.dtype not in check.FLOATS:
         fail(TypeError, op, "grad must be floating point", grad.dtype)
     _sizes(op, "grad", grad, height, width)
 

@@ -216,7 +216,8 @@ def motion_blur(
     turn = values.per_sample("motion_blur", "angle", angle, image)
     lean = values.per_sample("motion_blur", "balance", balance, image, values.no_nan)
     # Kernels with a line through their middle, one for each angle and balance.
-    turn, lean = torch.broadcast_tensors(turn.double(), lean.double())
+    device = lean.device if turn.is_cpu else turn.device  # one of them may be a number
+    turn, lean = torch.broadcast_tensors(turn.to(device, torch.float64), lean.to(device, torch.float64))
     along = torch.linspace(-1, 1, size, dtype=torch.float64, device=turn.device)
     weights = 0.5 - 0.5 * lean.clamp(-1, 1)[..., None] * along
     across = torch.arange(size, device=turn.device, dtype=torch.int64)[:, None] == size // 2

@@ -42,8 +42,7 @@ def cvt_color(image: Tensor, code: str) -> Tensor:
         Any device.
     code : str
         ``"<from>2<to>"``: "rgb" or "bgr" to or from "hsv", "hsv_full", "hls", "lab", "luv", "ycrcb", "yuv"
-        and "xyz"; any two of "rgb", "bgr", "rgba", "bgra" and "gray", except two that differ in both order
-        and alpha.
+        and "xyz"; any two of "rgb", "bgr", "rgba", "bgra" and "gray".
 
     Returns
     -------

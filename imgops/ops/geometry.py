@@ -522,7 +522,7 @@ def flip(image: Tensor, direction: str = "horizontal") -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, any dtype, any device.
+        ``(..., C, H, W)``, any dtype that ``torch.flip`` takes, any device.
     direction : {"horizontal", "vertical", "both"}
         "horizontal" swaps left and right, "vertical" swaps top and bottom.
 
@@ -565,7 +565,7 @@ def rotate90(image: Tensor, turns: int = 1) -> Tensor:
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, any dtype, any device.
+        ``(..., C, H, W)``, any dtype that ``torch.flip`` takes, any device.
     turns : int
         The number of quarter turns, counterclockwise; negative values rotate clockwise.
 

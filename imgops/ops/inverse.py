@@ -30,9 +30,9 @@ def adjoint(op: Callable[..., Any]) -> Callable[..., Tensor]:
     -------
     callable
         ``transpose(cotangent, image, *args, **kwargs)`` with the arguments of ``op`` after ``cotangent``,
-        which has the shape of ``op``'s result. Only the shape and the memory format of ``image`` matter. The
-        function returns a tensor like ``image``. It calls the registered adjoint operator, so it is itself
-        differentiable and compiles.
+        which has the shape of ``op``'s result. Only the shape of ``image`` matters. The function returns a
+        tensor of this shape in the memory format of ``cotangent``. It calls the registered adjoint operator,
+        so it is itself differentiable and compiles.
 
     Raises
     ------

@@ -70,8 +70,8 @@ def paste_(
     image : Tensor
         ``(..., C, H, W)``, written to. The image may be a view, but no two of its elements may share memory.
     source, position, mask
-        As for :func:`paste`; leading dimensions broadcast to those of ``image``. Neither ``source`` nor
-        ``mask`` may overlap ``image`` in memory.
+        As for :func:`paste`, with one position; leading dimensions broadcast to those of ``image``. Neither
+        ``source`` nor ``mask`` may overlap ``image`` in memory.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def paste_out(
     Parameters
     ----------
     image, source, position, mask
-        As for :func:`paste`.
+        As for :func:`paste`, with one position.
     out : Tensor
         The shape that :func:`paste` would return, with the dtype and device of ``image``, sharing no memory
         with the arguments. A planar or interleaved ``out`` is written to directly; any other strides cost a

@@ -153,7 +153,8 @@ def resize(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype for the nearest pixel. Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype of at most 8 bytes for the nearest
+        pixel, which for uint16 is that of Pillow's mode I;16. Any device.
     size : sequence of 2 int, or imgops.extend.config.Resize
         ``(height, width)`` in pixels, at least 1. For :class:`PackedImages` it may be an int64 tensor
         ``(N, 2)`` with a size for each image; the result is packed images, too. None if there is a ``scale``.
@@ -234,7 +235,8 @@ def resized_crop(
     Parameters
     ----------
     image : Tensor
-        ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype for the nearest pixel. Any device.
+        ``(..., C, H, W)``, uint8, uint16 or floating point; any dtype of at most 8 bytes for the nearest
+        pixel, which for uint16 is that of Pillow's mode I;16. Any device.
     box : sequence of 4 numbers, or Tensor
         ``(left, top, right, bottom)`` in pixels, inside the image. A tensor of shape ``(4,)`` or ``(..., 4)``
         (one per sample) can change between calls without a recompile. An integer box (int64) is cut out

@@ -64,6 +64,8 @@ def resize(
     else:
         # A single pixel has both memory formats; OpenCV computes it in the format of the image it comes from.
         is_pixel = out.shape[-2:] == (1, 1) and layout.is_interleaved(image)
+        if is_pixel:
+            out = layout.in_usual_strides(out, True)  # the same memory
         _by_opencv(out, image, interpolation, is_pixel or layout.writes_interleaved(out), scale)
 
 
