@@ -1,4 +1,4 @@
-"""What belongs to an object stays with it: boxes from masks, flags of keypoints, labels, masks of several samples."""
+"""What belongs to an object stays with it: boxes from masks, flags of keypoints, labels, masks that are mixed."""
 
 from __future__ import annotations
 
@@ -7,67 +7,49 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from added_cases import Row
 from checks import bits_equal
-from groups import compile_together, groups
-from test_transforms_moves import GRAPHS, MOVING, made
+from followers import around, converted, plain, raises_each, rows, same, stack
+from groups import compile_together
+from test_transforms_moves import GRAPHS
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.ops import masks_to_boxes
 from torchvision.transforms import v2
-from transform_cases import Case, picture, seeded
+from transform_cases import picture, seeded
 
 from imgops import transforms as ours
 from tests.tiers import nightly
 
 needs_classes = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
-HEIGHT, WIDTH = 96, 128
+Boxes, Points, Image, Mask = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Image, tv_tensors.Mask
+SIZE = HEIGHT, WIDTH = 96, 128
+FORMATS = ("XYXY", "XYWH", "CXCYWH")
 
 
-def plain(value: Any) -> Any:
-    return value.as_subclass(Tensor) if isinstance(value, Tensor) else value
+# -- boxes from masks --------------------------------------------------------------------------------
 
 
-def same(found: Any, wanted: Any) -> bool:
-    pairs = list(zip(tree_leaves(found), tree_leaves(wanted), strict=True))
-    return all(
-        type(a) is type(b) and (bits_equal(plain(a), plain(b)) if isinstance(a, Tensor) else a == b)
-        for a, b in pairs
-    )
-
-
-def with_an_l(seed: int, format: str = "XYXY", count: int = 1, dtype: torch.dtype = torch.uint8) -> Any:
-    """Return an image with objects of the form of an L, whose boxes are mostly empty."""
-    draw = torch.Generator().manual_seed(seed)
-    masks, boxes = torch.zeros(count, HEIGHT, WIDTH, dtype=dtype), []
+def with_an_l(seed: int, format: str = "XYXY", count: int = 1, margin: float = 0.0) -> dict[str, Any]:
+    """Return an image with objects of the form of an L, whose boxes, widened by a margin, are mostly empty."""
+    draw, masks, boxes = np.random.default_rng(seed), torch.zeros(count, *SIZE, dtype=torch.uint8), []
     for mask in masks:
-        high, wide = torch.randint(40, 90, (2,), generator=draw).tolist()
-        top, left = (
-            int(torch.rand((), generator=draw) * (n - m)) for n, m in ((HEIGHT, high), (WIDTH, wide))
-        )
+        high, wide = draw.integers(40, 90, 2)
+        top, left = draw.integers(0, (HEIGHT - high, WIDTH - wide))
         mask[top : top + high, left : left + 4] = 1
         mask[top + high - 4 : top + high, left : left + wide] = 1
-        boxes.append([left, top, left + wide, top + high])
-    corners = tv_tensors.BoundingBoxes(
-        torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4), format="XYXY", canvas_size=(HEIGHT, WIDTH)
-    )
+        boxes.append([left - margin, top - margin, left + wide + margin, top + high + margin])
+    corners = Boxes(torch.tensor(boxes).float().reshape(-1, 4), format="XYXY", canvas_size=SIZE)
     return {
-        "image": tv_tensors.Image(torch.full((3, HEIGHT, WIDTH), 9, dtype=torch.uint8)),
-        "boxes": v2.ConvertBoundingBoxFormat(format)(corners),
-        "masks": tv_tensors.Mask(masks),
+        "image": Image(torch.full((3, *SIZE), 9, dtype=torch.uint8)),
+        "boxes": converted(corners, format),
+        "masks": Mask(masks),
         "labels": torch.arange(count),
     }
 
 
-def around(masks: Any) -> np.ndarray:
-    """Return the edges of masks by NumPy."""
-    found = np.zeros((len(masks), 4))
-    for box, mask in zip(found, plain(masks).numpy()):
-        rows, columns = np.nonzero(mask)
-        if len(rows):
-            box[:] = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
-    return found
+def edges_of(boxes: Any) -> np.ndarray:
+    return plain(converted(boxes, "XYXY")).numpy()
 
 
 CROPS: dict[str, dict[str, Any]] = {
@@ -78,342 +60,138 @@ CROPS: dict[str, dict[str, Any]] = {
 }
 
 
-def count_boxes_without_pixels(transform: Any) -> int:
-    found = 0
-    for seed in range(200):
-        out = seeded(seed, transform, with_an_l(seed))
-        box = plain(v2.ConvertBoundingBoxFormat("XYXY")(out["boxes"]))[0]
-        found += bool((box[2:] > box[:2]).all()) and not out["masks"].any()
-    return found
-
-
-@pytest.mark.parametrize("name", CROPS)
-def test_no_box_is_left_without_a_pixel(name: str) -> None:
-    """Of 200 objects of the form of an L, many keep a box after a crop without any of their pixels."""
-    crop = getattr(ours, name)
-    before = count_boxes_without_pixels(crop(**CROPS[name]))
-    assert before > {"RandomCrop": 50, "RandomResizedCrop": 50, "CenterCrop": 50, "RandomIoUCrop": 5}[name]
-    assert count_boxes_without_pixels(getattr(v2, name)(**CROPS[name])) == before
-    assert count_boxes_without_pixels(ours.Compose([crop(**CROPS[name]), ours.BoxesFromMasks()])) == 0
-    assert count_boxes_without_pixels(crop(**CROPS[name], boxes_from_masks=True)) == 0
-
-
 @pytest.mark.parametrize("name", CROPS)
 def test_boxes_from_masks_after_a_crop(name: str) -> None:
-    """Only the boxes change; a box that RandomIoUCrop drops stays dropped."""
+    """Only the boxes change, to NumPy's edges of the masks; a box that RandomIoUCrop drops stays dropped.
+
+    Without the option, many boxes of such objects have none of their pixels.
+    """
     option, without = (getattr(ours, name)(**CROPS[name], boxes_from_masks=on) for on in (True, False))
     assert "boxes_from_masks=True" in repr(option) and "boxes_from_masks" not in repr(without)
-    dropped = 0
+    dropped = lost = 0
     for seed in range(20):
-        given = with_an_l(seed, ("XYXY", "XYWH", "CXCYWH")[seed % 3], 4)
+        given = with_an_l(seed, FORMATS[seed % 3], 4)
         found, wanted = seeded(seed, option, given), seeded(seed, without, given)
         assert same({**found, "boxes": 0}, {**wanted, "boxes": 0})
         assert found["boxes"].canvas_size == found["image"].shape[-2:]
-        tight = around(wanted["masks"])
+        tight, before = around(wanted["masks"]), edges_of(wanted["boxes"])
+        lost += int(((before[:, 2:] > before[:, :2]).all(1) & ~tight.any(1)).sum())
         if name == "RandomIoUCrop":
             is_dropped = (plain(wanted["boxes"]) == 0).all(-1).numpy()
             dropped += int((is_dropped & tight.any(-1)).sum())
             tight[is_dropped] = 0
-        assert np.array_equal(plain(v2.ConvertBoundingBoxFormat("XYXY")(found["boxes"])).numpy(), tight)
+        assert np.array_equal(edges_of(found["boxes"]), tight)
         clean = ours.SanitizeBoundingBoxes()(found)
         assert clean["labels"].tolist() == np.flatnonzero(tight.any(-1)).tolist()
         assert len(clean["masks"]) == len(clean["boxes"]) and clean["masks"].bool().flatten(1).any(1).all()
-    assert bool(dropped) == (name == "RandomIoUCrop")
-    image = picture()
-    assert same(seeded(1, option, image), seeded(1, without, image)) if name != "RandomIoUCrop" else True
+    assert lost > 4 and bool(dropped) == (name == "RandomIoUCrop")
+    if name != "RandomIoUCrop":
+        assert same(seeded(1, option, picture()), seeded(1, without, picture()))
 
 
 def test_boxes_are_the_edges_of_masks() -> None:
     """They are masks_to_boxes of torchvision with the edge behind the last pixel, as flips and crops have them."""
-    draw = torch.Generator().manual_seed(0)
-    corners = torch.randint(0, 40, (60, 2, 2), generator=draw).sort(1).values
+    draw, tight = np.random.default_rng(0), ours.BoxesFromMasks()
     masks = torch.zeros(60, 41, 41, dtype=torch.uint8)
-    for mask, ((x, y), (right, bottom)) in zip(masks, corners.tolist()):
-        mask[y : bottom + 1, x : right + 1] = torch.rand(bottom + 1 - y, right + 1 - x, generator=draw) < 0.2
-    masks[7] = 0
+    for mask in masks:
+        (x, y), (right, bottom) = np.sort(draw.integers(0, 40, (2, 2)), 0) + [[0], [1]]
+        mask[y:bottom, x:right] = torch.from_numpy(draw.random((bottom - y, right - x)) < 0.2)
+    masks[7] = 0  # a box without an object becomes (0, 0, 0, 0)
     edges = masks_to_boxes(masks)
     edges[:, 2:] += masks.bool().flatten(1).any(1)[:, None]
     assert np.array_equal(edges.numpy(), around(masks))
-    old = torch.randint(0, 40, (60, 4), generator=draw)
-    for format in ("XYXY", "XYWH", "CXCYWH"):
+    old = torch.from_numpy(draw.integers(0, 40, (60, 4)))
+    for format in FORMATS:
         for dtype in (torch.float32, torch.float64, torch.float16, torch.int64, torch.int32):
-            like = {"format": format, "canvas_size": (41, 41), "dtype": dtype}
+            like = {"canvas_size": (41, 41), "dtype": dtype}
+            theirs = converted(Boxes(edges.to(dtype), format="XYXY", **like), format)
             for kind in (torch.uint8, torch.bool, torch.uint16, torch.int64, torch.float32):
-                out = ours.BoxesFromMasks()(
-                    tv_tensors.BoundingBoxes(old, **like), tv_tensors.Mask(masks.to(kind))
-                )
-                theirs = tv_tensors.BoundingBoxes(edges.to(dtype), **{**like, "format": "XYXY"})
-                theirs = v2.ConvertBoundingBoxFormat(format)(theirs)
-                assert same(out[0], theirs) and out[0].dtype == dtype, (format, dtype, kind)
-                assert out[0].format.value == format
-    sample = {
-        "boxes": tv_tensors.BoundingBoxes(old, format="XYXY", canvas_size=(41, 41)),
-        "masks": tv_tensors.Mask(masks),
-    }
-    tight = ours.BoxesFromMasks()
-    for move in (
-        *(ours.RandomHorizontalFlip(1.0), ours.RandomVerticalFlip(1.0), ours.RandomRotate90(1.0)),
-        *(ours.Pad(3), ours.RandomTranspose(1.0)),
-    ):
-        one, other = seeded(0, move, tight(sample)), tight(seeded(0, move, sample))
-        is_object = masks.bool().flatten(1).any(1)  # a box without an object stays (0, 0, 0, 0)
-        assert torch.equal(plain(one["boxes"])[is_object], plain(other["boxes"])[is_object]), move
+                out = tight(Boxes(old, format=format, **like), Mask(masks.to(kind)))
+                assert same(out[0], theirs), (format, dtype, kind)
     for shape in ((0, 5, 7), (2, 0, 7), (0, 0, 0)):
-        boxes = tv_tensors.BoundingBoxes(torch.ones(shape[0], 4), format="XYXY", canvas_size=shape[1:])
-        found = tight(boxes, tv_tensors.Mask(torch.zeros(shape)))[0]
+        none = Boxes(torch.ones(shape[0], 4), format="XYXY", canvas_size=shape[1:])
+        found = tight(none, Mask(torch.zeros(shape)))[0]
         assert found.shape == (shape[0], 4) and not found.any() and found.canvas_size == shape[1:]
 
 
-def test_boxes_of_several_samples() -> None:
-    """Lists of boxes and masks, and masks with a batch dimension, give what a loop gives."""
-    samples, tight = [with_an_l(seed, count=2 + seed) for seed in range(3)], ours.BoxesFromMasks()
-    each = [{"boxes": s["boxes"] * 0 + 1, "masks": s["masks"]} for s in samples]
-    for s, one in zip(samples, each):
-        one["boxes"] = tv_tensors.wrap(one["boxes"], like=s["boxes"])
-    wanted = [tight(s)["boxes"] for s in each]
-    assert same([s["boxes"] for s in tight(each)], wanted)
-    assert same(tight({k: [s[k] for s in each] for k in ("boxes", "masks")})["boxes"], wanted)
-    alike = [with_an_l(seed, count=2) for seed in range(3)]
-    stacked = tv_tensors.Mask(torch.stack([plain(s["masks"]) for s in alike]))
-    found = tight({"boxes": [s["boxes"] for s in alike], "masks": stacked})["boxes"]
-    assert same(found, [s["boxes"] for s in alike])
-    classes = {"classes": tv_tensors.Mask(torch.ones(HEIGHT, WIDTH)), **each[1]}
-    assert same(tight(classes)["boxes"], wanted[1])
+def test_boxes_from_masks_of_several_samples() -> None:
+    """Lists, masks with a batch dimension and a batch with own crops, also skipped ones, are what a loop gives."""
+    samples, tight = [with_an_l(seed, count=2 + seed, margin=3) for seed in range(3)], ours.BoxesFromMasks()
+    wanted = [tight(s)["boxes"] for s in samples]
+    assert all(np.array_equal(edges_of(b), around(s["masks"])) for b, s in zip(wanted, samples))
+    assert same([s["boxes"] for s in tight(samples)], wanted)
+    assert same(tight({k: [s[k] for s in samples] for k in ("boxes", "masks")})["boxes"], wanted)
+    assert same(tight({"classes": Mask(torch.ones(SIZE)), **samples[1]})["boxes"], wanted[1])
+    alike = stack([with_an_l(seed, count=2, margin=3) for seed in range(3)], ("boxes",))
+    found = tight({"boxes": alike["boxes"], "masks": alike["masks"]})["boxes"]
+    assert same(found, [tight(with_an_l(seed, count=2, margin=3))["boxes"] for seed in range(3)])
+    batch = stack(samples, ("boxes", "masks", "labels"))
+    padded = ours.RandomCrop(SIZE, padding=40, boxes_from_masks=True)
+    for steps in ([ours.RandomResizedCrop(30, boxes_from_masks=True)], [ours.RandomApply([padded], p=0.5)]):
+        for seed in range(4):
+            found = rows(seeded(seed, ours.Compose(steps, per_sample=True), batch), 3)
+            torch.manual_seed(seed)
+            assert same(found, [ours.Compose(steps)(s) for s in samples])
+
+
+@needs_classes
+def test_boxes_from_masks_in_a_graph(whole: bool) -> None:
+    """One graph for all draws; RandomApply leaves the boxes of a skipped crop as they were."""
+    given = with_an_l(3, count=5, margin=1)
+    calls: dict[str, Any] = {n: getattr(ours, n)(**how, boxes_from_masks=True) for n, how in CROPS.items()}
+    calls["BoxesFromMasks"] = ours.BoxesFromMasks()
+    calls["RandomApply"] = ours.RandomApply([ours.RandomCrop(SIZE, padding=9, boxes_from_masks=True)], p=0.5)
+    calls["Mosaic"] = ours.Mosaic(90, boxes_from_masks=True)
+    if not whole:
+        calls = {name: calls[name] for name in ("BoxesFromMasks", "RandomApply")}
+    inputs = dict.fromkeys(calls, (given,)) | {"Mosaic": ([with_an_l(s, count=2) for s in range(4)],)}
+    graph, counting = compile_together(calls, "eager", "own")
+    seen = set()
+    for seed in range(6):
+        found = seeded(seed, graph, inputs)
+        torch.manual_seed(seed)
+        for name, call in calls.items():
+            assert same(found[name]["boxes"], call(*inputs[name])["boxes"]), name
+        seen.add(same(found["RandomApply"]["boxes"], given["boxes"]))
+    assert seen == {True, False} and counting.count <= 2
 
 
 def test_masks_that_do_not_fit_raise() -> None:
     given, tight = with_an_l(0, count=2), ours.BoxesFromMasks()
     must = r"^BoxesFromMasks: bounding boxes must be \(n, 4\), with a Mask \(n, H, W\) of their canvas, got "
-    for change, message in (
+    masks = plain(given["masks"])
+    tall, other = Mask(torch.ones(1, 400, 300)), Mask(torch.ones(1, 400, 300, dtype=torch.complex64))
+    crop = ours.RandomCrop(9, boxes_from_masks=True)
+
+    def of(dtype: torch.dtype) -> Any:
+        return Boxes(torch.ones(1, 4, dtype=dtype), format="XYXY", canvas_size=(400, 300))
+
+    for change, text in (
         ({"masks": given["image"]}, r"\[2\] boxes, and masks of shape \[\]"),
-        ({"masks": tv_tensors.Mask(plain(given["masks"])[:1])}, r"\[2\] boxes, and masks of shape"),
-        (
-            {"masks": tv_tensors.Mask(plain(given["masks"])[:, 1:])},
-            r"2 boxes of the canvas \(96, 128\) and a",
-        ),
+        ({"masks": Mask(masks[:1])}, r"\[2\] boxes, and masks of shape"),
+        ({"masks": Mask(masks[:, 1:])}, r"2 boxes of the canvas \(96, 128\) and a"),
         ({"boxes": [given["boxes"]] * 2}, r"\[2, 2\] boxes, and masks of shape \[\(2, 96, 128\)\]"),
     ):
-        with pytest.raises(ValueError, match=must + message):
-            tight({**given, **change})
-    for dtype, is_held in (
-        (torch.uint8, False),
-        (torch.int8, False),
-        (torch.int16, True),
-        (torch.int64, True),
-    ):
-        boxes = tv_tensors.BoundingBoxes(torch.ones(1, 4, dtype=dtype), format="XYXY", canvas_size=(400, 300))
-        masks = tv_tensors.Mask(torch.ones(1, 400, 300))
-        if is_held:
-            assert tight(boxes, masks)[0].tolist() == [[0, 0, 300, 400]]
-            continue
-        with pytest.raises(ValueError, match=f"must have a dtype that holds .*got {dtype} and .400, 300.$"):
-            tight(boxes, masks)
-    with pytest.raises(TypeError, match="BoxesFromMasks: masks must have real numbers"):
-        tight(boxes, tv_tensors.Mask(torch.ones(1, 400, 300, dtype=torch.complex64)))
-    with pytest.raises(ValueError, match=r"^BoxesFromMasks: inputs must have bounding boxes .*got no boxes$"):
-        tight({"masks": given["masks"]})
-    for format in ("XYWHR", "CXCYWHR", "XYXYXYXY"):
-        length = 8 if format == "XYXYXYXY" else 5
-        canvas = {"format": format, "canvas_size": (HEIGHT, WIDTH)}
-        turned = tv_tensors.BoundingBoxes(torch.ones(2, length), **canvas)
-        for transform in (tight, ours.RandomCrop(9, boxes_from_masks=True)):
-            with pytest.raises(NotImplementedError, match=rf"must have the format XYXY.*got {format}$"):
-                transform({**given, "boxes": turned})
-    with pytest.raises(ValueError, match=r"^RandomCrop: bounding boxes must be \(n, 4\), with a Mask"):
-        ours.RandomCrop(9, boxes_from_masks=True)(given["image"], given["boxes"])
-    with pytest.raises(TypeError, match=r"^RandomCrop: boxes_from_masks must be"):
-        ours.RandomCrop(9, boxes_from_masks=2)
-
-
-def test_mosaic_with_boxes_from_masks() -> None:
-    """All boxes enclose their masks, those that are not cut and those that were wider than their masks, too."""
-    samples = [with_an_l(seed, count=2) for seed in range(4)]
-    for sample in samples:
-        sample["boxes"] = tv_tensors.wrap(
-            sample["boxes"] * 0 + torch.tensor([0.0, 0, 128, 96]), like=sample["boxes"]
-        )
-    wider = 0
-    for seed in range(8):
-        out = seeded(seed, ours.Mosaic(100, boxes_from_masks=True), samples)
-        assert np.array_equal(plain(out["boxes"]).numpy(), around(out["masks"]))
-        usual = seeded(seed, ours.Mosaic(100), samples)
-        assert same({**out, "boxes": 0}, {**usual, "boxes": 0}) and out["boxes"].canvas_size == (100, 100)
-        wider += not same(out["boxes"], usual["boxes"])
-    assert wider
-
-
-@needs_classes
-def test_boxes_from_masks_in_a_graph() -> None:
-    """One graph for all draws; RandomApply leaves the boxes of a skipped crop as they were."""
-    given = with_an_l(3, count=5)
-    wide = tv_tensors.wrap(given["boxes"] - 1, like=given["boxes"])
-    calls: dict[str, Any] = {
-        name: getattr(ours, name)(**options, boxes_from_masks=True) for name, options in CROPS.items()
-    }
-    calls["BoxesFromMasks"] = ours.BoxesFromMasks()
-    crop = ours.RandomCrop((HEIGHT, WIDTH), padding=9, boxes_from_masks=True)
-    calls["RandomApply"] = ours.RandomApply([crop], p=0.5)
-    joined = [with_an_l(seed, count=2) for seed in range(4)]
-    graph, counting = compile_together(
-        {**calls, "Mosaic": ours.Mosaic(90, boxes_from_masks=True)}, "eager", "own"
+        raises_each(ValueError, (lambda: tight({**given, **change}), must + text))
+    for dtype in (torch.uint8, torch.int8):
+        text = rf"must have a dtype that holds .*got {dtype} and .400, 300.$"
+        raises_each(ValueError, (lambda: tight(of(dtype), tall), text))
+    raises_each(
+        ValueError,
+        (lambda: tight(tall), r"^BoxesFromMasks: inputs must have bounding boxes .*got no boxes$"),
+        (lambda: crop(given["image"], given["boxes"]), r"^RandomCrop: .* must be \(n, 4\), with a Mask"),
     )
-    inputs = {**dict.fromkeys(calls, ({**given, "boxes": wide},)), "Mosaic": (joined,)}
-    seen = set()
-    for seed in range(6):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        wanted = {n: (calls.get(n) or ours.Mosaic(90, boxes_from_masks=True))(*x) for n, x in inputs.items()}
-        for name, value in wanted.items():
-            assert same(found[name]["boxes"], value["boxes"]), name
-        seen.add(same(found["RandomApply"]["boxes"], wide))
-    assert seen == {True, False} and counting.count <= 2
-
-
-def test_boxes_from_masks_of_each_sample() -> None:
-    """Each sample of a batch has the boxes of its own crop, also if RandomApply skips it."""
-    samples = [with_an_l(seed, count=1 + seed) for seed in range(3)]
-    batch = {k: [s[k] for s in samples] for k in ("boxes", "masks")}
-    batch["image"] = torch.stack([plain(s["image"]) for s in samples])
-    padded = ours.RandomCrop((HEIGHT, WIDTH), padding=40, boxes_from_masks=True)
-    for steps in ([ours.RandomResizedCrop(30, boxes_from_masks=True)], [ours.RandomApply([padded], p=0.5)]):
-        for seed in range(4):
-            found = seeded(seed, ours.Compose(steps, per_sample=True), batch)
-            torch.manual_seed(seed)
-            wanted = [ours.Compose(steps)({k: v[i] for k, v in batch.items()}) for i in range(3)]
-            assert same(
-                [found["boxes"], found["masks"]], [[w[k] for w in wanted] for k in ("boxes", "masks")]
-            )
-
-
-# -- lists of what follows the images of a batch ---------------------------------------------------
-
-
-def batch_of(size: tuple[int, int], count: int = 3) -> dict[str, Any]:
-    """Return a batch of images whose boxes, masks and keypoints differ in number."""
-    height, width = size
-    draw = torch.Generator().manual_seed(5)
-    canvas = {"canvas_size": size}
-    ends = [torch.rand(n, 2, 2, generator=draw).sort(1).values.flatten(1) for n in (2, 3, 1)]
-    scale = torch.tensor([width, height, width, height]) - 1  # older torchvision displaces no box at the edge
-    numbers = (2, 3, 1)  # two objects in the first sample: as many as a batch of two would have
-    return {
-        "image": torch.stack([picture(height=height, width=width, seed=s) for s in range(count)]),
-        "boxes": [tv_tensors.BoundingBoxes(e * scale, format="XYXY", **canvas) for e in ends[:count]],
-        "masks": [
-            tv_tensors.Mask(torch.randint(0, 5, (n, height, width), generator=draw)) for n in numbers[:count]
-        ],
-        "points": [
-            tv_tensors.KeyPoints(torch.rand(n, 4, 2, generator=draw) * min(size), **canvas)
-            for n in numbers[:count]
-        ],
-    }
-
-
-EACH = [
-    case
-    for case in MOVING
-    if hasattr(getattr(ours, case.name), "per_sample")
-    and not getattr(case, "sized", False)
-    and getattr(case, "per_sample", True)
-]
-
-
-def loop(case: Case | Row, batch: dict[str, Any]) -> list[dict[str, Any]]:
-    alone = made(case)
-    return [alone({k: v[i] for k, v in batch.items()}) for i in range(len(batch["image"]))]
-
-
-def forms(batch: dict[str, Any]) -> list[Any]:
-    """Return the batch in four forms: lists in a dict, a list and tuples of dicts; some have boxes twice."""
-    names = ("boxes", "masks", "points")
-    each = [{n: batch[n][i] for n in names} for i in range(len(batch["image"]))]
-    twice = tuple({"more": x["boxes"], **x} for x in each)
-    return [(batch,), (batch["image"], each), (batch["image"], tuple(each)), (batch["image"], twice)]
-
-
-def rows_of(out: Any) -> list[dict[str, Any]]:
-    """Return the output of a form as a list of samples."""
-    if isinstance(out, dict):
-        return [{k: v[i] for k, v in out.items()} for i in range(len(out["image"]))]
-    return [{"image": image, **targets} for image, targets in zip(*out)]
-
-
-@pytest.mark.parametrize("cases", groups(EACH))
-def test_lists_of_followers_are_what_a_loop_gives(cases: list[Case | Row]) -> None:
-    """Each sample has its own draws, whatever form its boxes, masks and keypoints come in."""
-    for case in cases:
-        size = case.size if isinstance(case, Row) else (40, 52)
-        for count in (2, 3):
-            batch = batch_of(size, count)
-            for seed in (0, 1, 2):
-                torch.manual_seed(seed)
-                wanted = loop(case, batch)
-                for form in forms(batch):
-                    found = rows_of(seeded(seed, made(case, per_sample=True), *form))
-                    for sample in found:
-                        assert same(sample.pop("more", sample["boxes"]), sample["boxes"])
-                    assert same(found, wanted), (str(case), count, seed)
-
-
-@needs_classes
-@pytest.mark.parametrize(
-    "cases", [*groups(EACH[::4]), *groups([c for i, c in enumerate(EACH) if i % 4], marks=nightly)]
-)
-def test_lists_of_followers_in_a_graph(cases: list[Case | Row]) -> None:
-    calls = {str(case): made(case, per_sample=True) for case in cases}
-    inputs = {str(c): (batch_of(c.size if isinstance(c, Row) else (40, 52)),) for c in cases}
-    graph, _ = compile_together(calls, "eager", "own")
-    for seed in (0, 1):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        for name, call in calls.items():
-            wanted = call(*inputs[name])
-            for a, b in zip(tree_leaves(found[name]), tree_leaves(wanted), strict=True):
-                assert type(a) is type(b)
-                if isinstance(a, (tv_tensors.Mask, tv_tensors.KeyPoints, tv_tensors.BoundingBoxes)):
-                    assert bits_equal(plain(a), plain(b)), name
-
-
-def test_lists_of_followers_in_containers() -> None:
-    """A closed gate leaves a sample as it is, with labels and flags that swap."""
-    batch = batch_of((40, 40))
-    batch["labels"] = [torch.arange(len(x)) % 2 for x in batch["masks"]]
-    batch["visible"] = [torch.randint(0, 3, x.shape[:-1]) for x in batch["points"]]
-    steps = [
-        ours.RandomHorizontalFlip(0.5, swap=[(0, 1)], swap_labels=[(0, 1)]),
-        ours.RandomApply([ours.RandomAffine(20), ours.RandomVerticalFlip()], p=0.5),
-        ours.RandomChoice([ours.RandomRotation(30), ours.RandomHorizontalFlip(1.0)]),
-        ours.RandomApply([ours.RandomCrop(40, padding=4)], p=0.5),
-        ours.RandomResizedCrop(20),
-    ]
-    for given in (batch, {k: v for k, v in batch.items() if k != "boxes"}):
-        for seed in range(6):
-            found = rows_of(seeded(seed, ours.Compose(steps, per_sample=True), given))
-            torch.manual_seed(seed)
-            wanted = [ours.Compose(steps)({k: v[i] for k, v in given.items()}) for i in range(3)]
-            assert same(found, wanted), seed
-
-
-def test_what_is_no_list_of_samples() -> None:
-    """Different classes in a list, and tensors in a tuple without followers, have a batch dimension."""
-    images, flip = (
-        torch.stack([picture(seed=s) for s in range(2)]),
-        ours.RandomHorizontalFlip(0.5, per_sample=True),
+    for dtype in (torch.int16, torch.int64):
+        assert tight(of(dtype), tall)[0].tolist() == [[0, 0, 300, 400]]
+    raises_each(
+        TypeError,
+        (lambda: tight(of(torch.int64), other), "BoxesFromMasks: masks must have real numbers"),
+        (lambda: ours.RandomCrop(9, boxes_from_masks=2), r"^RandomCrop: boxes_from_masks must be"),
     )
-    masks = tv_tensors.Mask(torch.randint(0, 5, (2, 40, 52)))
-    points = tv_tensors.KeyPoints(torch.rand(2, 7, 2) * 40, canvas_size=(40, 52))
-    for seed in range(4):
-        _, found = seeded(seed, flip, images, [masks, points])
-        torch.manual_seed(seed)
-        each = [
-            ours.RandomHorizontalFlip(0.5)(
-                images[i], tv_tensors.Mask(plain(masks)[i]), tv_tensors.wrap(plain(points)[i], like=points)
-            )
-            for i in range(2)
-        ]
-        assert same([plain(x)[i] for i in range(2) for x in found], [plain(x) for e in each for x in e[1:]])
-    with pytest.raises(ValueError, match=r"^RandomHorizontalFlip: Mask must be a batch of 2 with per_sample"):
-        flip(images, {"masks": [tv_tensors.Mask(torch.zeros(3, 40, 52))] * 3})
+    for format, length in (("XYWHR", 5), ("CXCYWHR", 5), ("XYXYXYXY", 8)):
+        turned = {**given, "boxes": Boxes(torch.ones(2, length), format=format, canvas_size=SIZE)}
+        text = rf"must have the format XYXY.*got {format}$"
+        raises_each(NotImplementedError, (lambda: tight(turned), text), (lambda: crop(turned), text))
 
 
 # -- flags of keypoints ------------------------------------------------------------------------------
@@ -423,72 +201,58 @@ def test_flags_of_keypoints_that_are_cut_off_become_0() -> None:
     """Without the request all of them keep COCO's flag 2; SanitizeKeyPoints says which are outside."""
     draw, cut, kept = torch.Generator().manual_seed(0), 0, 0
     clamp, bare = ours.ClampKeyPoints(visible_getter="default"), ours.ClampKeyPoints()
+    keep = v2.SanitizeKeyPoints(labels_getter=lambda x: x["index"])
     crops = (
-        ours.RandomCrop(32),
-        ours.RandomResizedCrop(32),
+        *(getattr(ours, n)(32) for n in CROPS if n != "RandomIoUCrop"),
         ours.RandomAffine(40, (0.3, 0.3)),
-        ours.CenterCrop(50),
     )
     for seed in range(60):
-        points = tv_tensors.KeyPoints(torch.rand(17, 2, generator=draw) * 80, canvas_size=(80, 80))
-        given = {"points": points, "visible": torch.full((17,), 2)}
-        moved = seeded(seed, crops[seed % 4], {"image": torch.zeros(3, 80, 80), **given})
-        inside = v2.SanitizeKeyPoints(labels_getter=lambda x: x["index"])(
-            {**moved, "index": torch.arange(17)}
-        )["index"]
+        points = Points(torch.rand(17, 2, generator=draw) * 80, canvas_size=(80, 80))
+        given = {"image": torch.zeros(3, 80, 80), "points": points, "visible": torch.full((17,), 2)}
+        moved = seeded(seed, crops[seed % 4], given)
+        inside = keep({**moved, "index": torch.arange(17)})["index"]
         out = clamp(moved)
-        assert set(out["visible"].nonzero().flatten().tolist()) == set(inside.tolist())
-        assert set(out["visible"].unique().tolist()) <= {0, 2} and out["visible"].dtype == torch.int64
-        assert same(out["points"], v2.ClampKeyPoints()(moved["points"])) and same(
-            bare(moved)["points"], out["points"]
-        )
-        assert bare(moved)["visible"] is moved["visible"]
+        assert out["visible"].tolist() == [2 * (i in inside) for i in range(17)]
+        assert same(out["points"], v2.ClampKeyPoints()(moved["points"]))
+        assert same(bare(moved)["points"], out["points"]) and bare(moved)["visible"] is moved["visible"]
         cut, kept = cut + 17 - len(inside), kept + int((out["visible"] == 0).sum())
     assert cut == kept > 400
 
 
 @pytest.mark.parametrize("backend", [None, pytest.param("eager", marks=needs_classes)])
-def test_flags_of_every_form(backend: str | None) -> None:
+def test_flags_of_every_form(backend: str | None, whole: bool) -> None:
     values = torch.tensor([[[1.0, 1], [11, 3], [-0.1, 0]], [[9.9, 9.9], [9, -1], [float("nan"), 1]]])
-    points = tv_tensors.KeyPoints(values, canvas_size=(10, 10))
-    one = tv_tensors.KeyPoints(values[0], canvas_size=(10, 2))
+    points, one = Points(values, canvas_size=(10, 10)), Points(values[0], canvas_size=(10, 2))
     wanted = torch.tensor([[1, 0, 0], [1, 0, 0]])
-    torch.compiler.reset()
-    for dtype in (torch.int64, torch.uint8, torch.bool, torch.float32, torch.uint16):
-        flags = torch.ones(2, 3).to(dtype)
+    dtypes = (torch.int64, torch.uint8, torch.bool, torch.float32, torch.uint16)
+    for dtype in dtypes if whole or not backend else dtypes[:1]:
+        torch.compiler.reset()
         clamp: Any = ours.ClampKeyPoints(visible_getter="default")
         if backend:
             clamp = torch.compile(clamp, fullgraph=True, backend=backend)
+        flags = torch.ones(2, 3).to(dtype)
+        two = [{"p": one, "visible": flags[0]}, {"p": points, "visible": flags}]
         for given, found in (
             ({"points": points, "Visibility": flags}, lambda out: out["Visibility"]),
             ({"points": points, "visible": flags[..., None]}, lambda out: out["visible"][..., 0]),
-            (
-                [{"p": one, "visible": flags[0]}, {"p": points, "visible": flags}],
-                lambda out: out[1]["visible"],
-            ),
+            (two, lambda out: out[1]["visible"]),
         ):
             assert bits_equal(found(clamp(given)), wanted.to(dtype))
+    if backend:
+        return
     by_hand = ours.ClampKeyPoints(visible_getter=lambda x: x[1])
     assert by_hand(points, torch.full((2, 3), 2))[1].tolist() == (2 * wanted).tolist()
     shares = torch.ones(2, 3, requires_grad=True)
-    clamp = ours.ClampKeyPoints(visible_getter="default")
-    assert torch.equal(
-        torch.autograd.grad(clamp({"p": points, "visible": shares})["visible"].sum(), shares)[0],
-        wanted.float(),
+    (grad,) = torch.autograd.grad(clamp({"p": points, "visible": shares})["visible"].sum(), shares)
+    assert torch.equal(grad, wanted.float()) and same(clamp({"image": picture()}), {"image": picture()})
+    must = r"^ClampKeyPoints: visible must have a flag for each keypoint.*got "
+    getter = "^ClampKeyPoints: visible_getter must be 'default', a callable or None, got 3"
+    raises_each(
+        ValueError,
+        (lambda: clamp({"p": points}), must + "none"),
+        (lambda: clamp({"p": points, "visible": torch.ones(3, 2)}), must + r"shape \(3, 2\)"),
+        (lambda: ours.ClampKeyPoints(visible_getter=3), getter),
     )
-    assert same(clamp({"image": picture()}), {"image": picture()})
-    for given, got in (
-        ({"p": points}, "none"),
-        ({"p": points, "visible": torch.ones(3, 2)}, r"shape \(3, 2\)"),
-    ):
-        with pytest.raises(
-            ValueError, match=rf"^ClampKeyPoints: visible must have a flag for each keypoint.*got {got}"
-        ):
-            clamp(given)
-    with pytest.raises(
-        ValueError, match=r"^ClampKeyPoints: visible_getter must be 'default', a callable or None, got 3"
-    ):
-        ours.ClampKeyPoints(visible_getter=3)
 
 
 # -- labels that are no tensors ----------------------------------------------------------------------
@@ -506,217 +270,165 @@ LABELS: dict[str, Any] = {
 }
 
 
-def kept(labels: Any, places: list[int]) -> Any:
-    return (
-        labels[places]
-        if isinstance(labels, (np.ndarray, Tensor))
-        else type(labels)(labels[i] for i in places)
-    )
+def kept(labels: Any) -> Any:
+    """Return the first and the last label, in an object of the same class."""
+    if isinstance(labels, (np.ndarray, Tensor)):
+        return labels[[0, 2]]
+    return type(labels)((labels[0], labels[2]))
 
 
 def equal(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray):
-        return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
-    return type(a) is type(b) and (torch.equal(a, b) if isinstance(a, Tensor) else list(a) == list(b))
+    dtypes = [getattr(x, "dtype", None) for x in (a, b)]
+    return type(a) is type(b) and dtypes[0] == dtypes[1] and np.array_equal(a, b)
 
 
-def sanitizers() -> list[tuple[str, dict[str, Any]]]:
-    boxes = torch.tensor([[0.0, 0, 5, 5], [3, 3, 3, 3], [1, 1, 4, 8]])
-    points = torch.tensor([[1.0, 1], [11, 3], [4, 8]])
-    return [
-        (
-            "SanitizeBoundingBoxes",
-            {"x": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(10, 10))},
-        ),
-        ("SanitizeKeyPoints", {"x": tv_tensors.KeyPoints(points, canvas_size=(10, 10))}),
-    ]
+#: A sanitizer and three objects, the second of which is not valid.
+THREE = [[0.0, 0, 5, 5], [3, 3, 3, 3], [1, 1, 4, 8]]
+SANITIZERS: dict[str, Any] = {
+    "SanitizeBoundingBoxes": Boxes(THREE, format="XYXY", canvas_size=(10, 10)),
+    "SanitizeKeyPoints": Points([[1.0, 1], [11, 3], [4, 8]], canvas_size=(10, 10)),
+}
 
 
-@pytest.mark.parametrize(("name", "given"), sanitizers(), ids=["boxes", "keypoints"])
-def test_labels_that_are_no_tensors(name: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", SANITIZERS)
+def test_labels_that_are_no_tensors(name: str) -> None:
     """The valid entries are in an object of the same class; torchvision says which they are."""
-    sanitizer = getattr(ours, name)
+    make, given = getattr(ours, name), {"x": SANITIZERS[name]}
+    sanitizer = make(labels_getter="default")
     theirs = getattr(v2, name)(labels_getter="default")({**given, "labels": torch.arange(3)})
-    places = theirs["labels"].tolist()
-    assert places == [0, 2]
+    assert theirs["labels"].tolist() == [0, 2]
     for key, labels in LABELS.items():
-        out = sanitizer(labels_getter="default")({**given, "labels": labels, "other": [1, 2, 3]})
-        assert equal(out["labels"], kept(labels, places)), key
+        out = sanitizer({**given, "labels": labels, "other": [1, 2, 3]})
+        assert equal(out["labels"], kept(labels)), key
         assert same(out["x"], theirs["x"]) and out["other"] == [1, 2, 3]
-    whole = sanitizer(labels_getter=lambda x: tuple(x[key] for key in LABELS))({**given, **LABELS})
-    assert all(equal(whole[key], kept(labels, places)) for key, labels in LABELS.items())
+    whole = make(labels_getter=lambda x: tuple(x[key] for key in LABELS))({**given, **LABELS})
+    assert all(equal(whole[key], kept(labels)) for key, labels in LABELS.items())
     nothing = {"x": tv_tensors.wrap(plain(given["x"])[:0], like=given["x"])}
     for empty in ([], (), np.zeros(0), torch.zeros(0)):
-        assert equal(sanitizer(labels_getter="default")({**nothing, "labels": empty})["labels"], empty)
+        assert equal(sanitizer({**nothing, "labels": empty})["labels"], empty)
     for labels, got in (([1, 2], 2), ((1,), 1), (np.zeros(4), 4)):
-        with pytest.raises(
-            ValueError, match=rf"^{name}: inputs must have .*, and as many labels, got 3 and {got} "
-        ):
-            sanitizer(labels_getter="default")({**given, "labels": labels})
-    with pytest.raises(
-        ValueError, match=rf"^{name}: labels must be in the inputs once, got tuple that is in 2 pl"
-    ):
-        sanitizer(labels_getter=lambda x: x["a"])({**given, "a": LABELS["tuple"], "b": LABELS["tuple"]})
-    with pytest.raises(
-        ValueError, match=rf"^{name}: labels must be in the inputs once, got list that is in 0 pl"
-    ):
-        sanitizer(labels_getter=lambda x: x["a"].tolist())({**given, "a": torch.arange(3)})
+        text = rf"^{name}: inputs must have .*, and as many labels, got 3 and {got} "
+        raises_each(ValueError, (lambda: sanitizer({**given, "labels": labels}), text))
+    twice, must = LABELS["tuple"], rf"^{name}: labels must be in the inputs once, got "
+    two, none = make(labels_getter=lambda x: x["a"]), make(labels_getter=lambda x: [3, 1, 2])
+    raises_each(
+        ValueError,
+        (lambda: two({**given, "a": twice, "b": twice}), must + "tuple that is in 2 pl"),
+        (lambda: none({**given, "a": torch.arange(3)}), must + "list that is in 0 pl"),
+    )
 
 
 @needs_classes
-def test_labels_in_a_graph() -> None:
+@pytest.mark.parametrize("name", ["SanitizeBoundingBoxes", pytest.param("SanitizeKeyPoints", marks=nightly)])
+def test_labels_in_a_graph(name: str) -> None:
     """Arrays of numbers are traced; the length of a list cannot depend on data."""
-    for name, given in sanitizers():
-        torch.compiler.reset()
-        sanitizer = getattr(ours, name)(labels_getter="default")
-        graph = torch.compile(sanitizer, fullgraph=True, backend="eager")
-        for key in ("array", "rows", "tensor"):
-            found, wanted = (f({**given, "labels": LABELS[key]}) for f in (graph, sanitizer))
-            assert equal(found["labels"], wanted["labels"]) and same(found["x"], wanted["x"])
-        with pytest.raises(
-            Exception, match=f"{name}: labels must be tensors or arrays in a graph, got a list"
-        ):
-            graph({**given, "labels": [1, 2, 3]})
+    sanitizer, given = getattr(ours, name)(labels_getter="default"), {"x": SANITIZERS[name]}
+    graph = torch.compile(sanitizer, fullgraph=True, backend="eager")
+    for key in ("array", "rows", "tensor"):
+        found, wanted = (f({**given, "labels": LABELS[key]}) for f in (graph, sanitizer))
+        assert equal(found["labels"], wanted["labels"]) and same(found["x"], wanted["x"])
+    with pytest.raises(Exception, match=f"{name}: labels must be tensors or arrays in a graph, got a list"):
+        graph({**given, "labels": [1, 2, 3]})
 
 
 # -- MixUp and CutMix of semantic masks ---------------------------------------------------------------
 
-CLASSES = 4
+CLASSES, BOTH = 4, ("MixUp", "CutMix")
 
 
-def scenes(dtype: torch.dtype = torch.uint8) -> tuple[Tensor, Tensor, Tensor]:
+def scenes() -> tuple[Tensor, Tensor, Tensor]:
     """Return images, masks of indices (255 is no class), and the same masks as shares."""
     draw = torch.Generator().manual_seed(1)
     images = torch.rand(5, 3, 20, 24, generator=draw)
     masks = torch.randint(0, CLASSES, (5, 20, 24), generator=draw)
     masks[0, :3] = 255
     shares = torch.stack([(masks == k).float() for k in range(CLASSES)], 1)
-    return images, masks.to(dtype), shares
+    return images, masks.to(torch.uint8), shares
 
 
-@pytest.mark.parametrize("name", ["MixUp", "CutMix"])
+@pytest.mark.parametrize("name", BOTH)
 def test_semantic_masks_are_mixed_as_torchvision_mixes_images(name: str) -> None:
     """torchvision mixes the shares of classes as further channels of the images, with equal draws."""
     images, masks, shares = scenes()
     labels = torch.arange(5) % CLASSES
     mix, theirs = (getattr(m, name) for m in (ours, v2))
+    given = (
+        *(Mask(masks), Mask(masks.int()), Mask(shares), {"mask": Mask(shares.to(torch.uint8))}),
+        *({"labels": Mask(masks)}, {"mask": Mask(shares), "labels": labels}),
+    )
     for seed in range(8):
         both, weights = seeded(seed, theirs(num_classes=CLASSES), torch.cat([images, shares], 1), labels)
         wanted, of_masks = both.split([3, CLASSES], 1)
-        for form in (
-            (images, tv_tensors.Mask(masks)),
-            (images, tv_tensors.Mask(masks.int())),
-            (images, tv_tensors.Mask(shares)),
-            (tv_tensors.Image(images), {"mask": tv_tensors.Mask(shares.to(torch.uint8))}),
-            (tv_tensors.Image(images), {"labels": tv_tensors.Mask(masks)}),
-        ):
-            out = tree_leaves(seeded(seed, mix(num_classes=CLASSES), *form))
-            assert torch.allclose(plain(out[0]), wanted) and type(out[1]) is tv_tensors.Mask
-            is_cut = name == "CutMix" and form[-1] is not masks and out[1].dtype == torch.uint8
-            assert torch.allclose(plain(out[1]).float(), of_masks, atol=1e-6)
-            assert out[1].dtype == (torch.uint8 if is_cut else torch.float32)
-        given = {"image": tv_tensors.Image(images), "mask": tv_tensors.Mask(shares), "labels": labels}
-        out = seeded(seed, mix(num_classes=CLASSES), given)
-        assert torch.allclose(plain(out["mask"]), of_masks, atol=1e-6)
-        assert torch.allclose(out["labels"], weights)
-        if name == "CutMix":
-            for dtype in (torch.uint8, torch.int64, torch.bool, torch.uint16):
-                once = tv_tensors.Mask(masks.to(dtype))
-                out = seeded(seed, mix(), images, once)[1]
-                channel = masks.to(dtype)[:, None].float()
-                pasted, _ = seeded(seed, theirs(num_classes=CLASSES), torch.cat([images, channel], 1), labels)
-                assert out.dtype == dtype and torch.equal(plain(out).float(), pasted[:, 3])
+        for i, form in enumerate(given):
+            pixels, mixed = seeded(seed, mix(num_classes=CLASSES), Image(images), form)
+            (out,) = (x for x in tree_leaves(mixed) if isinstance(x, Mask))
+            is_whole = name == "CutMix" and i == 3  # pasted shares keep their dtype
+            assert torch.allclose(plain(pixels), wanted)
+            assert torch.allclose(plain(out).float(), of_masks, atol=1e-6)
+            assert out.dtype == (torch.uint8 if is_whole else torch.float32)
+        assert torch.allclose(mixed["labels"], weights)
+        for dtype in (torch.uint8, torch.int64, torch.bool, torch.uint16) if name == "CutMix" else ():
+            out = seeded(seed, mix(), images, Mask(masks.to(dtype)))[1]
+            channel = masks.to(dtype)[:, None].float()
+            pasted, _ = seeded(seed, theirs(num_classes=CLASSES), torch.cat([images, channel], 1), labels)
+            assert out.dtype == dtype and torch.equal(plain(out).float(), pasted[:, 3])
 
 
 @needs_classes
-def test_masks_are_mixed_in_one_graph_and_per_sample() -> None:
+def test_masks_are_mixed_in_one_graph(whole: bool) -> None:
     images, masks, shares = scenes()
-    calls = {
+    calls: dict[str, Any] = {
         f"{name}-{each}": getattr(ours, name)(num_classes=CLASSES, per_sample=each)
-        for name in ("MixUp", "CutMix")
+        for name in BOTH
         for each in (False, True)
     }
-    calls["choice"] = ours.RandomChoice([ours.MixUp(num_classes=CLASSES), ours.CutMix(num_classes=CLASSES)])
-    for form in (
-        (images, tv_tensors.Mask(masks)),
-        ({"i": tv_tensors.Image(images), "m": tv_tensors.Mask(shares)},),
-    ):
+    calls["choice"] = ours.RandomChoice([getattr(ours, name)(num_classes=CLASSES) for name in BOTH])
+    if not whole:
+        calls = {"choice": calls["choice"]}
+    for form in ((images, Mask(masks)), ({"i": Image(images), "m": Mask(shares)},))[: 2 if whole else 1]:
         graph, counting = compile_together(calls, "eager")
         for seed in range(4):
             found = seeded(seed, graph, *form)
             torch.manual_seed(seed)
             for name, call in calls.items():
-                for a, b in zip(tree_leaves(found[name]), tree_leaves(call(*form)), strict=True):
-                    assert type(a) is type(b) and torch.allclose(plain(a), plain(b), atol=1e-6), name
+                assert same(found[name], call(*form), 1e-6), name
         assert counting.count <= 2
+
+
+def test_mixed_masks_have_gradients_and_weights_of_their_own() -> None:
+    images, masks, shares = scenes()
     each = ours.MixUp(num_classes=CLASSES, per_sample=True)
-    params = each.sample((images, tv_tensors.Mask(masks)))
+    params = each.sample((images, Mask(masks)))
     weights = params[()].numbers[:, 0].float()[:, None, None, None]
-    found = each.apply((images, tv_tensors.Mask(masks)), params)[1]
+    found = each.apply((images, Mask(masks)), params)[1]
     assert torch.allclose(plain(found), shares.roll(1, 0) * (1 - weights) + shares * weights, atol=1e-6)
     grad = torch.rand(5, CLASSES, 20, 24, requires_grad=True)
-    for name in ("MixUp", "CutMix"):
-        out = seeded(0, getattr(ours, name)(), images, tv_tensors.Mask(grad))[1]
-        assert torch.allclose(torch.autograd.grad(plain(out).sum(), grad)[0], torch.ones(()))
+    for name in BOTH:
+        out = seeded(0, getattr(ours, name)(), images, Mask(grad))[1].as_subclass(Tensor)
+        assert torch.allclose(torch.autograd.grad(out.sum(), grad)[0], torch.ones(()))
 
 
 def test_masks_that_cannot_be_mixed_raise() -> None:
     images, masks, shares = scenes()
-    labels, index, mask = torch.arange(5) % CLASSES, tv_tensors.Mask(masks), tv_tensors.Mask(shares)
-    boxes = tv_tensors.BoundingBoxes(torch.zeros(1, 4), format="XYXY", canvas_size=(20, 24))
-    both = ("MixUp", "CutMix")
+    labels, index, mask, four = torch.arange(5) % CLASSES, Mask(masks), Mask(shares), {"num_classes": CLASSES}
+    boxes = Boxes(torch.zeros(1, 4), format="XYXY", canvas_size=(20, 24))
+    indices = r"masks must be indices \(N, H, W\) or shares of 3 classes"
+    one_hot = r"labels must be indices \(N,\) with num_classes, or .*num_classes=None"
     for names, options, inputs, message in (
-        (both[:1], {}, (images, index), r"masks must be shares \(N, K, H, W\), or indices \(N, H, W\) with"),
-        (
-            both[:1],
-            {"num_classes": 4},
-            (images, labels, index),
-            r"masks must be shares .* without labels, got",
-        ),
-        (
-            both,
-            {"num_classes": 3},
-            (images, mask),
-            r"masks must be indices \(N, H, W\) or shares of 3 classes",
-        ),
-        (
-            both,
-            {"num_classes": 4},
-            (images, tv_tensors.Mask(masks[:2])),
-            r"masks must be .*got shape \(2, 20, 24\)",
-        ),
-        (
-            both,
-            {"num_classes": 4},
-            (images, tv_tensors.Mask(masks[:, 1:])),
-            r"masks must be .*got shape \(5, 19, 24",
-        ),
-        (
-            both,
-            {"num_classes": 4},
-            (images, tv_tensors.Mask(masks[0])),
-            r"masks must be .*got shape \(20, 24\)",
-        ),
-        (
-            both,
-            {},
-            (images, labels, mask),
-            r"labels must be indices \(N,\) with num_classes, or .*num_classes=None",
-        ),
-        (
-            both,
-            {"num_classes": 4},
-            (images, labels, mask, boxes),
-            "inputs must be images, masks and labels, without",
-        ),
-        (both, {}, ({"mask": mask},), "inputs must be images, masks and labels"),
-        (both, {"labels_getter": lambda x: "a"}, (images, mask), "labels must be indices .*got str"),
+        (BOTH[:1], {}, (images, index), r"masks must be shares \(N, K, H, W\), or indices \(N, H, W\) with"),
+        (BOTH[:1], four, (images, labels, index), r"masks must be shares .* without labels, got"),
+        (BOTH, {"num_classes": 3}, (images, mask), indices),
+        (BOTH, four, (images, Mask(masks[:2])), r"masks must be .*got shape \(2, 20, 24\)"),
+        (BOTH, four, (images, Mask(masks[:, 1:])), r"masks must be .*got shape \(5, 19, 24"),
+        (BOTH, four, (images, Mask(masks[0])), r"masks must be .*got shape \(20, 24\)"),
+        (BOTH, {}, (images, labels, mask), one_hot),
+        (BOTH, four, (images, labels, mask, boxes), "inputs must be images, masks and labels, without"),
+        (BOTH, {}, ({"mask": mask},), "inputs must be images, masks and labels"),
+        (BOTH, {"labels_getter": lambda x: "a"}, (images, mask), "labels must be indices .*got str"),
     ):
         for name in names:
             with pytest.raises(ValueError, match=f"^{name}: {message}"):
                 getattr(ours, name)(**options)(*inputs)
-    for name in both:
-        with pytest.raises(
-            TypeError, match=f"^{name}: masks .* must be indices of classes, in integers, got torch.fl"
-        ):
-            getattr(ours, name)(num_classes=4)(images, tv_tensors.Mask(masks.float()))
+    for name in BOTH:
+        text = f"^{name}: masks .* must be indices of classes, in integers, got torch.fl"
+        raises_each(TypeError, (lambda: getattr(ours, name)(**four)(images, Mask(masks.float())), text))

@@ -1,0 +1,314 @@
+"""All that follows an image goes where its pixels go: alone, in a batch, in a graph, in a container and back.
+
+The kinds are boxes with and without an angle, masks, keypoints, cameras, flows, normals and disparities; the image of
+the sample shows its own positions, so that it says where all others must be (tests/followers.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from added_cases import Row
+from followers import ANGLED, SQUARE, Moved, check_back, plain, rows, same, sample, stack
+from groups import compile_together, groups
+from test_transforms_moves import GRAPHS
+from test_transforms_moves import MOVING as WITH_TWINS
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+from transform_cases import Case, seeded
+
+from imgops import transforms as ours
+from imgops.transforms._core import projections
+from imgops.transforms._core.parameters import Params
+from tests.tiers import nightly, nightly_unless
+
+needs_classes = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
+#: Every transform that moves pixels; as images are always interpolated here, without those that differ only in this.
+MOVING = [c for c in WITH_TWINS if c.id not in ("nearest", "bicubic")]
+EACH = [c for c in MOVING if hasattr(getattr(ours, c.name), "per_sample") and not getattr(c, "sized", False)]
+EACH = [c for c in EACH if getattr(c, "per_sample", True)]
+#: The edges of the tables of transforms, on the way there and back.
+EDGES = [
+    Case("Pad", {"padding": (-3, 2, -1, 4)}, id="negative"),
+    Case("PadIfNeeded", {"size": (60, 70), "anchor": "top_left"}, id="corner"),
+    Case("RandomRotation", {"degrees": (90, 90), "expand": True}, id="right"),
+    Case("RandomRotation", {"degrees": (180, 180)}, id="half"),
+    Case("RandomAffine", {"degrees": 0, "shear": (0, 0, -9, 9)}, id="rows"),
+]
+SHOWN = [c for c in (*MOVING, *EDGES) if "Dropout" not in c.name]
+#: Transforms whose boxes with an angle are torchvision's, which fits them to stretched boxes in its own way.
+FITTED = ("Resize", "RandomResizedCrop", "ScaleJitter", "ElasticTransform")
+
+
+def is_first(case: Case | Row) -> bool:
+    """Return whether a case is the first of its transform, or one of the edges."""
+    return not case.id or case in EDGES
+
+
+def bilinear(transform: Any) -> Any:
+    transform.interpolation = InterpolationMode.BILINEAR
+    return transform
+
+
+def made(case: Case | Row, p: float = 1.0, **more: Any) -> Any:
+    """Make a transform that interpolates images, so that their values are positions."""
+    transform = case.make(ours, **more) if isinstance(case, Case) else case.make(**more)
+    if hasattr(transform, "p"):
+        transform.p = p
+    return bilinear(transform) if hasattr(transform, "interpolation") else transform
+
+
+def offset_of(transform: Any) -> float:
+    """Return 0.5 for torchvision's flips, which take the centers of pixels in keypoints to be whole numbers."""
+    return 0.5 if isinstance(transform, (v2.RandomHorizontalFlip, v2.RandomVerticalFlip)) else 0.0
+
+
+def followers_of(transform: Any, seed: int = 0, **more: Any) -> dict[str, Any]:
+    """Return a sample with all that can follow a transform, or all of a container."""
+    return sample(seed=seed, maps=maps_of(transform), **more)
+
+
+def maps_of(transform: Any) -> int:
+    return max([getattr(transform, "_kind_of_map", 0), *map(maps_of, getattr(transform, "transforms", []))])
+
+
+# -- one sample --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", nightly_unless(is_first, SHOWN), ids=str)
+def test_everything_goes_where_its_pixels_go(case: Case | Row, whole: bool) -> None:
+    transform = made(case)
+    offset, boxes = offset_of(transform), ("boxes",) if case.name in FITTED else ("boxes", "angled")
+    tolerance = 0.25 if transform._kind_of_map < projections.OTHER else 1.2
+    for seed in range(3 if whole else 1):
+        at = (seed + SHOWN.index(case)) % 3
+        how = {"upright": ("XYXY", "XYWH", "CXCYWH")[at], "angled": ANGLED[at]}
+        given = followers_of(transform, seed, offset=offset, **how)
+        out = seeded(seed, transform, given)
+        assert [type(x) for x in out.values()] == [type(x) for x in given.values()]
+        assert all(out[k].format is given[k].format for k in ("boxes", "angled"))
+        Moved(out, given, tolerance).check(offset, boxes, may_drop=case.name == "RandomIoUCrop")
+
+
+def test_every_transform_that_moves_is_in_the_table() -> None:
+    moving = {n for n in {*ours.OURS, *ours.ADDED} if getattr(getattr(ours, n), "_moves", False)}
+    assert {c.name for c in MOVING} == moving - {"Mosaic", "CopyPaste"}  # of several samples
+
+
+@pytest.mark.parametrize("case", [c for c in MOVING if c.name != "RandomIoUCrop"], ids=str)
+def test_nothing_moves_at_zero_probability_and_dtypes_stay(case: Case | Row) -> None:
+    skipped, transform = made(case, p=0.0), made(case)
+    given = followers_of(transform)
+    if hasattr(skipped, "p"):
+        assert same({**seeded(0, skipped, given), "image": 0}, {**given, "image": 0})
+    of_imgops = (torch.float16,) if isinstance(case, Row) else ()
+    for dtype in (*of_imgops, torch.float32, torch.float64):
+        some = {k: tv_tensors.wrap(plain(given[k]).to(dtype), like=given[k]) for k in ("angled", "points")}
+        none = {k: tv_tensors.wrap(plain(v)[:0], like=v) for k, v in some.items()}
+        for found, wanted in zip(transform([{"image": given["image"], **some}, none]), (some, none)):
+            assert all(found[k].dtype == dtype and found[k].shape == wanted[k].shape for k in wanted)
+
+
+# -- batches, graphs and containers ------------------------------------------------------------------
+
+
+def forms(samples: list[dict[str, Any]]) -> list[tuple[Any, Callable[[Any], list[Any]]]]:
+    """Return a batch of samples in several forms, each with a function that takes its result apart.
+
+    Lists in a dict; a list and a tuple of dicts, the latter with boxes twice; tensors with a batch dimension.
+    """
+    count, lists = len(samples), ("boxes", "angled", "masks", "shapes", "points")
+    images = stack([{"image": s["image"]} for s in samples])["image"]
+    targets = [{k: v for k, v in s.items() if k != "image"} for s in samples]
+    twice = tuple({"more": t["boxes"], **t} for t in targets)
+
+    def joined(out: Any) -> list[Any]:
+        found = [{"image": i, **t} for i, t in zip(rows(out[0], count), out[1], strict=True)]
+        assert all(same(s.pop("more", s["boxes"]), s["boxes"]) for s in found)
+        return found
+
+    def apart(out: Any) -> list[Any]:
+        return rows(out, count)
+
+    whole = [((stack(samples),), apart)] if len({len(s["boxes"]) for s in samples}) == 1 else []
+    return [((stack(samples, lists),), apart), ((images, targets), joined), ((images, twice), joined), *whole]
+
+
+@pytest.mark.parametrize("case", nightly_unless(is_first, EACH), ids=str)
+def test_each_sample_is_what_a_loop_gives(case: Case | Row, whole: bool) -> None:
+    """Each sample has its own draws, whatever form its followers come in.
+
+    Two objects in the first of two samples are as many as there are samples.
+    """
+    alone, each = made(case, p=0.6), made(case, p=0.6, per_sample=True)
+    for seed, counts in enumerate(((2, 2), (2, 3), (2, 3, 1))[: 3 if whole else 1]):
+        samples = [followers_of(alone, i, count=n) for i, n in enumerate(counts)]
+        torch.manual_seed(seed)
+        wanted = [alone(s) for s in samples]
+        for given, apart in forms(samples):
+            assert same(apart(seeded(seed, each, *given)), wanted, 1e-5), counts
+
+
+#: Pipelines whose steps move the image; the last has gates and choices for each sample.
+PIPELINES: dict[str, Callable[[], list[Any]]] = {
+    "fixed": lambda: [ours.CenterCrop((40, 44)), ours.Resize((30, 36)), ours.Pad([1, 2, 3, 4])],
+    "fitted": lambda: [ours.LetterBox((30, 60)), ours.PadIfNeeded(64)],
+    "flips": lambda: [ours.RandomHorizontalFlip(), ours.RandomVerticalFlip()],
+    "drawn": lambda: [ours.RandomCrop(40, padding=2), ours.RandomResizedCrop(32, (0.5, 1.0))],
+    "warps": lambda: [bilinear(ours.RandomAffine(30, scale=(0.9, 1.2))), bilinear(ours.RandomRotation(30))],
+    "perspective": lambda: [ours.RandomPerspective(0.3, 1.0), ours.RandomTranspose(0.5)],
+    "gates": lambda: [
+        ours.RandomApply([bilinear(ours.RandomAffine(20)), ours.RandomTranspose(0.5)], p=0.5),
+        ours.RandomChoice([bilinear(ours.RandomRotation(30)), ours.RandomRotate90(1.0)]),
+        ours.RandomApply([ours.RandomCrop(48, padding=4)], p=0.5),
+        ours.RandomResizedCrop(40, (0.5, 1.0)),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_and_their_samples(name: str, whole: bool) -> None:
+    """All follow through several steps; a closed gate or another choice leaves a sample as it was."""
+    pipeline, offset = ours.Compose(PIPELINES[name]()), 0.5 if name == "flips" else 0.0
+    samples = [followers_of(pipeline, i, count=1 + i, offset=offset) for i in range(3)]
+    torch.manual_seed(0)
+    wanted = [pipeline(s) for s in samples]
+    for out, given in zip(wanted, samples):
+        Moved(out, given, 0.3).check(offset)
+    for given, apart in forms(samples) if name not in ("fixed", "fitted") else ():
+        assert same(
+            apart(seeded(0, ours.Compose(pipeline.transforms, per_sample=True), *given)), wanted, 1e-5
+        )
+
+
+#: What follows an image, by the keys of a sample.
+KINDS = (("boxes", "masks"), ("angled", "shapes"), ("points",), ("camera", "flow"), ("normals", "disparity"))
+ONE_OF_EACH = [*{c.name: c for c in reversed(MOVING)}.values()]
+
+
+def check_in_one_graph(calls: dict[str, Any], inputs: dict[str, Any]) -> None:
+    """Check that one graph of all calls has the results of eager mode, for all draws."""
+    graph, counting = compile_together(calls, "eager", "own")
+    for seed in range(3):
+        found = seeded(seed, graph, inputs)
+        torch.manual_seed(seed)
+        for name, call in calls.items():
+            assert same(found[name], call(*inputs[name]), 1e-5), name
+    assert counting.count == 1
+
+
+def of_kind(given: dict[str, Any], i: int) -> dict[str, Any]:
+    """Return a sample with one of the kinds in its turn."""
+    return {k: v for k, v in given.items() if k == "image" or k in KINDS[i % len(KINDS)]}
+
+
+@needs_classes
+def test_each_kind_in_one_graph() -> None:
+    """Graphs of an image and its boxes have other tests; here each transform has one of the kinds."""
+    calls = {c.name: made(c, p=0.5) for c in ONE_OF_EACH[::8]}
+    check_in_one_graph(calls, {n: (of_kind(followers_of(c), i),) for i, (n, c) in enumerate(calls.items())})
+
+
+@nightly
+@needs_classes
+@pytest.mark.parametrize("cases", groups(ONE_OF_EACH, 8))
+def test_all_kinds_in_one_graph(cases: list[Case | Row]) -> None:
+    calls = {c.name: made(c, p=0.5) for c in cases}
+    inputs = {n: (followers_of(c),) for n, c in calls.items()}
+    for case in (c for c in cases if c in EACH):
+        name, each = f"{case.name} each", made(case, p=0.5, per_sample=True)
+        calls[name], inputs[name] = each, (stack([followers_of(each, i, count=2) for i in range(2)]),)
+    check_in_one_graph(calls, inputs)
+
+
+def there_and_back(transform: Any) -> Callable[[Any], Any]:
+    def run(given: Any) -> Any:
+        params = transform.sample(given)
+        out = transform.apply(given, params)
+        return [out, transform.invert(out, params, with_known=True)]
+
+    return run
+
+
+@needs_classes
+@pytest.mark.parametrize(
+    ("name", "each"),
+    nightly_unless(lambda v: v == ("flips", False), [(n, each) for n in PIPELINES for each in (False, True)]),
+)
+def test_pipelines_and_their_way_back_in_one_graph(name: str, each: bool) -> None:
+    """With one of the kinds; a batch has all of them."""
+    pipeline = ours.Compose(PIPELINES[name](), per_sample=each and name not in ("fixed", "fitted"))
+    samples = [followers_of(pipeline, i, count=2, angled="XYXYXYXY") for i in range(2)]
+    given = stack(samples) if pipeline.per_sample else of_kind(samples[0], [*PIPELINES].index(name))
+    check_in_one_graph({name: there_and_back(pipeline)}, {name: (given,)})
+
+
+# -- and back ----------------------------------------------------------------------------------------
+
+BACK = [c for c in SHOWN if made(c)._kind_of_map < projections.OTHER]
+#: Transforms that interpolate, whose pixels come back as far as two interpolations allow.
+SMOOTH = ("Resize", "Jitter", "ShortestSize", "MaxSize", "LetterBox", "Rotation", "Affine", "Perspective")
+#: Transforms after which a box is that around a turned one.
+TURNS = ("RandomAffine", "RandomPerspective", "RandomRotation")
+
+
+@pytest.mark.parametrize("case", nightly_unless(is_first, BACK), ids=str)
+def test_results_come_back(case: Case | Row, whole: bool) -> None:
+    """To the positions and to the pixels from before, with what was seen of the image."""
+    inside, flips = (
+        made(case),
+        (ours.RandomHorizontalFlip(0.5), ours.RandomApply([ours.RandomVerticalFlip(1.0)])),
+    )
+    exact = not any(name in case.name for name in SMOOTH) or case.id in ("right", "half")
+    for transform in (ours.Compose([flips[0], inside, flips[1]]), *([inside] if whole else [])):
+        given = followers_of(inside, angled="XYXYXYXY")
+        if case.name in FITTED:
+            del given["angled"]
+        torch.manual_seed(1)
+        params = transform.sample(given)
+        results = transform.apply(given, params)
+        assert same(results, seeded(1, transform, given))
+        back, known = transform.invert(results, params, with_known=True)
+        assert same(transform.invert(results, params), back)
+        check_back(back, given, known, exact, case.name in TURNS)
+
+
+def row_of(value: Any, sample: int) -> Any:
+    """Return the parameters of one sample."""
+    if isinstance(value, Tensor):
+        return value[sample]
+    if value is None or isinstance(value, list) or not isinstance(value.numbers, Tensor):
+        return value
+    return Params(value.canvas, value.numbers[sample])
+
+
+#: What has a way back in a batch: transforms with parameters for each sample, and containers of them.
+BATCHES: list[Any] = [
+    *(made(c, p=0.6) for c in BACK if c in EACH),
+    ours.RandomChoice([ours.RandomResizedCrop(30), ours.RandomCrop(30)]),
+    ours.RandomOrder([ours.RandomHorizontalFlip(), ours.RandomRotate90(0.7)]),
+    ours.RandomApply([ours.RandomVerticalFlip(), bilinear(ours.RandomAffine(20))]),
+]
+
+
+@pytest.mark.parametrize(
+    "inside", nightly_unless(lambda t: t in BATCHES[::4], BATCHES), ids=lambda t: type(t).__name__
+)
+def test_each_sample_of_a_batch_comes_back_as_alone(inside: Any) -> None:
+    pipeline = ours.Compose([inside, ours.Resize(40)], per_sample=True)
+    samples = [followers_of(inside, i, count=2, angled="XYXYXYXY") for i in range(3)]
+    given = stack(samples)
+    given["flows"] = rows(given["flow"], 3)
+    params = pipeline.sample(given)
+    results = pipeline.apply(given, params)
+    back, known = pipeline.invert(results, params, with_known=True)
+    assert known.shape == (3, *SQUARE) and same(back.pop("flows"), rows(back["flow"], 3))
+    results.pop("flows")
+    for i, (one, mine) in enumerate(zip(rows(results, 3), rows(back, 3), strict=True)):
+        alone, seen = pipeline.invert(one, {at: row_of(v, i) for at, v in params.items()}, with_known=True)
+        assert same(mine, alone, 1e-4) and torch.equal(seen, known[i])
+        torch.testing.assert_close(plain(mine["points"]), plain(samples[i]["points"]), rtol=0, atol=2e-3)
