@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 FILTERS = ("box", "bilinear", "hamming", "bicubic", "lanczos")
+STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split", "pad")
+#: The number of the step that only ``run_sources`` has.
+WINDOW = len(STEP_KINDS)
 SUPPORT = {"box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 
 
@@ -41,342 +44,250 @@ def installed() -> str:
 # -- wrong calls -----------------------------------------------------------------------------------
 
 
-def wrong_calls(native: Any) -> dict[str, tuple[type[Exception], Callable[[], Any]]]:
-    """Return, by name, the error that must be raised, and the call."""
-    image, out = np.zeros((2, 8, 9, 3), np.uint8), np.zeros((2, 4, 9, 3), np.uint8)
-    table = np.zeros(4, np.int32), np.full(4, 2, np.int32), np.full((4, 2), 0.5)
-    start, length, weight = table
-    flat, other = np.zeros(12, np.float32), np.zeros(12, np.float32)
-    one, zero, two = np.ones(1, np.float32), np.zeros(1, np.float32), np.ones((1, 2), np.float32)
-    levels, tables = np.zeros(12, np.uint8), np.zeros((2, 3, 256), np.uint8)
-    pixels = np.zeros((2, 3, 20), np.float32)
-    frozen = np.zeros(12, np.float32)
-    frozen.flags.writeable = False
-    odd = np.zeros(4 * 12 + 1, np.uint8)[1:].view(np.float32)
-    kinds = np.zeros((1, 2), np.int32)
-    region, square = (0.0, 0.0, 9.0, 8.0), np.zeros((1, 2, 3), np.float32)
-    color, black = levels.reshape(1, 3, 2, 2), np.zeros(1, np.int64)
+class Tensor:
+    """The interface of a tensor that the module uses, over an array: sizes and strides are those of (..., C, H, W)."""
 
-    def resample(out: Any = out, image: Any = image, rows: Any = table, columns: Any = None) -> Any:
-        return lambda: native.resample(out, image, rows, columns, False, 2)
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.itemsize = array, array.shape, array.itemsize
 
-    def point(
-        out: Any = flat, image: Any = flat, second: Any = None, amounts: Any = one, constants: Any = zero
-    ) -> Any:
-        return lambda: native.point("constant", out, image, second, amounts, constants, 2)
+    def stride(self) -> tuple[int, ...]:
+        return tuple(s // self.itemsize for s in self.array.strides)
 
-    def sequence(out: Any = pixels, image: Any = pixels, kinds: Any = kinds, amounts: Any = two) -> Any:
-        return lambda: native.sequence(out, image, kinds, amounts, 2)
+    def data_ptr(self) -> int:
+        return self.array.ctypes.data
 
-    one_image = Tensor(np.zeros((2, 3, 8, 9), np.uint8))
-    two_boxes = np.array([[0, 0, 9, 8], [0, 0, 10, 8]])
-    frame = Tensor(np.zeros((2, 3, 4, 5), np.uint8))
-    step = np.array([[2, 0, 8, 9, 0, 0, 0]])
 
-    def program(
-        out: Any = None, steps: Any = step, tables: Any = None, image: Any = one_image, **other: Any
-    ) -> Any:
-        target = Tensor(np.zeros((2, 3, 8, 9), np.uint8)) if out is None else out
-        usual = {
-            "numbers": np.ones((1, 1)),
-            "counter": np.zeros(1, np.int64),
-            "scratch": np.empty(10_000, np.uint8),
-        }
-        numbers, counter, scratch = {**usual, **other}.values()
-        return native.run_program(target, image, steps, numbers, tables, counter, scratch, True, 2)
+def zeros(*shape: int, dtype: Any = np.uint8) -> np.ndarray:
+    return np.zeros(shape, dtype)
 
-    return {
-        "a crop of an array": (AttributeError, lambda: native.crop(out, image, 0, 0)),
-        "a crop of nothing": (AttributeError, lambda: native.crop(None, one_image, 0, 0)),
-        "boxes of floats": (
-            TypeError,
-            lambda: native.resized_crops(frame, one_image, two_boxes.astype(float), "box", True, 2),
-        ),
-        "a box outside": (
-            ValueError,
-            lambda: native.resized_crops(frame, one_image, two_boxes, "box", True, 2),
-        ),
-        "boxes for other parts": (
-            ValueError,
-            lambda: native.resized_crops(frame, one_image, np.array([[0, 0, 1, 1]] * 5), "box", True, 2),
-        ),
-        "no filter for boxes": (
-            ValueError,
-            lambda: native.resized_crops(frame, one_image, two_boxes, "cubic", True, 2),
-        ),
-        "places for other parts": (
-            ValueError,
-            lambda: native.crop_each(frame, one_image, np.zeros((4, 2), np.int64)),
-        ),
-        "a short table": (ValueError, lambda: native.levels(one_image, one_image, b"abc", 2)),
-        "a choice for other parts": (
-            ValueError,
-            lambda: native.mirror_chosen(one_image, one_image, b"12345", 2),
-        ),
-        "an address": (TypeError, resample(out.ctypes.data)),
-        "a list": (TypeError, resample(image=image.tolist())),
-        "another type": (TypeError, resample(out.astype(np.int16), image.astype(np.int16))),
-        "two types": (ValueError, resample(out.astype(np.float32))),
-        "three dimensions": (ValueError, resample(out[0], image[0])),
-        "strides": (ValueError, resample(out, np.zeros((2, 8, 18, 3), np.uint8)[:, :, ::2])),
-        "other planes": (ValueError, resample(out[:1])),
-        "other channels": (ValueError, resample(out[..., :1].copy())),
-        "other height": (ValueError, resample(np.zeros((2, 5, 9, 3), np.uint8))),
-        "other width": (ValueError, resample(np.zeros((2, 4, 8, 3), np.uint8))),
-        "no table": (ValueError, resample(image[:, :4].copy(), image[:, :4].copy(), None)),
-        "no pixels": (ValueError, resample(image[:, :0].copy(), image[:, :0].copy(), table, None)),
-        "a table of two": (TypeError, resample(rows=table[:2])),
-        "a table with long starts": (TypeError, resample(rows=(start.astype(np.int64), length, weight))),
-        "a table that reads before": (ValueError, resample(rows=(start - 1, length, weight))),
-        "a table that reads behind": (ValueError, resample(rows=(start + 7, length, weight))),
-        "a table longer than its taps": (ValueError, resample(rows=(start, length + 1, weight))),
-        "a negative length": (ValueError, resample(rows=(start, length - 3, weight))),
-        "few rows": (ValueError, resample(rows=(start[:3], length[:3], weight[:3]))),
-        "no such filter": (ValueError, lambda: native.table("cubic", 8, 0.0, 8.0, *table)),
-        "a table of NaN": (ValueError, lambda: native.table("box", 8, float("nan"), 8.0, *table)),
-        "an endless table": (ValueError, lambda: native.table("box", 8, 0.0, float("inf"), *table)),
-        "an empty axis": (ValueError, lambda: native.table("box", 0, 0.0, 8.0, *table)),
-        "uneven arrays of a table": (
-            ValueError,
-            lambda: native.table("box", 8, 0.0, 8.0, start[:2], length, weight),
-        ),
-        "no filter of PIL's": (
-            ValueError,
-            lambda: native.pil_resize(out, image, "cubic", *region, 0, 4, False, True, 2),
-        ),
-        "a region outside": (
-            ValueError,
-            lambda: native.pil_resize(out, image, "box", 0.0, 0.0, 9.5, 8.0, 0, 4, False, True, 2),
-        ),
-        "a region of NaN": (
-            ValueError,
-            lambda: native.pil_resize(out, image, "box", float("nan"), 0.0, 9.0, 8.0, 0, 4, False, True, 2),
-        ),
-        "floats in rows that lie apart": (
-            ValueError,
-            lambda: native.pil_resize(
-                out.astype(np.float32),
-                np.zeros((2, 8, 18, 3), np.float32)[:, :, :9],
-                "box",
-                *region,
-                0,
-                4,
-                False,
-                True,
-                2,
-            ),
-        ),
-        "few factors": (ValueError, lambda: native.sharpen(image.copy(), image, one, 2)),
-        "a factor for nothing": (ValueError, lambda: native.sharpen(image, image, two, 2)),
-        "sharper in another size": (ValueError, lambda: native.sharpen(out, image, two, 2)),
-        "no such move": (ValueError, lambda: native.move("turn", levels[None], levels[None], 2)),
-        "a mirror of another size": (
-            ValueError,
-            lambda: native.move("mirror", levels[None, :8], levels[None], 2),
-        ),
-        "a split of two channels": (
-            ValueError,
-            lambda: native.move("split", levels.reshape(1, 2, 6), levels.reshape(1, 6, 2), 2),
-        ),
-        "a split to another size": (
-            ValueError,
-            lambda: native.move("split", levels[:9].reshape(1, 3, 3), levels.reshape(1, 4, 3), 2),
-        ),
-        "a warp of two planes": (
-            ValueError,
-            lambda: native.warp(levels.reshape(1, 2, 2, 3), levels.reshape(1, 2, 2, 3), square, black, 2),
-        ),
-        "a warp by doubles": (
-            TypeError,
-            lambda: native.warp(color, color, square.astype(np.float64), black, 2),
-        ),
-        "a warp by a square": (
-            ValueError,
-            lambda: native.warp(color, color, square[..., :2].copy(), black, 2),
-        ),
-        "a copy of another size": (
-            ValueError,
-            lambda: native.warp(color, levels.reshape(1, 3, 1, 4), square, black - 1, 2),
-        ),
-        "fills of other frames": (ValueError, lambda: native.warp(color, color, square, black.repeat(2), 2)),
-        "bytes through floats": (
-            ValueError,
-            lambda: native.lut(levels, levels, tables.astype(np.float32), 2),
-        ),
-        "no such pass": (ValueError, lambda: native.point("gray", flat, flat, None, one, zero, 2)),
-        "a pass of floats on bytes": (
-            ValueError,
-            lambda: native.point("invert_above", levels, levels, None, one, zero, 2),
-        ),
-        "images without another": (
-            ValueError,
-            lambda: native.point("images", flat, flat, None, one, zero, 2),
-        ),
-        "another beside a constant": (ValueError, point(second=other)),
-        "memory that is not writable": (ValueError, point(out=frozen)),
-        "memory that is not aligned": (ValueError, point(image=odd)),
-        "a shorter image": (ValueError, point(image=flat[:8])),
-        "parts that do not divide": (ValueError, point(amounts=one.repeat(5), constants=zero.repeat(5))),
-        "no part": (ValueError, point(amounts=one[:0], constants=zero[:0])),
-        "few constants": (ValueError, point(amounts=one.repeat(2))),
-        "amounts of doubles": (TypeError, point(amounts=one.astype(np.float64))),
-        "a small table": (ValueError, lambda: native.lut(levels, levels, tables[..., :255].copy(), 2)),
-        "tables that do not divide": (ValueError, lambda: native.lut(levels[:10], levels[:10], tables, 2)),
-        "weights that do not sum to 256": (
-            ValueError,
-            lambda: native.blur(
-                image.copy(), image, np.array([[250]], np.int32), np.array([[256]], np.int32), 0, 8, 2
-            ),
-        ),
-        "too many weights": (
-            ValueError,
-            lambda: native.blur(
-                image.copy(), image, np.zeros((1, 130), np.int32), np.array([[256]], np.int32), 0, 8, 2
-            ),
-        ),
-        "a blur in place": (
-            ValueError,
-            lambda: native.blur(
-                image, image, np.array([[256]], np.int32), np.array([[256]], np.int32), 0, 8, 2
-            ),
-        ),
-        "a blur of another shape": (
-            ValueError,
-            lambda: native.blur(
-                out, image, np.array([[256]], np.int32), np.array([[256]], np.int32), 0, 8, 2
-            ),
-        ),
-        "rows outside of a blur": (
-            ValueError,
-            lambda: native.blur(
-                image.copy(), image, np.array([[256]], np.int32), np.array([[256]], np.int32), 2, 9, 2
-            ),
-        ),
-        "weights of other parts": (
-            ValueError,
-            lambda: native.blur(
-                image.copy(), image, np.array([[256]], np.int32), np.full((2, 1), 256, np.int32), 0, 8, 2
-            ),
-        ),
-        "rows outside of a result": (
-            ValueError,
-            lambda: native.pil_resize(out, image, "box", *region, 1, 4, False, True, 2),
-        ),
-        "steps of other frames": (ValueError, sequence(kinds=kinds.repeat(3, 0), amounts=two.repeat(3, 0))),
-        "a choice of other frames": (ValueError, lambda: native.gray(one_image, one_image, b"12345", 2)),
-        "a hue of bytes beyond the last": (
-            ValueError,
-            lambda: native.sequence(color, color, kinds[:, :1] + 3, np.full((1, 1), 256, np.float32), 2),
-        ),
-        "a program of no steps": (ValueError, lambda: program(steps=step[:0])),
-        "a step of six numbers": (ValueError, lambda: program(steps=step[:, :6].copy())),
-        "an unknown kind of step": (ValueError, lambda: program(steps=step + [[10, 0, 0, 0, 0, 0, 0]])),
-        "a step whose numbers are missing": (
-            ValueError,
-            lambda: program(steps=step + [[0, 1, 0, 0, 0, 0, 0]]),
-        ),
-        "a filter beyond the last": (ValueError, lambda: program(steps=step + [[-1, 0, 0, 0, 5, 1, 0]])),
-        "a step without a size": (ValueError, lambda: program(steps=step * [[1, 1, 0, 1, 1, 1, 1]])),
-        "a program for another size": (ValueError, lambda: program(steps=step + [[0, 0, 1, 0, 0, 0, 0]])),
-        "saturation of four channels": (
-            ValueError,
-            lambda: program(
-                out=Tensor(np.zeros((2, 4, 8, 9), np.uint8)),
-                steps=np.array([[4, 0, 8, 9, 1, 0x2 | ~0xF & (1 << 60) - 1, 0]]),
-                image=Tensor(np.zeros((2, 4, 8, 9), np.uint8)),
-                numbers=np.zeros((1, 2)),
-            ),
-        ),
-        "a third interpolation": (
-            ValueError,
-            lambda: program(steps=step + [[5, 0, 0, 0, 0, 2, 0]], numbers=np.ones((1, 6))),
-        ),
-        "a warp without its matrix": (ValueError, lambda: program(steps=step + [[5, 0, 0, 0, 0, 1, 0]])),
-        "a warp with a fourth color": (
-            ValueError,
-            lambda: program(steps=step + [[5, 0, 0, 0, 1 << 24, 1, 0]], numbers=np.ones((1, 6))),
-        ),
-        "a short scratch for a warp": (
-            ValueError,
-            lambda: program(
-                steps=step + [[5, 0, 0, 0, 0, 1, 0]],
-                numbers=np.ones((1, 6)),
-                scratch=np.empty(2 * 3 * 72 + 12 * 74 - 1, np.uint8),
-            ),
-        ),
-        "a border below 0": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, -1, 0, 0]])),
-        "a border beyond 32 bits": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, 0, 1 << 31, 0]])),
-        "an unknown border rule": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, 0, 0, 4 << 32]])),
-        "a border rule below 0": (ValueError, lambda: program(steps=step + [[8, 0, 0, 0, 0, 0, -(1 << 32)]])),
-        "a border of four channels": (
-            ValueError,
-            lambda: program(steps=step + [[8, 0, 0, 0, 0, 0, 1 << 24]]),
-        ),
-        "rows of other images": (ValueError, lambda: program(numbers=np.zeros((3, 1)))),
-        "numbers in single precision": (TypeError, lambda: program(numbers=np.zeros((1, 1), np.float32))),
-        "tables of other channels": (
-            ValueError,
-            lambda: program(tables=np.zeros((2, 256), np.float32)),
-        ),
-        "floats without tables": (
-            ValueError,
-            lambda: program(out=Tensor(np.zeros((2, 3, 8, 9), np.float32))),
-        ),
-        "a short scratch": (ValueError, lambda: program(scratch=np.empty(100, np.uint8))),
-        "two counters": (ValueError, lambda: program(counter=np.zeros(2, np.int64))),
-        "levels of floats": (TypeError, lambda: native.lut(flat, flat, tables, 2)),
-        "statistics of nothing": (
-            ValueError,
-            lambda: native.statistics("extremes", np.zeros((2, 3, 2), np.float32), pixels[..., :0], 2),
-        ),
-        "a histogram in bytes": (
-            TypeError,
-            lambda: native.statistics("histogram", np.zeros((2, 3, 256), np.uint8), pixels, 2),
-        ),
-        "no such statistics": (ValueError, lambda: native.statistics("mean", pixels, pixels, 2)),
-        "few statistics": (
-            ValueError,
-            lambda: native.statistics("extremes", pixels[..., :1].copy(), pixels, 2),
-        ),
-        "luma of two channels": (
-            ValueError,
-            lambda: native.luma("gray", np.zeros((2, 20), np.float32), pixels[:, :2], 2),
-        ),
-        "luma of another size": (
-            ValueError,
-            lambda: native.luma("gray", np.zeros((2, 19), np.float32), pixels, 2),
-        ),
-        "matrices of 3 x 3": (
-            ValueError,
-            lambda: native.matrix(pixels, pixels, np.zeros((2, 3, 3), np.float32), 2),
-        ),
-        "other strides": (
-            ValueError,
-            lambda: native.matrix(
-                pixels,
-                np.zeros((2, 20, 3), np.float32).transpose(0, 2, 1),
-                np.zeros((1, 3, 4), np.float32),
-                2,
-            ),
-        ),
-        "no such step": (ValueError, sequence(kinds=kinds + 4)),
-        "a negative step": (ValueError, sequence(kinds=kinds - 2)),
-        "no step": (ValueError, sequence(kinds=kinds[:0], amounts=one[:0])),
-        "a step without an amount": (ValueError, sequence(amounts=one)),
-        "steps of two channels": (ValueError, sequence(pixels[:, :2], pixels[:, :2])),
-        "too few arguments": (TypeError, lambda: native.sequence(pixels)),
+
+def step(kind: str, *numbers: int, height: int = 8, width: int = 9) -> np.ndarray:
+    """Return the row of one step of a program, whose numbers begin in the first column."""
+    three = (*numbers, 0, 0, 0)[:3]
+    return np.array([[(*STEP_KINDS, "window").index(kind), 0, height, width, *three]])
+
+
+def right_calls() -> dict[str, dict[str, Any]]:
+    """Return a right call of each function of the module: its arguments by name, in their order."""
+    real, whole = np.float32, np.int32
+    images = {"out": zeros(2, 4, 9, 3), "image": zeros(2, 8, 9, 3)}
+    table = zeros(4, dtype=whole), np.full(4, 2, whole), np.full((4, 2), 0.5)
+    columns = {"start": table[0], "length": table[1], "weight": table[2]}
+    sides = {"left": 0.0, "top": 0.0, "right": 9.0, "bottom": 8.0}
+    band = {"first": 0, "height": 4, "rows_first": False, "single": True}
+    levels = {"out": zeros(14), "image": zeros(14)}
+    flat = {"out": zeros(14, dtype=real), "image": zeros(14, dtype=real)}
+    numbers = {"other": None, "amounts": np.ones(1, real), "constants": np.ones(1, real)}
+    frames = {"out": zeros(1, 3, 2, 2), "image": zeros(1, 3, 2, 2)}
+    same = {"out": zeros(2, 8, 9, 3), "image": zeros(2, 8, 9, 3)}
+    weights = {"across": np.array([[200, 28]], whole), "down": np.array([[256]], whole)}
+    planar = zeros(2, 3, 20, dtype=real)
+    pixels = {"out": planar.copy(), "image": planar}
+    steps = {"kinds": zeros(1, 2, dtype=whole), "amounts": np.ones((1, 2), real)}
+    tensors = {"out": Tensor(zeros(2, 3, 8, 9)), "image": Tensor(zeros(2, 3, 8, 9))}
+    smaller = {"out": Tensor(zeros(2, 3, 4, 5)), "image": Tensor(zeros(2, 3, 8, 9))}
+    boxes = {"boxes": np.array([[0, 0, 9, 8]]), "name": "box", "shrinks_rows_first": True}
+    program = {"steps": step("mirror"), "numbers": np.ones((1, 1)), "tables": None}
+    window = {"steps": step("window"), "numbers": np.array([[0.0, 0, 9, 8, 8, 9, 0, 0]]), "tables": None}
+    facts = {"data": zeros(432), "facts": np.array([[0, 216, 8, 9], [216, 432, 8, 9]]), "decoder": None}
+    memory = {"counter": zeros(1, dtype=np.int64), "scratch": zeros(432)}
+    planes = {"interleaved": False, "shrinks_rows_first": True}
+    calls: dict[str, dict[str, Any]] = {
+        "resample": {**images, "rows": table, "columns": None, "rows_first": False},
+        "pil_resize": {**images, "name": "box", **sides, **band},
+        "table": {"name": "box", "size": 8, "low": 0.0, "extent": 8.0, **columns},
+        "point": {"name": "constant", **flat, **numbers},
+        "lut": {**levels, "tables": zeros(1, 1, 256)},
+        "move": {"name": "mirror", "out": zeros(2, 6), "image": zeros(2, 6)},
+        "sharpen": {**same, "factors": np.ones(2, real)},
+        "warp": {**frames, "inverses": zeros(1, 2, 3, dtype=real), "fills": zeros(1, dtype=np.int64)},
+        "blur": {**same, **weights, "first": 0, "last": 8},
+        "statistics": {"name": "extremes", "out": zeros(2, 3, 2, dtype=real), "image": planar},
+        "luma": {"name": "gray", "out": zeros(2, 20, dtype=real), "image": planar},
+        "matrix": {**pixels, "matrices": zeros(1, 3, 4, dtype=real)},
+        "sequence": {**pixels, **steps},
+        "crop": {**smaller, "left": 0, "top": 0},
+        "crop_each": {**smaller, "boxes": zeros(1, 2, dtype=np.int64)},
+        "resized_crops": {**smaller, **boxes},
+        "mirror_chosen": {**tensors, "chosen": b"10"},
+        "levels": {**tensors, "table": bytes(256)},
+        "stretch_levels": {**tensors, "equalize": True},
+        "gray": {**tensors, "chosen": b"10"},
+        "run_program": {**tensors, **program, **memory, "shrinks_rows_first": True},
+        "run_sources": {"out": tensors["out"], **facts, **window, "done": zeros(2), **memory, **planes},
     }
+    without_simd = ("table", "crop", "crop_each")
+    return {name: call if name in without_simd else {**call, "simd": 2} for name, call in calls.items()}
 
 
-def check_wrong_calls(native: Any) -> int:
-    cases = wrong_calls(native)
-    for name, (error, call) in cases.items():
+#: Arguments that are written to, so that their memory must be writable.
+WRITTEN = ("out", "counter", "scratch", "done", "start", "length", "weight")
+#: What :func:`wrong_values` makes that is right for an argument of a function, whose sizes or strides it leaves open.
+OPEN: dict[str, tuple[str, ...]] = {
+    "resample": ("image: one less along axis 1",),
+    "pil_resize": ("out: one less along axis 1", "out: one less along axis 2"),
+    "table": ("weight: one less along axis 1",),
+    "point": ("out: a dimension more", "image: a dimension more"),
+    "lut": ("out: a dimension more", "image: a dimension more"),
+    "warp": tuple(f"{name}: one less along axis {i}" for name in ("out", "image") for i in (2, 3)),
+    "statistics": ("image: strides", "image: one less along axis 2"),
+    "luma": ("image: strides",),
+    "crop": tuple(f"{name}: one less along axis {i}" for name in ("out", "image") for i in (2, 3)),
+    "crop_each": tuple(f"{name}: one less along axis {i}" for name in ("out", "image") for i in (2, 3)),
+    "resized_crops": ("out: one less along axis 2", "out: one less along axis 3"),
+    "run_program": ("steps: five along axis 0",),
+}
+
+
+def wrong_values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what is wrong in place of a right argument, by its kind, with a description."""
+    if isinstance(value, Tensor):
+        array = value.array
+        yield from (("an array", array), ("nothing", None), ("no batch", Tensor(array[0, 0])))
+        yield "another dtype", Tensor(array.astype(np.int16))
+        yield "strides", Tensor(np.repeat(array, 2, -1)[..., ::2])
+        for axis in range(array.ndim):
+            yield f"one less along axis {axis}", Tensor(np.delete(array, 0, axis))
+    elif isinstance(value, np.ndarray):
+        yield from (("an address", value.ctypes.data), ("a list", value.tolist()), ("nothing", None))
+        for dtype in ("uint8", "int16", "int32", "int64", "float32", "float64", "complex64"):
+            if value.dtype != dtype:
+                yield dtype, value.astype(dtype)
+        yield from (("a dimension more", value[None]), ("a dimension less", value[0]))
+        yield "five along axis 0", np.concatenate([value[:1]] * 5)
+        for axis in range(value.ndim):
+            yield f"one less along axis {axis}", np.delete(value, 0, axis)
+        if value.shape[-1] > 1:
+            yield "strides", np.repeat(value, 2, -1)[..., ::2]
+        if value.itemsize > 1:
+            odd = np.empty(value.nbytes + 1, np.uint8)[1:].view(value.dtype).reshape(value.shape)
+            odd[...] = value
+            yield "an odd address", odd
+        if name in WRITTEN:
+            frozen = value.copy()
+            frozen.flags.writeable = False
+            yield "memory that is not writable", frozen
+    elif isinstance(value, tuple):
+        yield from (("nothing", None), ("two arrays", value[:2]))
+        for i, array in enumerate(value):
+            for what, wrong in wrong_values("", array):
+                yield f"{what} in array {i}", (*value[:i], wrong, *value[i + 1 :])
+    elif isinstance(value, str):
+        yield from (("another word", "cubic"), ("bytes", b"box"), ("nothing", None))
+    elif isinstance(value, bytes):
+        yield from (("no bytes", b""), ("five bytes", value[:1] * 5), ("text", "10"), ("nothing", None))
+    elif isinstance(value, float):
+        yield from (("no number", np.nan), ("no end", np.inf), ("text", "1"), ("nothing", None))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield from (("a fraction", 1.5), ("text", "1"), ("nothing", None), ("128 bits", 1 << 100))
+
+
+def wrong_rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield what is wrong by its value, or only together: function, description, and the arguments that change."""
+    real, whole = np.float32, np.int32
+    start, length, weight = right_calls()["resample"]["rows"]
+
+    def images(*shape: int, dtype: Any = np.uint8) -> dict[str, Any]:
+        return {"out": zeros(*shape, dtype=dtype), "image": zeros(*shape, dtype=dtype)}
+
+    yield "resample", "no pixels", images(2, 0, 9, 3)
+    yield "resample", "a table that reads before", {"rows": (start - 1, length, weight)}
+    yield "resample", "a table that reads behind", {"rows": (start + 7, length, weight)}
+    yield "resample", "a table longer than its taps", {"rows": (start, length + 1, weight)}
+    yield "resample", "a negative length", {"rows": (start, length - 3, weight)}
+    yield "resample", "few rows", {"rows": (start[:3], length[:3], weight[:3])}
+    yield "table", "an empty axis", {"size": 0}
+    yield "pil_resize", "a region outside", {"right": 9.5}
+    yield "pil_resize", "rows outside", {"first": 1}
+    apart = zeros(2, 8, 18, 3, dtype=real)[:, :, :9]
+    yield (
+        "pil_resize",
+        "rows of floats that lie apart",
+        {"out": zeros(2, 4, 9, 3, dtype=real), "image": apart},
+    )
+    for shapes in (((1, 2, 6), (1, 6, 2)), ((1, 3, 3), (1, 4, 3))):
+        out, image = (zeros(*shape) for shape in shapes)
+        yield "move", f"a split of {shapes}", {"name": "split", "out": out, "image": image}
+    yield "warp", "two planes", images(1, 2, 2, 3)
+    yield "warp", "a copy of another size", {"image": zeros(1, 3, 1, 4), "fills": np.full(1, -1)}
+    for parts in (5, 0):
+        yield "point", f"{parts} parts", {"amounts": np.ones(parts, real), "constants": np.ones(parts, real)}
+    yield "point", "floats on bytes", {"name": "invert_above", **images(14)}
+    yield "point", "images without another", {"name": "images"}
+    yield "point", "another beside a constant", {"other": zeros(14, dtype=real)}
+    yield "blur", "weights that do not sum to 256", {"across": np.array([[250]], whole)}
+    yield "blur", "too many weights", {"across": zeros(1, 130, dtype=whole)}
+    yield "blur", "weights of other parts", {"down": np.full((2, 1), 256, whole)}
+    same = zeros(2, 8, 9, 3)
+    yield "blur", "in place", {"out": same, "image": same}
+    yield "blur", "rows outside", {"first": 2, "last": 9}
+    yield "statistics", "no pixels", {"image": zeros(2, 3, 0, dtype=real)}
+    yield "statistics", "a histogram in bytes", {"name": "histogram", "out": zeros(2, 3, 256)}
+    yield "matrix", "other strides", {"image": zeros(2, 20, 3, dtype=real).transpose(0, 2, 1)}
+    for shape, kind in (((3, 2), 0), ((0, 2), 0), ((1, 2), 4), ((1, 2), -2)):
+        steps = {"kinds": np.full(shape, kind, whole), "amounts": np.ones(shape, real)}
+        yield "sequence", f"steps {kind} in {shape}", steps
+    hue = {"kinds": np.full((1, 1), 3, whole), "amounts": np.full((1, 1), 256, real)}
+    yield "sequence", "a hue of bytes beyond the last", {**images(1, 3, 4), **hue}
+    yield "sequence", "two channels", images(2, 2, 20, dtype=real)
+    yield "resized_crops", "a box outside", {"boxes": np.array([[0, 0, 9, 8], [0, 0, 10, 8]])}
+    for what, row in (
+        ("an unknown kind", step("window") + [1, 0, 0, 0, 0, 0, 0]),
+        ("a column behind the numbers", step("mirror") + [0, 1, 0, 0, 0, 0, 0]),
+        ("a filter beyond the last", step("resize", 5, 1)),
+        ("no size", step("mirror", height=0)),
+        ("another size", step("mirror", height=9)),
+        ("a warp without its matrix", step("warp", 0, 1)),
+        ("a border below 0", step("pad", -1)),
+        ("a border beyond 32 bits", step("pad", 0, 1 << 31)),
+        ("an unknown border rule", step("pad", 0, 0, 4 << 32)),
+        ("a border rule below 0", step("pad", 0, 0, -(1 << 32))),
+        ("a border of four channels", step("pad", 0, 0, 1 << 24)),
+    ):
+        yield "run_program", what, {"steps": row}
+    matrix = {"steps": step("warp", 0, 1), "numbers": np.ones((1, 6))}
+    yield "run_program", "a third interpolation", {**matrix, "steps": step("warp", 0, 2)}
+    yield "run_program", "a warp with a fourth color", {**matrix, "steps": step("warp", 1 << 24, 1)}
+    yield "run_program", "a short scratch for a warp", {**matrix, "scratch": zeros(2 * 3 * 72 + 12 * 74 - 1)}
+    four = {name: Tensor(array) for name, array in images(2, 4, 8, 9).items()}
+    saturation = {"steps": step("colors", 1, 0x2 | ~0xF & (1 << 60) - 1), "numbers": np.zeros((1, 2))}
+    yield "run_program", "saturation of four channels", {**four, **saturation, "scratch": zeros(576)}
+    yield "run_program", "tables of other channels", {"tables": zeros(2, 256, dtype=real)}
+    yield "run_program", "floats without tables", {"out": Tensor(zeros(2, 3, 8, 9, dtype=real))}
+
+
+def wrong_calls(function: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield wrong calls of a function of the module: what is wrong, and the arguments."""
+    for name in right_calls()[function]:
+        for what, _ in wrong_values(name, right_calls()[function][name]):
+            if f"{name}: {what}" not in OPEN.get(function, ()):
+                right = right_calls()[function]  # anew, because a call may write to its arguments
+                yield f"{name}: {what}", {**right, name: dict(wrong_values(name, right[name]))[what]}
+    for other, what, changes in wrong_rows():
+        if other == function:
+            yield what, {**right_calls()[function], **changes}
+    right = right_calls()[function]
+    right.popitem()
+    yield "few arguments", right
+
+
+def check_wrong_calls(native: Any, function: str) -> int:
+    """Check that each wrong call raises before it writes; a function of tensors may return 0 instead."""
+    call, count = getattr(native, function), 0
+    assert call(*right_calls()[function].values()) in (None, True), f"{function}: a right call was declined"
+    for what, arguments in wrong_calls(function):
+        out = getattr(arguments.get("out"), "array", arguments.get("out"))
+        can_change = isinstance(out, np.ndarray) and out.flags.writeable
+        if can_change:
+            out[...] = 77
         try:
-            call()
-        except error:
-            continue
-        raise AssertionError(f"{name}: nothing was raised")
-    return len(cases)
+            done = call(*arguments.values())
+        except (TypeError, ValueError, AttributeError, BufferError, OverflowError):
+            done = False
+        assert done in (0, False), f"{function}: {what}: nothing was raised"
+        assert not can_change or (out == 77).all(), f"{function}: {what}: the error came after a write"
+        count += 1
+    return count
 
 
 # -- random calls ----------------------------------------------------------------------------------
@@ -626,19 +537,6 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
 # -- tensors ---------------------------------------------------------------------------------------
 
 
-class Tensor:
-    """The interface of a tensor that the module uses, over an array: sizes and strides are those of (..., C, H, W)."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array, self.shape, self.itemsize = array, array.shape, array.itemsize
-
-    def stride(self) -> tuple[int, ...]:
-        return tuple(s // self.itemsize for s in self.array.strides)
-
-    def data_ptr(self) -> int:
-        return self.array.ctypes.data
-
-
 def random_image(
     rng: np.random.Generator, frames: int, channels: int, height: int, width: int, interleaved: bool
 ) -> np.ndarray:
@@ -714,8 +612,6 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
 # -- programs --------------------------------------------------------------------------------------
 
 #: The kinds of steps, as in imgops/kernels/cpu/native.py.
-STEP_KINDS = ("crop", "resize", "mirror", "flip", "colors", "gray", "blur", "warp", "erase", "split", "pad")
-WINDOW, FILTERS_OF_STEPS = 11, ("box", "bilinear", "hamming", "bicubic", "lanczos")
 
 
 def random_step(
@@ -995,7 +891,7 @@ def random_sources(native: Any, rng: np.random.Generator) -> list[Callable[[int]
             target_high, target_wide, left, top = row[4:8].astype(int)
             resized = empty(1, target_high, target_wide, interleaved)
             box = row[None, :4].astype(np.int64)
-            given = Tensor(resized), Tensor(image), box, FILTERS_OF_STEPS[filter], True, simd
+            given = Tensor(resized), Tensor(image), box, FILTERS[filter], True, simd
             if not native.resized_crops(*given):  # one pixel has both memory formats
                 continue
             wanted = empty(1, high, wide, interleaved)
@@ -1068,5 +964,5 @@ if __name__ == "__main__":
         module = load(sys.argv[2])
     else:
         module = load(installed())
-    print(f"{check_wrong_calls(module)} wrong calls raised")
+    print(f"{sum(check_wrong_calls(module, name) for name in right_calls())} wrong calls raised")
     print(f"{check_random_calls(module, count)} random calls agree on SIMD levels 0 to {module.simd_level()}")
