@@ -1,13 +1,12 @@
 """Random calls of batches of different sizes, parts of files, corruptions, annotations, recipes and processors.
 
-:mod:`tests.fuzz_calls` makes them with ``--new``. Each has values that are not finite, images of one pixel or none, damaged files
+:mod:`tests.fuzz` makes them with ``--kind new``. Each has values that are not finite, images of one pixel or none, damaged files
 and arguments of the wrong kind among its inputs, and must give what a loop, Pillow or the library behind it gives, or one error of
 imgops' form.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -23,10 +22,8 @@ import imgops
 from imgops import transforms as v2
 from imgops.transforms import recipes
 from tests import fuzz_decode
-from tests.fuzz_oracle import Wrong
-from tests.fuzz_values import NUMBERS, OBJECTS, REALS
+from tests.fuzz_values import NUMBERS, OBJECTS, REALS, Made, Wrong
 
-Made = tuple[str, Callable[[], str]]
 SIDES = (1, 1, 2, 3, 7, 16, 33)
 DTYPES = (
     torch.uint8,
@@ -378,30 +375,8 @@ KINDS: tuple[Callable[[Random], Made], ...] = (
 )
 
 
-class FuzzedNew:
-    """One call, which a seed and an index determine."""
-
-    def __init__(self, seed: int, index: int) -> None:
-        random = Random(f"new {seed}:{index}")
-        self.kind = random.choice(KINDS)
-        self.text, self.check = self.kind(random)
-
-    def __str__(self) -> str:
-        return f"{self.kind.__name__}-{self.text}"
-
-
-def check_new(fuzzed: FuzzedNew) -> str:
-    """Run a call, and return its outcome as a word."""
-    from tests.fuzz_calls import kind_of
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return f"{fuzzed.kind.__name__}: {fuzzed.check()}"
-        except (Wrong, AssertionError):
-            raise
-        except Exception as error:
-            kind = kind_of(error)
-            if kind in ("error", "memory"):
-                return f"{fuzzed.kind.__name__}: {type(error).__name__}"
-            raise Wrong(f"{kind}: {type(error).__name__}: {error}") from error
+def made(random: Random) -> Made:
+    """Return a call of a random kind, whose outcomes begin with its name."""
+    kind = random.choice(KINDS)
+    text, check = kind(random)
+    return f"{kind.__name__}-{text}", lambda: f"{kind.__name__}: {check()}"
