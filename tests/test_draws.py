@@ -32,7 +32,7 @@ from imgops.transforms._core.base import RandomTransform
 from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
 from tests.fuzz_draws import Fake, words_of
-from tests.tiers import nightly
+from tests.tiers import nightly, nightly_unless
 from tests.transform_cases import CASES, containers, picture
 
 native = pytest.mark.needs("draws")
@@ -135,7 +135,7 @@ def takes(call: Callable[[], Any]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", nightly_unless(lambda name: _KNOWN[name].name in RULED, MAKERS))
 def test_draws_are_torchvisions(name: str) -> None:
     """In a batch, for one image of both classes, and inside of containers."""
     make = MAKERS[name]
@@ -444,11 +444,11 @@ def test_the_layout_of_a_state() -> None:
     assert words.tolist() == (numpys.random_raw(1000) % 2**24).tolist()
 
 
-def test_random_bytes_raise_or_draw() -> None:
+def test_random_bytes_raise_or_draw(whole: bool) -> None:
     """Nothing is read or written outside of the arguments, which ``make sanitize`` checks."""
     assert all(draws._draws.check(np.array(rule, dtype=np.float64), 800) for rule in fuzz_draws.RULES)
-    drew, raised = fuzz_draws.run(5000, 0)
-    assert drew > 500 and raised > 500
+    drew, raised = fuzz_draws.run(5000 if whole else 1000, 0)
+    assert drew > 100 and raised > 100
 
 
 @pytest.mark.parametrize(
