@@ -1,4 +1,4 @@
-"""The faults that random and hostile calls found (:mod:`tests.fuzz_calls`), each with the call that showed it."""
+"""The faults that random and hostile calls found (:mod:`tests.fuzz`), each with the call that showed it."""
 
 from __future__ import annotations
 

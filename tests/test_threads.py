@@ -18,6 +18,7 @@ from imgops.kernels.cpu import _threads
 from tests.specs import OPERATORS
 from tests.specs._draw import Draw
 from tests.test_random_calls import arguments_of
+from tests.tiers import nightly
 
 BIG = (torch.arange(3 * 900 * 1100) * 2654435761 >> 13).to(torch.uint8).reshape(3, 900, 1100)
 
@@ -36,6 +37,7 @@ def child(queue: multiprocessing.Queue) -> None:
     queue.put([int(t.long().sum()) for t in work()])
 
 
+@nightly
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_process(method: str) -> None:
     """A child does not hang and computes the same pixels, although both thread pools ran in the parent."""
@@ -51,6 +53,7 @@ def test_child_process(method: str) -> None:
     assert sums == [int(t.long().sum()) for t in wanted]
 
 
+@nightly
 def test_forks_while_other_threads_run() -> None:
     """OpenCV's pool holds a lock while it changes its size; a child that inherits the lock would never return."""
     wanted, stop = [int(t.long().sum()) for t in work()], threading.Event()
@@ -91,6 +94,7 @@ def test_opencv_follows_torch() -> None:
         torch.set_num_threads(before)
 
 
+@nightly
 def test_many_threads_at_once() -> None:
     wanted, failures = work(), []
 
@@ -141,13 +145,15 @@ SHARED = [
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_bits_do_not_depend_on_the_number_of_threads(name: str, threads: Callable[[int], None]) -> None:
+def test_bits_do_not_depend_on_the_number_of_threads(
+    name: str, threads: Callable[[int], None], whole: bool
+) -> None:
     """A batch is shared by images, a single image by planes or rows; neither changes a bit."""
     spec = OPERATORS[name]
     call = getattr(torch.ops.imgops, name)
-    for seed in range(25):
+    for seed in range(25 if whole else 2):
         found = []
-        for number in (1, 2, 5):
+        for number in (1, 2, 5) if whole else (1, 3):
             threads(number)
             try:
                 args = arguments_of(spec, Draw(seed))
@@ -213,6 +219,7 @@ def test_the_pool_leaves_the_number_of_threads_alone(threads: Callable[[int], No
     assert torch.get_num_threads() == 3
 
 
+@nightly
 def test_the_gil_is_free_while_a_kernel_runs() -> None:
     """Two threads resize at once while a third counts."""
     image, ticks, stop = torch.randint(0, 256, (3, 3000, 3000), dtype=torch.uint8), [0], threading.Event()

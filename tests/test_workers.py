@@ -13,7 +13,7 @@ from transform_cases import JITTER, picture
 
 import imgops
 from imgops import transforms as ours
-from tests.tiers import nightly_unless
+from tests.tiers import nightly, nightly_unless
 
 
 class Photos(Dataset[Any]):
@@ -48,7 +48,8 @@ def epoch(method: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.cat([b[0] for b in batches]), torch.cat([b[1] for b in batches])
 
 
-@pytest.mark.parametrize("method", nightly_unless(lambda m: m == "fork", ["fork", "spawn"]))
+@nightly
+@pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers(method: str) -> None:
     """They do not hang although OpenCV's pool ran in the parent, use one thread each, and a seed repeats an epoch."""
     pipeline()(picture(height=1500, width=1500))
@@ -66,13 +67,10 @@ class Keyed(Photos):
         return ours.seeded(self.transform, index)(picture(height=60, width=80, seed=index))
 
 
-@pytest.mark.parametrize(
-    ("method", "persistent", "pin"),
-    nightly_unless(
-        lambda kind: kind in (("fork", False, False), ("spawn", True, True)),
-        list(product(("fork", "spawn", "forkserver"), (False, True), (False, True))),
-    ),
-)
+@nightly
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("pin", [False, True])
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
     """Each of three epochs has the images that this process computes."""
@@ -140,6 +138,7 @@ def test_a_generator_draws_other_numbers_in_every_worker_and_epoch(method: str, 
     assert torch.equal(dataset.transform.transforms[0].generator.get_state(), state)
 
 
+@nightly
 def test_a_generator_draws_by_its_seed_and_the_loaders() -> None:
     other = Drawn()
     other.transform.transforms[0].generator.manual_seed(6)
@@ -147,6 +146,7 @@ def test_a_generator_draws_by_its_seed_and_the_loaders() -> None:
     assert len({number for epochs in each for epoch in epochs for _, number in epoch}) == 48
 
 
+@nightly
 def test_a_generator_of_a_graph_draws_other_numbers_in_every_worker() -> None:
     epochs = drawn("fork", False, 3, Drawn(compiled=True))
     assert len({number for epoch in epochs for _, number in epoch}) == 16
@@ -161,6 +161,7 @@ class Made(Drawn):
         return super().__getitem__(index)
 
 
+@nightly
 def test_a_generator_made_in_a_worker_keeps_its_seed() -> None:
     wanted = [Made()[i][1] for i in range(8)]
     for epoch in drawn("fork", False, 3, Made()):
