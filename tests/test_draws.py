@@ -277,27 +277,6 @@ def test_a_batch_is_drawn_without_torchvision(name: str) -> None:
         sample()
 
 
-@pytest.mark.parametrize("method", ["make_params", "_numbers_from", "_draw"])
-def test_a_subclass_with_other_draws_has_no_rule(method: str) -> None:
-    class Own(ours.RandomResizedCrop):
-        pass
-
-    assert draws.code_of(Own(8), (1, 3, 9, 9), 0) is not None
-    setattr(Own, method, lambda self, *args: getattr(super(Own, self), method)(*args))
-    draws._has_rule.cache_clear()
-    assert draws.code_of(Own(8), (1, 3, 9, 9), 0) is None
-
-
-def test_a_method_of_one_object_is_called() -> None:
-    crop = ours.RandomResizedCrop(8)
-    image = IMAGE
-    crop(image)
-    crop.make_params = lambda inputs: {"top": 1, "left": 2, "height": 3, "width": 4}
-    state = torch.get_rng_state()
-    assert crop._draw_numbers([image]) == [1, 2, 3, 4]
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
 def test_copies_draw(copied: Callable[[Any], Any]) -> None:
     crop, image = ours.RandomResizedCrop(8), IMAGE
