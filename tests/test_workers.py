@@ -48,7 +48,7 @@ def batches(method: str, seed: int, persistent: bool, pin: bool) -> list[list[to
         persistent_workers=persistent,
         pin_memory=pin,
         generator=torch.Generator().manual_seed(seed),
-        timeout=120,
+        timeout=300,  # a busy machine starts workers slowly
     )
     return [list(map(torch.cat, zip(*loader, strict=True))) for _ in range(2)]
 
@@ -101,7 +101,7 @@ def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> li
         multiprocessing_context=method,
         persistent_workers=persistent,
         generator=torch.Generator().manual_seed(seed),
-        timeout=120,
+        timeout=300,  # a busy machine starts workers slowly
     )
     return [[(int(worker), int(number)) for worker, number in loader] for _ in range(2)]
 
