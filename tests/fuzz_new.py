@@ -1,13 +1,12 @@
 """Random calls of batches of different sizes, parts of files, corruptions, annotations, recipes and processors.
 
-:mod:`tests.fuzz_calls` makes them with ``--new``. Each has values that are not finite, images of one pixel or none, damaged files
+:mod:`tests.fuzz` makes them with ``--kind new``. Each has values that are not finite, images of one pixel or none, damaged files
 and arguments of the wrong kind among its inputs, and must give what a loop, Pillow or the library behind it gives, or one error of
 imgops' form.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -23,20 +22,13 @@ import imgops
 from imgops import transforms as v2
 from imgops.transforms import recipes
 from tests import fuzz_decode
-from tests.fuzz_oracle import Wrong
-from tests.fuzz_values import NUMBERS, OBJECTS, REALS
+from tests.fuzz_values import NUMBERS, OBJECTS, REALS, Made, Wrong, shown_as
+from tests.packed_calls import PACKED
+from tests.specs import OPERATORS
+from tests.specs._maker import Maker
 
-Made = tuple[str, Callable[[], str]]
 SIDES = (1, 1, 2, 3, 7, 16, 33)
-DTYPES = (
-    torch.uint8,
-    torch.uint8,
-    torch.float32,
-    torch.float32,
-    torch.float64,
-    torch.float16,
-    torch.bfloat16,
-)
+DTYPES = *(torch.uint8, torch.float32) * 2, torch.float64, torch.float16, torch.bfloat16
 
 
 def equal(a: Any, b: Any, apart: float = 0.0) -> bool:
@@ -55,19 +47,22 @@ def equal(a: Any, b: Any, apart: float = 0.0) -> bool:
     return bool(a == b)
 
 
-def image(random: Random, *lead: int, channels: Any = (1, 3, 3, 3, 4), least: int = 1) -> Tensor:
+def image(
+    random: Random,
+    *lead: int,
+    channels: Any = (1, 3, 3, 3, 4),
+    least: int = 1,
+    shape: Any = None,
+    dtype: Any = None,
+) -> Tensor:
     sides = SIDES if least else (0, *SIDES)
-    shape = (*lead, random.choice(channels), random.choice(sides), random.choice(sides))
+    shape = shape or (*lead, random.choice(channels), random.choice(sides), random.choice(sides))
     values = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(random.randrange(999)))
-    dtype = random.choice(DTYPES)
+    dtype = dtype or random.choice(DTYPES)
     out = values.to(dtype) if dtype == torch.uint8 else (values / 255).to(dtype)
     if dtype.is_floating_point and out.numel() and random.random() < 0.25:
-        out.view(-1)[random.randrange(out.numel())] = random.choice(
-            (float("nan"), float("inf"), -float("inf"), 1e30)
-        )
-    if random.random() < 0.3:
-        out = out.transpose(-1, -2).contiguous().transpose(-1, -2)
-    return out
+        out.view(-1)[random.randrange(out.numel())] = random.choice((torch.nan, torch.inf, -torch.inf, 1e30))
+    return out.transpose(-1, -2).contiguous().transpose(-1, -2) if random.random() < 0.3 else out
 
 
 def argument(random: Random, usual: Any) -> Any:
@@ -78,57 +73,30 @@ def argument(random: Random, usual: Any) -> Any:
 # -- batches of different sizes ----------------------------------------------------------------------------
 
 
+#: An image of one pixel has no memory format, so that the last bit of its floats may differ.
+APART = {torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+
+
 def ragged(random: Random) -> Made:
-    """A function of packed images gives what it gives for each image alone."""
-    one = image(random, channels=(1, 3))
-    interleaved = random.choice((True, False, None))
-    images = [one]
-    for _ in range(random.randrange(5)):
-        shape = (one.shape[0], random.choice(SIDES), random.choice(SIDES))
-        other = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(random.randrange(999)))
-        images.append(other.to(one.dtype) if one.dtype == torch.uint8 else (other / 255).to(one.dtype))
-    size = argument(random, (random.choice(SIDES), random.choice(SIDES)))
-    number = argument(random, random.uniform(0, 2))
-    filter_ = random.choice(("nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "area"))
-    antialias = random.random() < 0.6
-    calls: dict[str, Callable[[Any], Any]] = {
-        "resize": lambda x: imgops.resize(x, size, filter_, antialias=antialias),
-        "crop": lambda x: imgops.crop(x, (-1, 0, random_box[0], random_box[1])),
-        "contain": lambda x: imgops.contain(x, size),
-        "cover": lambda x: imgops.cover(x, size),
-        "gaussian_blur": lambda x: imgops.gaussian_blur(x, 3, number),
-        "adjust_brightness": lambda x: imgops.adjust_brightness(x, number),
-        "adjust_contrast": lambda x: imgops.adjust_contrast(x, number),
-        "adjust_saturation": lambda x: imgops.adjust_saturation(x, number),
-        "adjust_hue": lambda x: imgops.adjust_hue(x, number),
-        "adjust_gamma": lambda x: imgops.adjust_gamma(x, number),
-        "equalize": imgops.equalize,
-        "autocontrast": imgops.autocontrast,
-        "grayscale": lambda x: imgops.grayscale(x, 1),
-        "posterize": lambda x: imgops.posterize(x, number),
-        "solarize": lambda x: imgops.solarize(x, number),
-        "invert": imgops.invert,
-        "erode": lambda x: imgops.erode(x, torch.ones(3, 3)),
-        "flip": imgops.flip,
-    }
-    random_box = random.choice(SIDES), random.choice(SIDES)
-    name = random.choice([n for n in calls if hasattr(imgops, n)])
-    call = calls[name]
+    """A sample of an operator on packed images gives what it gives for each image alone."""
+    sample = random.choice([s for s in PACKED if OPERATORS[s.op].is_public])
+    dtype = random.choice([d for d in DTYPES if d in sample.dtypes])
+    function, (first, *args), keywords = sample.call(Maker(dtype))
+    shapes = [(len(first), random.choice(SIDES), random.choice(SIDES)) for _ in range(random.randrange(1, 6))]
+    images = [image(random, shape=shape, dtype=dtype) for shape in shapes]
+    interleaved, given = random.choice((True, False, None)), [argument(random, a) for a in args]
 
     def check() -> str:
         packed = imgops.PackedImages.of(images, interleaved)
-        found = call(packed)
+        found = function(packed, *given, **keywords)
         each = found.unpack() if isinstance(found, imgops.PackedImages) else list(found)
-        wanted = [call(x) for x in packed.unpack()]
-        # An image of one pixel has no memory format, so that the last bit of its floats may differ.
-        apart = {torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(
-            one.dtype, 0.0
-        )
+        wanted = [function(x, *given, **keywords) for x in packed.unpack()]
+        apart = APART.get(dtype, 0.0)
         if len(each) != len(wanted) or not all(equal(a, b, apart) for a, b in zip(each, wanted)):
             raise Wrong("a packed image has other pixels than alone")
         return "as alone"
 
-    return f"{name}({[tuple(x.shape) for x in images]}, {one.dtype}, {size}, {number}, {filter_})", check
+    return f"{sample}({shapes}, {dtype}, {', '.join(map(shown_as, given))})", check
 
 
 # -- parts of files ----------------------------------------------------------------------------------------
@@ -378,30 +346,8 @@ KINDS: tuple[Callable[[Random], Made], ...] = (
 )
 
 
-class FuzzedNew:
-    """One call, which a seed and an index determine."""
-
-    def __init__(self, seed: int, index: int) -> None:
-        random = Random(f"new {seed}:{index}")
-        self.kind = random.choice(KINDS)
-        self.text, self.check = self.kind(random)
-
-    def __str__(self) -> str:
-        return f"{self.kind.__name__}-{self.text}"
-
-
-def check_new(fuzzed: FuzzedNew) -> str:
-    """Run a call, and return its outcome as a word."""
-    from tests.fuzz_calls import kind_of
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return f"{fuzzed.kind.__name__}: {fuzzed.check()}"
-        except (Wrong, AssertionError):
-            raise
-        except Exception as error:
-            kind = kind_of(error)
-            if kind in ("error", "memory"):
-                return f"{fuzzed.kind.__name__}: {type(error).__name__}"
-            raise Wrong(f"{kind}: {type(error).__name__}: {error}") from error
+def made(random: Random) -> Made:
+    """Return a call of a random kind, whose outcomes begin with its name."""
+    kind = random.choice(KINDS)
+    text, check = kind(random)
+    return f"{kind.__name__}-{text}", lambda: f"{kind.__name__}: {check()}"

@@ -1,13 +1,12 @@
-"""Random pipelines: ``python -m tests.fuzz_pipelines 100000``.
+"""Random pipelines: ``python -m tests.fuzz 100000 --kind pipelines``.
 
 A pipeline is a Compose of random transforms, some of them in containers. The native module runs as many of its steps as it
 can on each image before the next one begins; the result must have the bits and the memory format of a loop that calls the
-transforms one by one. With ``per_sample=True``, the loop goes over the samples, too. ``--only N`` runs pipeline N again.
+transforms one by one. With ``per_sample=True``, the loop goes over the samples, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from collections import Counter
@@ -29,26 +28,23 @@ from transform_cases import CASES
 from imgops import transforms as v2
 from imgops.transforms import containers
 from imgops.transforms._core.plans import Plan
+from tests.fuzz_values import Made, Wrong
 
 #: Transforms that a sampler cannot sample ahead: in a loop over the samples, each sample draws all of its numbers first.
 _NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")
 _CASES = [case for case in CASES if not case.boxes and not case.sized]
 #: Those that take any number of channels.
 _ANY = (
-    "Resize",
-    "CenterCrop",
-    "Pad",
-    "RandomHorizontalFlip",
-    "RandomVerticalFlip",
-    "RandomCrop",
-    "RandomInvert",
-)
-_ANY += (
-    "RandomResizedCrop",
-    "RandomPosterize",
-    "RandomSolarize",
-    "RandomEqualize",
-    "RandomErasing",
+    *(
+        "Resize",
+        "CenterCrop",
+        "Pad",
+        "RandomHorizontalFlip",
+        "RandomVerticalFlip",
+        "RandomCrop",
+        "RandomInvert",
+    ),
+    *("RandomResizedCrop", "RandomPosterize", "RandomSolarize", "RandomEqualize", "RandomErasing"),
     "GaussianBlur",
 )
 _MODES = ["constant", "edge", "reflect", "symmetric"]
@@ -233,6 +229,19 @@ def compared(name: str, wanted: Any, found: Any, strides: bool = True) -> list[s
     return out
 
 
+def made(seed: int) -> Made:
+    """Return a pipeline for :mod:`tests.fuzz`."""
+
+    def check() -> str:
+        counts: Counter[str] = Counter()
+        found = differences(seed, counts)
+        if found:
+            raise Wrong("; ".join(found))
+        return ", ".join(sorted(counts))
+
+    return f"pipeline({seed})", check
+
+
 def run(first: int, count: int) -> tuple[Counter[str], list[tuple[int, list[str]]]]:
     counts: Counter[str] = Counter()
     wrong = []
@@ -243,20 +252,3 @@ def run(first: int, count: int) -> tuple[Counter[str], list[tuple[int, list[str]
             if found:
                 wrong.append((seed, found))
     return counts, wrong
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("count", type=int, nargs="?", default=1000)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--only", type=int)
-    given = parser.parse_args()
-    if given.only is not None:
-        print(*make(given.only)[:1], make(given.only)[1].shape, make(given.only)[1].stride())
-        print(differences(given.only, Counter()))
-        sys.exit()
-    counted, failed = run(given.first, given.count)
-    for seed, found in failed:
-        print(seed, *found, sep="\n    ")
-    print(f"{given.count} pipelines: {dict(counted)}; {len(failed)} differ")
-    sys.exit(bool(failed))

@@ -1,7 +1,9 @@
-"""The values that tests/fuzz_calls.py substitutes for an argument."""
+"""What random calls share: values that replace an argument, and the errors that they may raise (:mod:`tests.fuzz`)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import cache
 from random import Random
 from typing import Any
@@ -13,42 +15,44 @@ from torch import Tensor
 from tests.specs import SPECS
 from tests.specs._maker import ANY_DTYPE, Maker
 
+#: A call: its text, and its check, which returns the outcome as a word.
+Made = tuple[str, Callable[[], str]]
+
+
+class Wrong(AssertionError):
+    """A wrong result, which is then kept as a test."""
+
+
+#: The grammar of an error; it begins with the name of the operator, or of the function that calls it.
+GRAMMAR = re.compile(r"^[A-Za-z_][\w.]*: .+ must .+", re.S)
+#: PyTorch's own errors when memory is short.
+MEMORY = re.compile(
+    r"can't allocate memory|not enough memory|Unable to allocate|Storage size calculation overflowed"
+)
+
+
+def kind_of(error: Exception) -> str:
+    """Return "error" for an allowed error, "memory" if memory is short, or what is wrong with the error."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, (RuntimeError, ValueError, TypeError)) and MEMORY.search(str(error)):
+        return "memory"
+    if isinstance(error, FileNotFoundError):  # a text is the path of a file for the decoders
+        return "error"
+    if not isinstance(error, (ValueError, TypeError, NotImplementedError)):
+        return "another error"
+    return "error" if GRAMMAR.match(str(error)) else "not in the grammar"
+
+
 NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    5,
-    8,
-    31,
-    -1,
-    -7,
-    255,
-    256,
-    2**31 - 1,
-    2**31,
-    -(2**31),
-    2**62,
-    2**63 - 1,
-    2**63,
-    -(2**64),
+    *(0, 1, 2, 3, 5, 8, 31, -1, -7, 255, 256),
+    *(2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1, 2**63, -(2**64)),
 )
 REALS = (0.0, -0.0, 0.5, 1.0, -1.0, 255.0, 1e-30, 1e30, -1e30, float("nan"), float("inf"), float("-inf"))
 WORDS = ("", "no such", "Bilinear", "L", "RGB")
 OBJECTS: tuple[Any, ...] = (
-    None,
-    True,
-    "text",
-    b"bytes",
-    [],
-    (),
-    {},
-    object(),
-    [None],
-    [[1, 2], [3]],
-    1j,
-    np.float32(2),
-    np.arange(4),
+    *(None, True, "text", b"bytes", [], (), {}, object(), [None], [[1, 2], [3]], 1j),
+    *(np.float32(2), np.arange(4)),
 )
 
 

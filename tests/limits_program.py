@@ -17,7 +17,7 @@ from torch import Tensor
 
 import imgops
 from imgops import transforms as v2
-from tests.fuzz_calls import kind_of
+from tests.fuzz_values import kind_of
 from tests.specs import SPECS
 from tests.specs._maker import Maker
 

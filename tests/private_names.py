@@ -46,6 +46,7 @@ KNOWN: dict[str, str] = {
     "imgops.extend.testing._checks.check_vmap": _CHECKS,
     "imgops.extend.testing._checks.same_metadata": _CHECKS,
     "imgops.extend.testing._func": _CHECKS,
+    "imgops.extend.testing._sharded": _CHECKS,
     "imgops.integrations.transformers._pixels": "a device that shares memory with the host, which no test machine has",
     "imgops.integrations.transformers._registration": "the list of processors, over which the tests loop",
     "imgops.kernels.cpu._libjpeg": _JPEG,

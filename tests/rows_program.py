@@ -1,4 +1,4 @@
-"""Results of the rows of ``tests/same.py`` without the native modules: ``python -m tests.rows_program FILE PART ...``.
+"""Results of the rows of ``tests/same.py`` without the native modules: ``python -m tests.rows_program FILE STEP PART ...``.
 
 ``tests/test_pure.py`` compares them with the results of a process that has the modules.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 NATIVE = (
@@ -56,14 +57,14 @@ def kept(value: Any) -> tuple[str, Any]:
     return repr(value), None
 
 
-def results(parts: list[str]) -> dict[str, list[Any]]:
-    """Return for each row and seed the leaves of the result, and what else must be the same."""
+def results(parts: list[str], step: int) -> dict[str, list[Any]]:
+    """Return the leaves of the result, and what else must be the same, for each seed and every ``step``-th row."""
     torch.set_num_threads(1)
     found: dict[str, list[Any]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in parts:
-            for name, call in PARTS[part]():
+            for name, call in islice(PARTS[part](), 0, None, step):
                 for result, draws in same.outcomes(call):
                     leaves, structure = tree_flatten(result)
                     row = f"{structure} {draws}", [kept(leaf) for leaf in leaves]
@@ -72,7 +73,9 @@ def results(parts: list[str]) -> dict[str, list[Any]]:
 
 
 if __name__ == "__main__":
-    rows = results(sys.argv[2:])
-    rows["comparisons"] = [name for name, agrees in compare.results.items() if agrees]
-    rows["shown"] = list(imgops.show_config("dicts")["compared with the installed library"])
+    step = int(sys.argv[2])
+    rows = results(sys.argv[3:], step)
+    if step == 1:  # show_config makes all comparisons, which takes seconds
+        rows["comparisons"] = [name for name, agrees in compare.results.items() if agrees]
+        rows["shown"] = list(imgops.show_config("dicts")["compared with the installed library"])
     torch.save(rows, sys.argv[1])

@@ -1,4 +1,4 @@
-"""The fuzz of tests/fuzz_calls.py with native modules that were built with sanitizers.
+"""The random calls of tests/fuzz.py with native modules that were built with sanitizers.
 
 ``python -m tests.sanitized NATIVE.so MEMORY.so CALLS``, run by ``make sanitize``. All outputs take memory of the pool.
 """
@@ -15,16 +15,17 @@ if __name__ == "__main__":
     sys.modules["imgops._common._memory"] = pool
     from imgops._common import memory
     from imgops.kernels.cpu import native
-    from tests import fuzz_calls, fuzz_pipelines
+    from tests import fuzz
 
     assert native.module is module and memory._memory is pool
     memory.LEAST = 1
-    found, wrong = fuzz_calls.run(2_000_000, 0, calls, patience=600)
-    more, worse = fuzz_calls.run(3_000_000, 0, calls // 2, patience=600, new=True)
-    found, wrong = found + more, wrong + worse
-    counted, differ = fuzz_pipelines.run(4_000_000, calls // 2)
-    found, wrong = found + counted, wrong + [(n, "a pipeline", "; ".join(how)) for n, how in differ]
-    for index, call, error in wrong:
-        print(f"call {index}: {call}\n    {error}")
-    print(f"{sum(found.values())} calls under the sanitizers: {dict(found)}")
-    sys.exit(bool(wrong))
+    is_wrong = False
+    for seed, kind in enumerate(fuzz.KINDS, 2):
+        found, wrong = fuzz.run(
+            kind, seed * 1_000_000, 0, calls if kind == "calls" else calls // 2, patience=600
+        )
+        for index, call, error in wrong:
+            print(f"{kind} {index}: {call}\n    {error}")
+        print(f"{sum(found.values())} {kind} under the sanitizers: {dict(found)}")
+        is_wrong |= bool(wrong)
+    sys.exit(is_wrong)

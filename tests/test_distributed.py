@@ -6,9 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.tiers import nightly
+import pytest
+
+from imgops.extend.testing import _sharded
+from tests.specs import OPERATORS, SAMPLES, Sample
+from tests.specs._maker import Maker
+from tests.tiers import nightly, nightly_unless
 
 ROOT = Path(__file__).parent.parent
+SHARDED = [
+    s for s in SAMPLES if OPERATORS[s.op].operator.sharding and not OPERATORS[s.op].operator.contract.mutates
+]
 
 
 def run(*command: str) -> str:
@@ -17,9 +25,17 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_two_processes(tmp_path: Path, whole: bool) -> None:
-    """Forward, backward and compiled, nightly by inductor too, with boxes that change between calls."""
-    out = run("tests/distributed_program.py", str(tmp_path / "store"), *(["inductor"] if whole else []))
+@pytest.mark.parametrize(
+    "sample", nightly_unless(lambda s: s is OPERATORS[s.op].samples[0], SHARDED), ids=str
+)
+def test_a_batch_stays_sharded(sample: Sample) -> None:
+    _sharded.sharding(sample.checked(Maker(sample.dtypes[0])))
+
+
+@nightly
+def test_two_processes(tmp_path: Path) -> None:
+    """Forward, backward, compiled and by inductor, with boxes that change between calls."""
+    out = run("-m", "tests.distributed_program", str(tmp_path / "store"))
     assert "process 0: done" in out and "process 1: done" in out
 
 
@@ -32,6 +48,7 @@ def test_the_example_trains_as_one_process_does() -> None:
     assert all(abs(float(a) - float(b)) < 1e-4 for a, b in zip(sharded, alone))
 
 
+@nightly
 def test_dtensor_is_not_imported_for_those_who_do_not_use_it() -> None:
     code = (
         "import sys, torch, imgops; imgops.crop(torch.zeros(3, 4, 4), (0, 0, 2, 2));"
@@ -41,6 +58,7 @@ def test_dtensor_is_not_imported_for_those_who_do_not_use_it() -> None:
     run("-c", code)
 
 
+@nightly
 def test_the_cache_key_has_every_argument() -> None:
     """The stock key of register_sharding begins at the first int, so it would ignore a float box before it."""
     code = """

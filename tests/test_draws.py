@@ -9,8 +9,11 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 from unittest.mock import patch
 
@@ -29,6 +32,7 @@ from imgops.transforms._core.base import RandomTransform
 from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
 from tests.fuzz_draws import Fake, words_of
+from tests.tiers import nightly, nightly_unless
 from tests.transform_cases import CASES, containers, picture
 
 native = pytest.mark.needs("draws")
@@ -57,22 +61,24 @@ def by_python() -> Any:
     return patch.object(draws, "can_draw", lambda: False)
 
 
-def states() -> Iterator[Tensor]:
-    """Yield states of a generator: new ones, near the end of its words, and with a number of a normal pair."""
-    for seed in range(12):
+def states(positions: Iterable[int] = (0, 1, 101, 202, 620)) -> Iterator[Tensor]:
+    """Yield states after some words of a generator, some of them with the second number of a normal pair."""
+    for seed, position in enumerate(positions):
         generator = torch.Generator().manual_seed(seed)
-        if seed:
-            for _ in range((seed * 101) % 619 if seed % 2 else 624 - seed // 2):
-                torch.rand(1, generator=generator)
+        torch.rand(position, generator=generator)
         if seed % 3 == 0:
             torch.randn(1, generator=generator)  # which keeps the second number of its pair
             torch.randn(1, generator=generator, dtype=torch.float64)
         yield generator.get_state()
 
 
-def drawn(make: Callable[[], Any], state: Tensor) -> tuple[Any, Tensor]:
-    torch.set_rng_state(state)
-    out = make()
+def drawn(call: Callable[[], Any], state: Tensor | None = None) -> tuple[Any, Tensor]:
+    """Return the result of a call, or the text of its error, and the state after it."""
+    torch.set_rng_state(next(states()) if state is None else state)
+    try:
+        out = call()
+    except ValueError as error:
+        out = str(error)
     return out, torch.get_rng_state()
 
 
@@ -89,55 +95,152 @@ def same(found: Any, wanted: Any) -> bool:
     return type(found) is type(wanted) and found == wanted
 
 
-def images(count: int = 5) -> Tensor:
-    return torch.stack([picture(height=40, width=40, seed=i) for i in range(count)])
+IMAGES = torch.stack([picture(height=40, width=40, seed=i) for i in range(5)])
+IMAGE = IMAGES[0]
 
 
-def check(sample: Callable[[], Any]) -> None:
-    for state in states():
-        found, after = drawn(sample, state)
+def check(call: Callable[[], Any], after: Iterable[Tensor] | None = None) -> list[Any]:
+    """Check that native code draws what torchvision's code draws, from each state, and return the results."""
+    results = []
+    for state in states() if after is None else after:
+        found = drawn(call, state)
         with by_python():
-            wanted, after_wanted = drawn(sample, state)
-        assert same(found, wanted)
-        assert torch.equal(after, after_wanted)
+            assert same(found, drawn(call, state))
+        results.append(found[0])
+    return results
 
 
-@pytest.mark.parametrize("name", MAKERS)
+def together(*transforms: Any) -> Any:
+    return ours.Compose(transforms, per_sample=True)
+
+
+def pipeline(**more: Any) -> Any:
+    return together(
+        ours.RandomResizedCrop(40, **more),
+        ours.RandomHorizontalFlip(**more),
+        ours.RandomApply([ours.ColorJitter(0.8, 0.8, 0.8, 0.2, **more)], p=0.8, **more),
+        ours.RandomGrayscale(0.2, **more),
+        ours.TrivialAugmentWide(**more),
+    )
+
+
+# -- as torchvision's code ----------------------------------------------------------------------------------
+
+
+def takes(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except Exception:  # an image, a size or a mode that the transform does not take
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", nightly_unless(lambda name: _KNOWN[name].name in RULED, MAKERS))
 def test_draws_are_torchvisions(name: str) -> None:
     """In a batch, for one image of both classes, and inside of containers."""
     make = MAKERS[name]
     one = make()
-    for image in (images(1)[0], tv_tensors.Image(images(1)[0]), torch.rand(2, 3, 33, 41)):
-        try:
-            one.sample(image)
-        except Exception:  # an image that the transform does not take
-            continue
-        check(lambda image=image: one.sample(image))
-    try:
-        each = make(per_sample=True)
-        each.sample(images())
-    except Exception:  # no parameters for each sample
+    for image in (IMAGE, tv_tensors.Image(IMAGE), torch.rand(2, 3, 33, 41)):
+        if takes(lambda image=image: one.sample(image)):
+            check(lambda image=image: one.sample(image))
+    if not takes(lambda: make(per_sample=True).sample(IMAGES)):
         return
-    check(lambda: each.sample(images()))
-    nested = ours.Compose(
-        [
-            ours.RandomApply([make(), ours.RandomHorizontalFlip()], p=0.6),
-            ours.RandomOrder([make(), ours.RandomInvert(), ours.RandomResizedCrop(40)]),
-            make(),
-        ],
-        per_sample=True,
+    each = make(per_sample=True)
+    check(lambda: each.sample(IMAGES))
+    nested = together(
+        ours.RandomApply([make(), ours.RandomHorizontalFlip()], p=0.6),
+        ours.RandomOrder([make(), ours.RandomInvert(), ours.RandomResizedCrop(40)]),
+        make(),
     )
+    if takes(lambda: nested(IMAGES)):
+        check(lambda: nested.sample(IMAGES))
+
+
+def packed(least: int) -> Any:
+    sizes = torch.tensor([[40, 50], [33, 60], [90, 41], [least, 40]])
+    return imgops.PackedImages(torch.zeros(int(3 * sizes.prod(1).sum()), dtype=torch.uint8), sizes)
+
+
+def with_generators(how: str) -> Any:
+    """Return what a pipeline with a generator gives, and the generator's state."""
+    own = torch.Generator().manual_seed(7)
+    if how == "keyed":
+        made = ours.seeded(pipeline(), [(0, i) for i in range(5)])
+    elif how == "one has its own":
+        made = together(
+            ours.RandomResizedCrop(40), ours.RandomResizedCrop(40, generator=own), ours.RandomInvert()
+        )
+    else:
+        made = pipeline(generator=own if how == "own" else torch.default_generator)
+    crop = ours.RandomResizedCrop(9)
+    crop(IMAGE)
+    crop.generator = own  # set later
+    return made(IMAGES), made(IMAGES), crop(IMAGE), crop._draw_numbers([IMAGE]), own.get_state()
+
+
+def without_a_place(transform: Any, ratio: tuple[float, float], size: tuple[int, int]) -> Any:
+    made = transform((0.5, 1.0), ratio)
+    return made.sample(torch.zeros(3, *size, dtype=torch.uint8))
+
+
+CROPS = lambda *how: ours.RandomResizedCrop(8, *how), lambda *how: ours.RandomErasing(0.9, *how)
+RATIOS = (0.001, 0.002), (100.0, 200.0), (0.5, 0.5), (1.0, 1.0)
+#: Calls that draw, and those that raise after some draws.
+CALLS: dict[str, Callable[[], Any]] = {
+    **{name: partial(made.sample, IMAGES) for name, made in containers(ours, per_sample=True).items()},
+    **{how: partial(with_generators, how) for how in ("own", "default", "one has its own", "keyed")},
+    **{
+        f"{i}, {ratio}, {size}": partial(without_a_place, CROPS[i], ratio, size)
+        for i, ratio, size in product((0, 1), RATIOS, ((3, 50), (50, 3), (1, 1), (7, 7)))
+    },
+    "sizes": lambda: together(ours.RandomHorizontalFlip(), ours.RandomCrop(30))(packed(40)),
+    "containers of sizes": lambda: together(
+        ours.RandomApply([ours.RandomInvert()]), ours.RandomResizedCrop(30)
+    )(packed(40)),
+}
+ERRORS: dict[str, Callable[[], Any]] = {
+    "no place": lambda: together(ours.RandomHorizontalFlip(), ours.RandomCrop(50))(IMAGES),
+    "no place in one": lambda: together(ours.RandomHorizontalFlip(), ours.RandomCrop(30))(packed(20)),
+    "two values": lambda: ours.RandomErasing(1.0, value=(1.0, 2.0), per_sample=True)(IMAGES),
+}
+
+
+@pytest.mark.parametrize("name", [*CALLS, *ERRORS])
+def test_calls(name: str) -> None:
+    results = check({**CALLS, **ERRORS}[name])
+    assert [isinstance(result, str) for result in results] == [name in ERRORS] * len(results)
+
+
+def test_every_position_of_a_state() -> None:
+    each = pipeline()
+    check(lambda: each.sample(IMAGES[:3]), states([0, 1, 2, 150, 613, *range(618, 625)]))
+
+
+class Halves(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
+        return args[0].fill_(0.5) if function is Tensor.uniform_ else function(*args, **(keywords or {}))
+
+
+@contextmanager
+def in_double_precision() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
     try:
-        nested(images())
-    except Exception:  # a change of size inside of a container
-        return
-    check(lambda: nested.sample(images()))
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("name", containers(ours))
-def test_draws_of_containers(name: str) -> None:
-    each = containers(ours, per_sample=True)[name]
-    check(lambda: each.sample(images()))
+@pytest.mark.parametrize("within", [in_double_precision, lambda: torch.device("cpu"), Halves])
+def test_where_pytorch_would_draw_otherwise(within: Callable[[], Any]) -> None:
+    """torch.rand has another dtype, or another device, or is another function."""
+    blur = ours.GaussianBlur(3, per_sample=True)
+
+    def call() -> Any:
+        with within():
+            return blur.sample(IMAGES)
+
+    usual = drawn(lambda: blur.sample(IMAGES))[0]
+    assert same(check(call)[0], usual) == (within not in (in_double_precision, Halves))
 
 
 # -- which code draws --------------------------------------------------------------------------------------
@@ -174,163 +277,21 @@ def test_a_batch_is_drawn_without_torchvision(name: str) -> None:
         sample()
 
 
-def test_rules_of_other_classes_are_known() -> None:
-    """The transforms without a rule: what they draw depends on boxes, has other distributions, or is noise."""
-    without = {
-        name
-        for name in MAKERS
-        if (made := MAKERS[name]())._description
-        and draws.code_of(programs.from_description(made._description), (1, 3, 40, 40), 0) is None
-    }
-    assert {_KNOWN[name].name for name in without}.isdisjoint(RULED)
-
-
-@pytest.mark.parametrize("method", ["make_params", "_numbers_from", "_draw"])
-def test_a_subclass_with_other_draws_has_no_rule(method: str) -> None:
-    class Own(ours.RandomResizedCrop):
-        pass
-
-    assert draws.code_of(Own(8), (1, 3, 9, 9), 0) is not None
-    setattr(Own, method, lambda self, *args: getattr(super(Own, self), method)(*args))
-    draws._has_rule.cache_clear()
-    assert draws.code_of(Own(8), (1, 3, 9, 9), 0) is None
-
-
-def test_a_method_of_one_object_is_called() -> None:
-    crop = ours.RandomResizedCrop(8)
-    image = images(1)[0]
-    crop(image)
-    crop.make_params = lambda inputs: {"top": 1, "left": 2, "height": 3, "width": 4}
-    state = torch.get_rng_state()
-    assert crop._draw_numbers([image]) == [1, 2, 3, 4]
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_arguments_that_change_are_seen() -> None:
-    image = images(1)[0]
-    jitter = ours.ColorJitter(0.5, 0.5, 0.5, 0.1)
-    jitter._draw_numbers([image])
-    jitter.brightness = (7.0, 7.0)
-    assert jitter._draw_numbers([image])[4] == 7
-    erasing = ours.RandomErasing(p=1.0)
-    assert erasing._draw_numbers([image]) is not None
-    erasing.p = 0.0
-    assert erasing._draw_numbers([image]) is None
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
 def test_copies_draw(copied: Callable[[Any], Any]) -> None:
-    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    crop, image = ours.RandomResizedCrop(8), IMAGE
     crop(image)
     other = copied(crop)
     assert "_single_rule" not in vars(other)
-    found, wanted = (drawn(lambda t=t: t._draw_numbers([image]), next(states()))[0] for t in (other, crop))
+    found, wanted = (drawn(lambda t=t: t._draw_numbers([image]))[0] for t in (other, crop))
     assert found == wanted
 
 
 # -- generators --------------------------------------------------------------------------------------------
 
 
-def pipeline(**more: Any) -> Any:
-    return ours.Compose(
-        [
-            ours.RandomResizedCrop(40, **more),
-            ours.RandomHorizontalFlip(**more),
-            ours.RandomApply([ours.ColorJitter(0.8, 0.8, 0.8, 0.2, **more)], p=0.8, **more),
-            ours.RandomGrayscale(0.2, **more),
-            ours.TrivialAugmentWide(**more),
-        ],
-        per_sample=True,
-    )
-
-
-@pytest.mark.parametrize("position", [0, 1, 2, 150, 613, *range(618, 625)])
-def test_every_position_of_a_state(position: int) -> None:
-    each, batch = pipeline(), images(3)
-    torch.manual_seed(position)
-    if position:
-        torch.rand(position)
-    state = torch.get_rng_state()
-    found, after = drawn(lambda: each.sample(batch), state)
-    with by_python():
-        wanted, after_wanted = drawn(lambda: each.sample(batch), state)
-    assert same(found, wanted) and torch.equal(after, after_wanted)
-
-
-def test_the_second_number_of_a_normal_pair_stays() -> None:
-    each, batch = pipeline(), images(3)
-    torch.manual_seed(1)
-    torch.randn(1, dtype=torch.float64), torch.randn(1)
-    state = torch.get_rng_state()
-    drawn(lambda: each.sample(batch), state)
-    found = torch.randn(1), torch.randn(1, dtype=torch.float64), torch.randn(1, dtype=torch.float64)
-    with by_python():
-        drawn(lambda: each.sample(batch), state)
-    assert found == (torch.randn(1), torch.randn(1, dtype=torch.float64), torch.randn(1, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("how", ["own", "default", "one has its own", "keyed"])
-def test_other_generators(how: str) -> None:
-    def run() -> tuple[Any, ...]:
-        torch.manual_seed(5)
-        own = torch.Generator().manual_seed(7)
-        if how == "keyed":
-            made = ours.seeded(pipeline(), [(0, i) for i in range(5)])
-        elif how == "one has its own":
-            made = ours.Compose(
-                [ours.RandomResizedCrop(40), ours.RandomResizedCrop(40, generator=own), ours.RandomInvert()],
-                per_sample=True,
-            )
-        else:
-            made = pipeline(generator=own if how == "own" else torch.default_generator)
-        out = made(images()), made(images())
-        return (
-            *out,
-            ours.RandomResizedCrop(9, generator=own)(images(1)[0]),
-            own.get_state(),
-            torch.get_rng_state(),
-        )
-
-    found = run()
-    with by_python():
-        assert same(found, run())
-
-
-@pytest.mark.parametrize("how", ["dtype", "device", "mode"])
-def test_where_pytorch_would_draw_otherwise(how: str) -> None:
-    """torch.rand has another dtype, or another device, or is another function."""
-
-    class Mode(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), keywords: Any = None) -> Any:
-            if function is Tensor.uniform_:
-                return args[0].fill_(0.5)
-            return function(*args, **(keywords or {}))
-
-    def run() -> Any:
-        torch.manual_seed(0)
-        return ours.GaussianBlur(3, per_sample=True).sample(images())
-
-    def within() -> Any:
-        if how == "mode":
-            with Mode():
-                return run()
-        if how == "device":
-            with torch.device("cpu"):
-                return run()
-        torch.set_default_dtype(torch.float64)
-        try:
-            return run()
-        finally:
-            torch.set_default_dtype(torch.float32)
-
-    found = within()
-    with by_python():
-        assert same(found, within())
-    assert same(found, run()) == (how == "device")
-
-
 def test_inference_mode() -> None:
-    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    crop, image = ours.RandomResizedCrop(8), IMAGE
     draws._words.of.clear()
     with torch.inference_mode():
         for _ in range(20):
@@ -340,9 +301,10 @@ def test_inference_mode() -> None:
         crop(image)
 
 
+@nightly
 def test_threads_lose_no_draws() -> None:
     """No two threads draw the same numbers, as they would after a state that was put back."""
-    made, batch = pipeline(), images(8)
+    made, batch = pipeline(), IMAGES
     made.sample(batch)
     found: list[Tensor] = []
 
@@ -368,82 +330,27 @@ def test_the_last_bits_of_exp_do_not_decide() -> None:
     rule = [ours.RandomResizedCrop(8), ours.RandomHorizontalFlip(), ours.RandomErasing(p=0.5)]
     sample = program_of(rule, (1, 3, side, side), 40)
     draw = programs._Step.draw
+    check(sample)
     for state in states():
         with patch.object(programs._Step, "draw", lambda *args: (calls.append(0), draw(*args))[1]):
-            found, after = drawn(sample, state)
-        with by_python():
-            wanted, after_wanted = drawn(sample, state)
-        assert torch.equal(found, wanted) and torch.equal(after, after_wanted)
-    assert 0 < len(calls) < 12 * 40 * 3
+            drawn(sample, state)
+    assert 0 < len(calls) < 5 * 40 * 3
 
 
+@nightly
 def test_exp_is_close() -> None:
     """Native code allows for two units in the last place; all values of the default ratios are compared."""
+
+    def units(powers: Tensor) -> int:
+        exact = torch.exp(powers.double()).float()
+        return int((torch.exp(powers).view(torch.int32) - exact.view(torch.int32)).abs().max())
+
     low, high = torch.log(torch.tensor((3 / 4, 4 / 3))).numpy()
     for start in range(0, 1 << 24, 1 << 20):
         words = np.arange(start, start + (1 << 20)) / (1 << 24)
         powers = torch.from_numpy((words * np.float64(high - low) + low).astype(np.float32))
-        exact = torch.exp(powers.double()).float()
-        assert int((torch.exp(powers).view(torch.int32) - exact.view(torch.int32)).abs().max()) <= 1
-    for power in powers[::4099]:
-        assert (
-            int(
-                (
-                    torch.exp(power[None]).view(torch.int32)
-                    - torch.exp(power.double()).float().view(torch.int32)
-                ).abs()
-            )
-            <= 1
-        )
-
-
-@pytest.mark.parametrize("ratio", [(0.001, 0.002), (100.0, 200.0), (0.5, 0.5), (1.0, 1.0)])
-@pytest.mark.parametrize("size", [(3, 50), (50, 3), (1, 1), (7, 7)])
-def test_crops_that_do_not_fit(ratio: tuple[float, float], size: tuple[int, int]) -> None:
-    image = torch.zeros(3, *size, dtype=torch.uint8)
-    for transform in (
-        ours.RandomResizedCrop(8, (0.9, 1.0), ratio),
-        ours.RandomErasing(0.9, (0.5, 1.0), ratio),
-    ):
-        check(lambda transform=transform: transform.sample(image))
-
-
-def test_errors_are_torchvisions() -> None:
-    batch = images()
-    for made in (
-        ours.Compose([ours.RandomHorizontalFlip(), ours.RandomCrop(50)], per_sample=True),
-        ours.RandomErasing(1.0, value=(1.0, 2.0), per_sample=True),
-    ):
-        raised = []
-        for context in (patch.object(draws, "can_draw", draws.can_draw), by_python()):
-            torch.manual_seed(2)
-            with context, pytest.raises(ValueError) as error:
-                made(batch)
-            raised.append((str(error.value), torch.get_rng_state()))
-        assert raised[0][0] == raised[1][0] and torch.equal(raised[0][1], raised[1][1])
-
-
-@pytest.mark.parametrize("fits", [True, False])
-def test_images_of_different_sizes(fits: bool) -> None:
-    sizes = torch.tensor([[40, 50], [33, 60], [90, 41], [40 if fits else 20, 40]])
-    data = torch.zeros(int(3 * sizes.prod(1).sum()), dtype=torch.uint8)
-    packed = imgops.PackedImages(data, sizes)
-    made = [
-        ours.Compose(
-            [ours.RandomHorizontalFlip(), ours.RandomCrop(30), ours.RandomErasing()], per_sample=True
-        ),
-        ours.Compose([ours.RandomApply([ours.RandomInvert()]), ours.RandomResizedCrop(30)], per_sample=True),
-    ]
-    for transform in made[: 2 if fits else 1]:
-        for state in states():
-            results = []
-            for context in (patch.object(draws, "can_draw", draws.can_draw), by_python()):
-                with context:
-                    try:
-                        results.append(drawn(lambda transform=transform: transform(packed), state))
-                    except ValueError as error:
-                        results.append((str(error), torch.get_rng_state()))
-            assert same(*results) and isinstance(results[0][0], str) != fits
+        assert units(powers) <= 1
+    assert all(units(power[None]) <= 1 for power in powers[::4099])
 
 
 # -- comparisons and absence -------------------------------------------------------------------------------
@@ -466,24 +373,12 @@ def test_a_torchvision_that_draws_otherwise_is_noticed(forget: None, monkeypatch
     compare.results.pop("RandomResizedCrop's draws", None)
     monkeypatch.setattr(v2.RandomResizedCrop, "make_params", other)
     monkeypatch.setenv("IMGOPS_QUIET", "1")
-    found = pipeline().sample(images())
+    found = pipeline().sample(IMAGES)
     assert found[(0,)].numbers[:, 2:].unique().tolist() == [5]
     told = imgops.show_config("dicts")
     assert told["compared with the installed library"]["RandomResizedCrop's draws"].startswith("others")
     assert any(line.startswith("RandomResizedCrop's draws") for line in told["slow paths"])
     assert told["compared with the installed library"]["draws"] == "the numbers of PyTorch"
-
-
-def test_a_generator_that_is_set_later() -> None:
-    crop, image = ours.RandomResizedCrop(8), images(1)[0]
-    crop(image)
-    crop.generator = torch.Generator().manual_seed(3)
-    state = torch.get_rng_state()
-    found = crop._draw_numbers([image])
-    assert torch.equal(torch.get_rng_state(), state)
-    crop.generator = torch.Generator().manual_seed(3)
-    with by_python():
-        assert crop._draw_numbers([image]) == found
 
 
 def test_comparisons_take_milliseconds(forget: None) -> None:
@@ -500,7 +395,7 @@ def test_a_pytorch_that_draws_otherwise_is_noticed(forget: None, monkeypatch: py
 
 
 def test_without_the_module(forget: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    each, batch = pipeline(), images()
+    each, batch = pipeline(), IMAGES
     monkeypatch.setattr(draws, "_draws", None)
     programs._program.cache_clear()
     state = torch.Generator().manual_seed(4).get_state()
@@ -528,11 +423,11 @@ def test_the_layout_of_a_state() -> None:
     assert words.tolist() == (numpys.random_raw(1000) % 2**24).tolist()
 
 
-def test_random_bytes_raise_or_draw() -> None:
+def test_random_bytes_raise_or_draw(whole: bool) -> None:
     """Nothing is read or written outside of the arguments, which ``make sanitize`` checks."""
     assert all(draws._draws.check(np.array(rule, dtype=np.float64), 800) for rule in fuzz_draws.RULES)
-    drew, raised = fuzz_draws.run(5000, 0)
-    assert drew > 500 and raised > 500
+    drew, raised = fuzz_draws.run(5000 if whole else 1000, 0)
+    assert drew > 100 and raised > 100
 
 
 @pytest.mark.parametrize(
@@ -612,76 +507,64 @@ _NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")
 def change(transform: Any, name: str, in_place: bool) -> bool:
     """Give an argument another value; return False if it has none, or is no list that can change in place."""
     before, value = getattr(transform, name, None), _CHANGED[name]
-    if (
-        not in_place
-        and before is not None
-        and isinstance(before, (list, tuple)) == isinstance(value, (list, tuple))
-    ):
-        setattr(transform, name, value)
-        return True
     if in_place and isinstance(before, list) and isinstance(value, list) and len(before) == len(value):
         before[:] = value
         return True
-    return False
+    is_sequence = isinstance(before, (list, tuple)), isinstance(value, (list, tuple))
+    if in_place or before is None or is_sequence[0] != is_sequence[1]:
+        return False
+    setattr(transform, name, value)
+    return True
 
 
-def check_changed_arguments(name: str) -> None:
+def forms(name: str) -> list[tuple[Any, Any]]:
+    """Return a transform alone and in a pipeline, with and without draws for each sample, and the inputs of each."""
+    case = _DRAWING[name]
+    single = case.make(ours), ours.Compose([case.make(ours)])
+    each = (
+        (case.make(ours, per_sample=True), together(case.make(ours))) if case.name not in _NOT_AHEAD else ()
+    )
+    return [*((t, IMAGE) for t in single), *((t, IMAGES[:3]) for t in each)]
+
+
+def state_after(theirs: Any, inputs: Tensor) -> Tensor:
+    """Return the state after torchvision's transform, on each image of a batch."""
+    return drawn(lambda: [theirs(image) for image in inputs.reshape(-1, *inputs.shape[-3:])])[1]
+
+
+@pytest.mark.parametrize("argument", _CHANGED)
+def test_changed_arguments_draw_as_torchvisions(argument: str) -> None:
     """An attribute that is set or changed in place counts in the next call, in each mode."""
-    batch, case = images(3), _DRAWING[name]
-    for argument in _CHANGED:
-        for in_place in (False, True):
-            theirs = case.make(v2)
-            if not change(theirs, argument, in_place):
-                continue
-            _, wanted = drawn(lambda: theirs(batch[0]), next(states()))
-            _, each_wanted = drawn(lambda: [theirs(image) for image in batch], next(states()))
-            own, each = case.make(ours), case.make(ours, per_sample=True)
-            pipelines = ours.Compose([case.make(ours)]), ours.Compose([case.make(ours)], per_sample=True)
-            for call, inputs, after in (
-                (own, batch[0], wanted),
-                (pipelines[0], batch[0], wanted),
-                *((t, batch, each_wanted) for t in (each, pipelines[1]) if case.name not in _NOT_AHEAD),
-            ):
-                for _ in range(3):
-                    call(inputs)
-                part = call.transforms[0] if isinstance(call, ours.Compose) else call
-                change(part, argument, in_place)
-                for _ in range(3):
-                    out, state = drawn(lambda: call(inputs), next(states()))
-                    assert torch.equal(state, after), (argument, in_place)
-                fresh = copy.deepcopy(call)  # its description is made anew
-                assert torch.equal(out, drawn(lambda: fresh(inputs), next(states()))[0]), argument
+    for name, in_place in product(_DRAWING, (False, True)):
+        theirs = _DRAWING[name].make(v2)
+        if not change(theirs, argument, in_place):
+            continue
+        for call, inputs in forms(name):
+            for _ in range(3):
+                call(inputs)
+            change(call.transforms[0] if isinstance(call, ours.Compose) else call, argument, in_place)
+            wanted = state_after(theirs, inputs)
+            for _ in range(3):
+                out, state = drawn(lambda: call(inputs))
+                assert torch.equal(state, wanted), (name, in_place)
+            fresh = copy.deepcopy(call)  # its description is made anew
+            assert torch.equal(out, drawn(lambda: fresh(inputs))[0]), name
 
 
-def check_other_dtype(name: str) -> None:
+@pytest.mark.parametrize("name", _DRAWING)
+def test_draws_in_another_default_dtype(name: str) -> None:
     """torchvision draws whether a transform is applied by ``torch.rand(1)``, of two words in float64."""
-    batch, case = images(3), _DRAWING[name]
-    theirs, own, each = case.make(v2), case.make(ours), case.make(ours, per_sample=True)
-    torch.set_default_dtype(torch.float64)
-    try:
-        try:
-            _, wanted = drawn(lambda: theirs(batch[0]), next(states()))
-        except RuntimeError:  # torchvision's code multiplies matrices of two dtypes
-            return
-        assert torch.equal(drawn(lambda: own(batch[0]), next(states()))[1], wanted)
-        if case.name not in _NOT_AHEAD:
-            assert torch.equal(drawn(lambda: each(batch[:1]), next(states()))[1], wanted)
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def test_changed_arguments_draw_as_torchvisions() -> None:
-    for name in _DRAWING:
-        check_changed_arguments(name)
-
-
-def test_draws_in_another_default_dtype() -> None:
-    for name in _DRAWING:
-        check_other_dtype(name)
+    theirs = _DRAWING[name].make(v2)
+    with in_double_precision():
+        if takes(lambda: theirs(IMAGE)):  # torchvision's code may multiply matrices of two dtypes
+            for call, inputs in forms(name):
+                given = inputs if inputs.ndim == 3 else inputs[:1]
+                assert torch.equal(drawn(lambda: call(given))[1], state_after(theirs, IMAGE))
+    assert compare.results.get(f"{_DRAWING[name].name}'s draws", True)  # not compared in this dtype
 
 
 def test_probabilities_that_are_tensors_change_in_place() -> None:
-    p, image = torch.tensor(0.0), images(1)[0]
+    p, image = torch.tensor(0.0), IMAGE
     made = ours.RandomInvert(p), ours.Compose([ours.RandomInvert(p), ours.RandomInvert(0.0)])
     assert all(torch.equal(t(image), image) for t in made for _ in range(3))
     p.fill_(1.0)
@@ -702,14 +585,14 @@ def test_the_global_generator_given_is_the_global_one(per_sample: bool) -> None:
             ours.RandomInvert(per_sample=per_sample, **more),
         )
         whole = ours.Compose([*made, ours.RandomChoice([ours.RandomSolarize(9, **more)], **more)])
-        found = drawn(lambda: [t(images(2)) for t in (*made, whole) for _ in range(3)], next(states()))
+        found = drawn(lambda: [t(IMAGES[:2]) for t in (*made, whole) for _ in range(3)])
         if given:
             wanted = found
     assert same(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
 
 
 def test_former_generators_are_forgotten() -> None:
-    crop, image = ours.RandomResizedCrop(8), images(1)[0]
+    crop, image = ours.RandomResizedCrop(8), IMAGE
     gc.collect()
     kept = len(programs._generators), len(programs._ends), len(programs._brought)
     for seed in range(5):

@@ -30,7 +30,8 @@ def run(gigabytes: int, what: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("gigabytes", [8, pytest.param(16, marks=nightly)])
+@nightly
+@pytest.mark.parametrize("gigabytes", [8, 16])
 def test_more_than_there_is_memory_for(gigabytes: int) -> None:
     found = run(gigabytes, "huge")
     assert len(found) == 19 and set(found.values()) == {"error", "memory"}

@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import pickle
+import runpy
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from torch import Tensor
 
 import imgops
 from imgops._common import memory
+from tests.tiers import nightly
 
 pytestmark = pytest.mark.needs("memory")
 SIZE = (2, 3, 512, 512)
@@ -90,9 +92,6 @@ def test_outputs_are_ordinary_tensors() -> None:
     assert x.is_shared() and torch.equal(x, wanted)
     x += 1
     assert torch.equal(x, wanted + 1)
-
-
-def test_the_storage_cannot_be_resized() -> None:
     with pytest.raises(RuntimeError, match="not resizable"):
         output().resize_(3, 1024, 1024)
     assert output().resize_(6).shape == (6,)
@@ -134,29 +133,7 @@ def test_the_limit() -> None:
     assert memory.statistics()["kept"] == 0
 
 
-def test_calls_of_finalizers_and_at_exit() -> None:
-    """The garbage collector may run while a call hands its parts to threads; and threads end before the handlers."""
-    program = """
-import atexit, gc, torch, imgops
-torch.set_num_threads(2)
-image = torch.zeros(4, 3, 600, 600, dtype=torch.uint8)
-class Last:
-    def __del__(self):
-        imgops.solarize(image, 0)
-class Cycle:
-    def __init__(self):
-        self.me, self.last = self, Last()
-gc.set_threshold(100)
-for _ in range(60):
-    Cycle()
-    assert imgops.resize(image, (300, 300)).shape[-1] == 300
-gc.collect()  # PyTorch aborts if finalizers use tensors after the interpreter's end has begun
-atexit.register(lambda: print(int(imgops.resize(image, (300, 300)).sum())))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and done.stdout.strip() == "0", done.stderr
-
-
+@nightly
 def test_memory_that_is_no_longer_needed_is_freed() -> None:
     """The pool keeps what was in use at once lately, not what was in use once."""
     large = [output(size=(8, 3, 512, 512)) for _ in range(4)]
@@ -199,6 +176,7 @@ def test_determinism_fills_outputs() -> None:
     assert x.isnan().all()
 
 
+@nightly
 def test_threads_share_the_pool() -> None:
     """Tensors are made and freed in different threads, and each keeps its values as long as it lives."""
     wrong: list[Any] = []
@@ -225,9 +203,28 @@ def test_threads_share_the_pool() -> None:
     assert not wrong
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_process_has_a_pool_of_its_own() -> None:
-    program = """
+#: The garbage collector may run while a call hands its parts to threads; threads end before the handlers; outputs stay alive.
+END = """
+import atexit, gc, torch, imgops
+torch.set_num_threads(2)
+image = torch.zeros(4, 3, 600, 600, dtype=torch.uint8)
+kept = [imgops.solarize(image, 0) for _ in range(2)]
+torch.kept = kept.pop()
+class Last:
+    def __del__(self):
+        imgops.solarize(image, 0)
+class Cycle:
+    def __init__(self):
+        self.me, self.last = self, Last()
+gc.set_threshold(100)
+for _ in range(60):
+    Cycle()
+    assert imgops.resize(image, (300, 300)).shape[-1] == 300
+gc.collect()  # PyTorch aborts if finalizers use tensors after the interpreter's end has begun
+atexit.register(lambda: print(int(imgops.resize(image, (300, 300)).sum())))
+"""
+#: A child process has a pool of its own.
+FORK = """
 import os, torch, imgops
 torch.set_num_threads(1)  # ATen's own threads do not survive a fork
 image = torch.full((2, 3, 512, 512), 3, dtype=torch.uint8)
@@ -240,28 +237,22 @@ for value in range(20):
 assert all((x == 252).all() for x in kept)
 if child:
     assert os.waitpid(child, 0)[1] == 0
+    print(0)
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_process_ends_while_outputs_are_alive() -> None:
-    program = """
-import torch, imgops
-image = torch.zeros(2, 3, 512, 512, dtype=torch.uint8)
-imgops.solarize(image, 0)
-kept = imgops.solarize(image, 0)
-torch.kept = imgops.solarize(image, 0)
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
+@nightly
+@pytest.mark.parametrize("program", [END, FORK], ids=["end", "fork"])
+def test_programs(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.split() == ["0"], done.stderr
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [("12345", "12345"), ("", str(1 << 30)), ("0", "0"), (str(1 << 64), str(sys.maxsize)), ("1e9", "")],
-)
-def test_a_variable_of_the_environment_sets_the_limit(value: str, shown: str) -> None:
-    program = "import imgops; print(imgops.show_config('dicts')['memory of outputs']['limit'])"
-    environment = {**os.environ, "IMGOPS_MEMORY_POOL": value}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == shown
-    assert shown or "IMGOPS_MEMORY_POOL must be a number of bytes, got '1e9'" in done.stderr
+@pytest.mark.parametrize("value", ["12345", "", "0", str(1 << 64)])
+def test_a_variable_of_the_environment_sets_the_limit(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IMGOPS_MEMORY_POOL", value)
+    monkeypatch.setattr(os, "register_at_fork", lambda **hooks: None)
+    made = runpy.run_path(memory.__file__)
+    assert made["limit"] == (min(int(value), sys.maxsize) if value else None)
+    assert (made["_memory"] is None) == (value == "0")
+    assert value == "0" or memory.statistics()["limit"] == (made["limit"] or 1 << 30)

@@ -39,9 +39,9 @@ def near(tolerance: Tolerance, found: Tensor, wanted: Tensor) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_random_calls(name: str) -> None:
+def test_random_calls(name: str, whole: bool) -> None:
     spec, compared = OPERATORS[name], 0
-    count = CALLS if spec.draw else FROM_SAMPLES
+    count = (CALLS if spec.draw else FROM_SAMPLES) if whole else 3
     for seed in range(count):
         draw = Draw(seed)
         try:
@@ -61,7 +61,7 @@ def test_random_calls(name: str) -> None:
             shapes = [tuple(a.shape) if isinstance(a, Tensor) else a for a in args]
             raise AssertionError(f"seed {seed}, {draw.dtype}, {shapes}: {error}") from error
         compared += 1
-    assert compared > count // 3
+    assert not whole or compared > count // 3
 
 
 #: PyTorch rounds by the place of a value in its products of matrices (BLAS), and in ``pow`` (whole vectors, and a rest).
@@ -83,11 +83,11 @@ def _repeated(argument: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_bits_do_not_depend_on_the_place_of_an_image(name: str) -> None:
+def test_bits_do_not_depend_on_the_place_of_an_image(name: str, whole: bool) -> None:
     """An image has the same bits alone, anywhere in a batch, and wherever its memory begins."""
     spec, compared = OPERATORS[name], 0
     call = getattr(torch.ops.imgops, name)
-    for seed in range(CALLS):
+    for seed in range(CALLS if whole else 4):
         try:
             image, *others = arguments_of(spec, Draw(seed))
             alone = call(image, *others)
@@ -103,7 +103,7 @@ def test_bits_do_not_depend_on_the_place_of_an_image(name: str) -> None:
             else:
                 assert bits_equal(found, alone), (seed, image.dtype, image.shape, others)
         compared += 1
-    assert compared
+    assert not whole or compared
 
 
 def test_no_operator_is_left_out() -> None:

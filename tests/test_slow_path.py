@@ -19,55 +19,39 @@ from imgops._operator import record
 from imgops.kernels import devices
 from imgops.kernels.cpu import _libjpeg, native
 from tests.specs.geometry import OPENCV_IS_EXACT
+from tests.tiers import nightly
 
 #: OpenCV 4 rounds the positions of a warp to 1/32 pixel, but imgops' own kernel does not.
 DIFFERENT = [] if OPENCV_IS_EXACT else ["warp_affine"]
 ROOT = Path(__file__).parent.parent
 WITHOUT_MODULE = "import sys; sys.modules['imgops.kernels.cpu._native'] = None\n"
-RESIZES = (
-    "import torch, imgops\n"
-    "image = torch.zeros(3, 32, 32, dtype=torch.uint8)\n"
-    "for size in range(4, 9): imgops.resize(image, (size, size)); imgops.adjust_hue(image, 0.1)\n"
-)
+CALLS = """
+import torch, imgops
+image = torch.zeros(3, 32, 32, dtype=torch.uint8)
+for size in range(4, 9): imgops.resize(image, (size, size)); imgops.adjust_hue(image, 0.1)
+"""
+FILTER = "import warnings, imgops; warnings.simplefilter({!r}, imgops.SlowPathWarning)\n"
+#: Programs, and how often each warns.
+PROGRAMS = [
+    (WITHOUT_MODULE + CALLS, 1),
+    (CALLS, 0),
+    (WITHOUT_MODULE + "import imgops", 0),
+    (WITHOUT_MODULE + "import os; os.environ['IMGOPS_QUIET'] = '1'" + CALLS, 0),
+    (WITHOUT_MODULE + FILTER.format("ignore") + CALLS, 0),
+    (WITHOUT_MODULE + FILTER.format("error") + CALLS, 1),
+]
 
 
-def program(text: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {k: v for k, v in os.environ.items() if k != "IMGOPS_QUIET"}
-    return subprocess.run(
-        [sys.executable, "-c", text],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=inherited | environment,
-        check=True,
-    )
-
-
-def test_one_warning_a_process_without_the_module() -> None:
-    said = program(WITHOUT_MODULE + RESIZES).stderr
-    assert said.count("SlowPathWarning") == 1 and "its native module was not built" in said
-    assert "python -m imgops info" in said and "IMGOPS_QUIET=1" in said
-
-
+@nightly
 @pytest.mark.needs("native")
-def test_nothing_is_said_with_the_module_or_before_a_call() -> None:
-    assert "SlowPathWarning" not in program(RESIZES).stderr
-    assert "SlowPathWarning" not in program(WITHOUT_MODULE + "import imgops").stderr
-
-
-def test_it_can_be_silenced() -> None:
-    assert "SlowPathWarning" not in program(WITHOUT_MODULE + RESIZES, IMGOPS_QUIET="1").stderr
-
-
-def test_it_is_of_a_class_that_filters_name() -> None:
-    program(
-        f"{WITHOUT_MODULE}import warnings, imgops\nwarnings.simplefilter('ignore', imgops.SlowPathWarning)\n{RESIZES}"
-    )
-    failing = (
-        f"{WITHOUT_MODULE}import warnings, imgops\nwarnings.simplefilter('error', imgops.SlowPathWarning)\n"
-        f"try:\n    exec({RESIZES!r})\nexcept imgops.SlowPathWarning as e:\n    print('raised')\n"
-    )
-    assert "raised" in program(failing).stdout
+@pytest.mark.parametrize(("program", "count"), PROGRAMS)
+def test_warnings_of_a_process(program: str, count: int) -> None:
+    """There is one warning per process, of a class that filters name, unless it is silenced."""
+    inherited = {k: v for k, v in os.environ.items() if k != "IMGOPS_QUIET"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=inherited)
+    assert done.stderr.count("SlowPathWarning: ") == count, done.stderr
+    assert bool(done.returncode) == ("error" in program), done.stderr
 
 
 @pytest.fixture
@@ -82,6 +66,16 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
     warnings.simplefilter("always")
     yield lambda: [str(r.message) for r in records if r.category is imgops.SlowPathWarning]
     caught.__exit__(None, None, None)
+
+
+def test_one_warning_without_the_module(
+    fresh: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "module", None)
+    assert not any(native.is_built() for _ in range(3))  # which each call asks
+    (said,) = fresh()
+    assert "its native module was not built" in said and "IMGOPS_QUIET=1" in said
+    assert "python -m imgops info" in said
 
 
 def test_a_library_with_other_pixels_is_told(fresh: Callable[[], list[str]]) -> None:

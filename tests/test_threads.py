@@ -5,6 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import cv2
 import numpy as np
@@ -18,93 +21,98 @@ from imgops.kernels.cpu import _threads
 from tests.specs import OPERATORS
 from tests.specs._draw import Draw
 from tests.test_random_calls import arguments_of
+from tests.tiers import nightly
 
 BIG = (torch.arange(3 * 900 * 1100) * 2654435761 >> 13).to(torch.uint8).reshape(3, 900, 1100)
 
 
-def work() -> list[torch.Tensor]:
-    return [
+def work() -> list[int]:
+    """Return checksums of calls that divide their work among the threads of imgops, OpenCV and ATen."""
+    calls = (
         imgops.resize(BIG, (700, 800), "bicubic"),
         imgops.resize(BIG, (700, 800), antialias=False),
         imgops.pad(BIG, 5, "reflect"),
         imgops.crop(BIG, (3, 3, 900, 800)),
-    ]
+    )
+    return [int(t.long().sum()) for t in calls]
 
 
 def child(queue: multiprocessing.Queue) -> None:
     torch.set_num_threads(1)
-    queue.put([int(t.long().sum()) for t in work()])
+    queue.put(work())
 
 
+def of_child(method: str) -> list[int]:
+    """Return what a child process computes."""
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    found = queue.get(timeout=120)
+    process.join(60)
+    assert process.exitcode == 0
+    return found
+
+
+@contextmanager
+def at_once(*functions: Callable[[], Any]) -> Iterator[None]:
+    """Run functions in threads of their own while the block runs, and until they end."""
+    threads = [threading.Thread(target=function) for function in functions]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join()
+
+
+@pytest.fixture
+def set_threads() -> Iterator[Callable[[int], None]]:
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@nightly
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_process(method: str) -> None:
     """A child does not hang and computes the same pixels, although both thread pools ran in the parent."""
     wanted = work()
     cv2.resize(np.zeros((2000, 2000, 3), np.uint8), (1500, 1500))  # this starts OpenCV's pool
-    context = multiprocessing.get_context(method)
-    queue = context.Queue()
-    process = context.Process(target=child, args=(queue,))
-    process.start()
-    sums = queue.get(timeout=120)
-    process.join(60)
-    assert process.exitcode == 0
-    assert sums == [int(t.long().sum()) for t in wanted]
+    assert of_child(method) == wanted
 
 
-def test_forks_while_other_threads_run() -> None:
+@nightly
+def test_forks_while_other_threads_run(set_threads: Callable[[int], None]) -> None:
     """OpenCV's pool holds a lock while it changes its size; a child that inherits the lock would never return."""
-    wanted, stop = [int(t.long().sum()) for t in work()], threading.Event()
+    wanted, stop = work(), threading.Event()
 
     def run(threads: int) -> None:
         while not stop.is_set():
-            torch.set_num_threads(threads)
+            set_threads(threads)
             work()
 
-    before = torch.get_num_threads()
-    busy = [threading.Thread(target=run, args=(count,)) for count in (1, 2, 2)]
-    context = multiprocessing.get_context("fork")
-    try:
-        for thread in busy:
-            thread.start()
-        for _ in range(8):
-            queue = context.Queue()
-            process = context.Process(target=child, args=(queue,))
-            process.start()
-            assert queue.get(timeout=60) == wanted
-            process.join(60)
-            assert process.exitcode == 0
-    finally:
-        stop.set()
-        for thread in busy:
-            thread.join()
-        torch.set_num_threads(before)
+    with at_once(*(partial(run, count) for count in (1, 2, 2))):
+        try:
+            assert [of_child("fork") for _ in range(8)] == [wanted] * 8
+        finally:
+            stop.set()
 
 
-def test_opencv_follows_torch() -> None:
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            imgops.resize(BIG, (700, 800), antialias=False)
-            assert cv2.getNumThreads() == threads
-    finally:
-        torch.set_num_threads(before)
+def test_opencv_follows_torch(set_threads: Callable[[int], None]) -> None:
+    for threads in (1, 2):
+        set_threads(threads)
+        imgops.resize(BIG, (700, 800), antialias=False)
+        assert cv2.getNumThreads() == threads
 
 
+@nightly
 def test_many_threads_at_once() -> None:
-    wanted, failures = work(), []
-
-    def run() -> None:
-        for _ in range(3):
-            if not all(map(bits_equal, work(), wanted)):
-                failures.append(1)
-
-    threads = [threading.Thread(target=run) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    wanted, found = work(), []
+    with at_once(*[lambda: found.extend(work() for _ in range(3))] * 6):
+        pass
+    assert found == [wanted] * 18
 
 
 def test_split_covers_everything_and_reports_errors() -> None:
@@ -121,14 +129,12 @@ def test_split_covers_everything_and_reports_errors() -> None:
 
 
 @pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+def threads(monkeypatch: pytest.MonkeyPatch, set_threads: Callable[[int], None]) -> Callable[[int], None]:
     """Return ``torch.set_num_threads``, and let the smallest call be shared among threads."""
-    before = torch.get_num_threads()
     monkeypatch.setattr(_threads, "VALUES_PER_THREAD", 1)
     monkeypatch.setattr(call, "ATEN_DIVIDES", 1)
     monkeypatch.setattr(_threads, "MOVED_VALUES_PER_THREAD", 1)
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
+    return set_threads
 
 
 #: MKL adds in an order that depends on the number of threads.
@@ -141,13 +147,15 @@ SHARED = [
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_bits_do_not_depend_on_the_number_of_threads(name: str, threads: Callable[[int], None]) -> None:
+def test_bits_do_not_depend_on_the_number_of_threads(
+    name: str, threads: Callable[[int], None], whole: bool
+) -> None:
     """A batch is shared by images, a single image by planes or rows; neither changes a bit."""
     spec = OPERATORS[name]
     call = getattr(torch.ops.imgops, name)
-    for seed in range(25):
+    for seed in range(25 if whole else 2):
         found = []
-        for number in (1, 2, 5):
+        for number in (1, 2, 5) if whole else (1, 3):
             threads(number)
             try:
                 args = arguments_of(spec, Draw(seed))
@@ -204,30 +212,26 @@ def test_the_pool_leaves_the_number_of_threads_alone(threads: Callable[[int], No
         _threads.split(3, 3, lambda a, b: None)
         found.append(torch.get_num_threads())
 
-    others = [threading.Thread(target=run) for _ in range(6)]
-    for other in others:
-        other.start()
-    for other in others:
-        other.join()
+    with at_once(*[run] * 6):
+        pass
     assert found == [3] * 6
     assert torch.get_num_threads() == 3
 
 
+@nightly
 def test_the_gil_is_free_while_a_kernel_runs() -> None:
-    """Two threads resize at once while a third counts."""
+    """Another thread counts while one resizes."""
     image, ticks, stop = torch.randint(0, 256, (3, 3000, 3000), dtype=torch.uint8), [0], threading.Event()
 
     def count() -> None:
         while not stop.is_set():
             ticks[0] += 1
 
-    counter = threading.Thread(target=count)
-    counter.start()
-    before = ticks[0]
-    imgops.resize(image, (1500, 1500), "lanczos")
-    during = ticks[0] - before
-    stop.set()
-    counter.join()
+    with at_once(count):
+        before = ticks[0]
+        imgops.resize(image, (1500, 1500), "lanczos")
+        during = ticks[0] - before
+        stop.set()
     assert during > 0
 
 
@@ -244,44 +248,40 @@ def test_sides_of_one_pixel() -> None:
         assert bits_equal(imgops.resize(part, (8, 9)), imgops.resize(part.clone(), (8, 9)))
 
 
-def test_aten_uses_one_thread_for_small_images() -> None:
+def test_aten_uses_one_thread_for_small_images(set_threads: Callable[[int], None]) -> None:
     """Its threads wait for each other at a barrier, for milliseconds where other programs hold the cores."""
     seen: list[tuple[int, int]] = []
 
+    def numbers() -> tuple[int, int]:
+        return torch.get_num_threads(), _threads.number()
+
     def kernel(out: torch.Tensor, image: torch.Tensor) -> None:
-        seen.append((torch.get_num_threads(), _threads.number()))
+        seen.append(numbers())
         if out.numel() == 7:
             raise ValueError("no kernel")
 
     @imgops.extend.operator("test_threads::count", kernel=kernel, fake=lambda image: torch.empty_like(image))
     def count(image: torch.Tensor) -> torch.Tensor: ...
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        for size, wanted in ((64, 3), (200, 1), (1200, 3)):
-            count(torch.zeros(1, size, size))
-            assert seen[-1] == (wanted, 3)
-        with pytest.raises(ValueError, match="no kernel"), _threads.OneATenThread():
-            count(torch.zeros(7))
-        assert torch.get_num_threads() == 3 and _threads.number() == 3
-        with _threads.OneATenThread(), _threads.OneATenThread():
-            assert (torch.get_num_threads(), _threads.number()) == (1, 3)
-        assert (torch.get_num_threads(), _threads.number()) == (3, 3)
-        image = torch.randint(0, 256, (3, 200, 200), dtype=torch.uint8)
+    class Watched(imgops.transforms.RandomInvert):
+        def _image(self, *args: object) -> torch.Tensor:
+            seen.append(numbers())
+            return super()._image(*args)  # type: ignore[arg-type]
 
-        class Watched(imgops.transforms.RandomInvert):
-            def _image(self, *args: object) -> torch.Tensor:
-                seen.append((torch.get_num_threads(), _threads.number()))
-                return super()._image(*args)  # type: ignore[arg-type]
-
-        Watched(p=1.0)(image)
-        assert seen[-1] == (1, 3)
-        Watched(p=1.0)(image.expand(20, -1, -1, -1))
-        assert seen[-1] == (1, 3)
-        Watched(p=1.0)(
-            torch.zeros(3, 600, 600, dtype=torch.uint8)
-        )  # a large image may be worth ATen's threads
-        assert seen[-1] == (3, 3)
-    finally:
-        torch.set_num_threads(before)
+    set_threads(3)
+    with pytest.raises(ValueError, match="no kernel"), _threads.OneATenThread():
+        count(torch.zeros(7))
+    assert numbers() == (3, 3)
+    with _threads.OneATenThread(), _threads.OneATenThread():
+        assert numbers() == (1, 3)
+    small, large = (torch.zeros(3, side, side, dtype=torch.uint8) for side in (200, 600))
+    for function, image, wanted in (
+        (count, torch.zeros(1, 64, 64), 3),
+        (count, torch.zeros(1, 200, 200), 1),
+        (count, torch.zeros(1, 1200, 1200), 3),
+        (Watched(p=1.0), small, 1),
+        (Watched(p=1.0), small.expand(20, -1, -1, -1), 1),
+        (Watched(p=1.0), large, 3),  # it may be worth ATen's threads
+    ):
+        function(image)
+        assert seen[-1] == (wanted, 3) and numbers() == (3, 3)

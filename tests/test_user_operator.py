@@ -13,6 +13,7 @@ from torch import Tensor
 
 import imgops
 from imgops.extend.testing import check_operator
+from tests.tiers import nightly, nightly_unless
 
 _checked: list[int] = []
 
@@ -57,17 +58,18 @@ def blur_decomposition(image: Tensor, radius: int) -> Tensor:
     return torch.nn.functional.conv2d(flat, weight, padding=radius).reshape(image.shape)
 
 
-@imgops.extend.operator(
-    "usertest::blur",
-    kernel=blur_kernel,
-    fake=blur_fake,
-    autograd=imgops.extend.Gradient(blur_setup_context, blur_backward, blur_jvp),
-    vmap=imgops.extend.vmap.leading(3),
-    sharding=imgops.extend.sharding.leading(3),
-    autocast=imgops.extend.autocast.float32,
-    decomposition=blur_decomposition,
-    adjoint="blur",
-)
+BLUR: dict[str, Any] = {
+    "kernel": blur_kernel,
+    "fake": blur_fake,
+    "autograd": imgops.extend.Gradient(blur_setup_context, blur_backward, blur_jvp),
+    "vmap": imgops.extend.vmap.leading(3),
+    "sharding": imgops.extend.sharding.leading(3),
+    "autocast": imgops.extend.autocast.float32,
+    "decomposition": blur_decomposition,
+}
+
+
+@imgops.extend.operator("usertest::blur", **BLUR, adjoint="blur")
 def blur(image: Tensor, radius: int = 1) -> Tensor:
     """Mean over a square of pixels."""
 
@@ -137,16 +139,26 @@ def positive(*shape: int) -> Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(1)) + 0.5
 
 
-def test_check_operator_passes_all_of_them() -> None:
-    check_operator(blur, [(positive(3, 5, 6), 1), (positive(2, 1, 4, 4), 2)])
-    check_operator(
-        gamma, [(positive(3, 5, 6), torch.tensor(2.2)), (positive(2, 3, 4, 4), torch.tensor([0.5, 3.0]))]
-    )
-    assert check_operator(bare, [(positive(3, 4, 4),)]) == [
-        *("autograd", "vmap", "sharding", "autocast", "decomposition", "adjoint")
-    ]
-    check_operator(darken, [(positive(3, 4, 4), 3)])
-    check_operator(imgops.resize, [(positive(3, 7, 6), (4, 5))], keywords={"antialias": False})
+@pytest.mark.parametrize(
+    ("operator", "samples", "missing"),
+    nightly_unless(
+        lambda row: row[0] is bare,
+        [
+            (blur, [(positive(3, 5, 6), 1), (positive(2, 1, 4, 4), 2)], ""),
+            (
+                gamma,
+                [(positive(3, 5, 6), torch.tensor(2.2)), (positive(2, 3, 4, 4), torch.tensor([0.5, 3.0]))],
+                "sharding autocast adjoint",
+            ),
+            (bare, [(positive(3, 4, 4),)], "autograd vmap sharding autocast decomposition adjoint"),
+            (darken, [(positive(3, 4, 4), 3)], "sharding autocast decomposition adjoint"),
+            (lambda x: imgops.resize(x, (4, 5), antialias=False), [(positive(3, 7, 6),)], ""),
+        ],
+    ),
+)
+def test_check_operator_passes(operator: Any, samples: list[Any], missing: str) -> None:
+    """It returns the facets that are missing, which it cannot check."""
+    assert check_operator(operator, samples) == missing.split()
 
 
 def test_keywords_defaults_and_names() -> None:
@@ -216,55 +228,111 @@ def test_missing_facets_are_named() -> None:
     assert imgops.adjoint(blur)(x, x, 1).shape == x.shape
 
 
-def test_incomplete_registrations_are_refused() -> None:
-    def sharpen(image: Tensor) -> Tensor: ...
-
-    with pytest.raises(
-        TypeError, match=r"operator: usertest::sharpen must have a kernel, got None: pass kernel=f"
-    ):
-        imgops.extend.operator("usertest::sharpen", fake=torch.empty_like)(sharpen)
-    with pytest.raises(
-        TypeError, match=r"operator: usertest::sharpen must have a fake, got None: pass fake=f"
-    ):
-        imgops.extend.operator("usertest::sharpen", kernel=print)(sharpen)
-    with pytest.raises(ValueError, match="operator: name must be 'namespace::name', got 'sharpen'"):
-        imgops.extend.operator("sharpen", kernel=print, fake=torch.empty_like)
-    with pytest.raises(ValueError, match="operator: name must be new, got 'usertest::blur' a second time"):
-        imgops.extend.operator("usertest::blur", kernel=print, fake=torch.empty_like)(sharpen)
-    with pytest.raises(ValueError, match=r"usertest::sharpen: mutates must name .*, got \('other',\)"):
-        imgops.extend.operator("usertest::sharpen", kernel=print, fake=print, mutates=["other"])(sharpen)
+# -- declarations that are refused --------------------------------------------------------------------------
 
 
+def one(image: Tensor) -> Tensor: ...
+
+
+def two(image: Tensor, other: Tensor) -> Tensor: ...
+
+
+def sized(image: Tensor, amount: Tensor, size: int) -> Tensor: ...
+
+
+def several(images: list[Tensor]) -> Tensor: ...
+
+
+def parts(image: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
+def kernel_of_one(out: Tensor, image: Tensor) -> None: ...
+
+
+def kernel_of_two(out: Tensor, image: Tensor, other: Tensor) -> None: ...
+
+
+#: What replaces the facets of an operator, which has the name of its signature, and the error.
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    (one, {"kernel": None}, "usertest::one must have a kernel, got None: pass kernel=f"),
+    (one, {"fake": None}, "usertest::one must have a fake, got None: pass fake=f"),
+    (one, {"name": "sharpen"}, "name must be 'namespace::name', got 'sharpen'"),
+    (one, {"name": "usertest::blur"}, "name must be new, got 'usertest::blur' a second time"),
+    (one, {"mutates": ["other"]}, r"usertest::one: mutates must name .*, got \('other',\)"),
+    (one, {"mutates": "image"}, "mutates must be a list of names, got 'image'"),
+    *(
+        (one, {facet: "x"}, f"usertest::one: {facet} must be a function, got 'x'$")
+        for facet in ("kernel", "fake", "cuda", "vmap", "sharding", "autocast", "decomposition", "values")
+    ),
+    (
+        one,
+        {"autograd": darken_},
+        r"usertest::one: autograd must be an imgops\.extend\.Gradient, got function",
+    ),
+    (
+        one,
+        {"kernel": torch.Tensor.zero_, "mutates": ["image"], "autograd": BLUR["autograd"]},
+        "autograd must be a function, for an operator that mutates, got Grad",
+    ),
+    *(
+        (
+            two,
+            {"kernel": kernel_of_two, facet: getattr(imgops.extend, facet).leading(3)},
+            rf"usertest::two: {facet} must have the dimensions of 2 tensors, got leading\(3\)",
+        )
+        for facet in ("vmap", "sharding")
+    ),
+    *(
+        (sized, {"kernel": kernel}, r"sized: kernel must be kernel\(out, image, amount, size\), got")
+        for kernel in (
+            lambda image, amount, size: None,  # returns its result, as a function of PyTorch would
+            lambda image, amount, size, extra=None: None,
+            lambda out, image: None,
+            lambda out, image, amount, size, needed: None,
+        )
+    ),
+    (
+        sized,
+        {"kernel": lambda out, image, amount, size: None, "dynamic": True},
+        r"kernel must be kernel\(image, amount, size\), got",
+    ),
+    (several, {}, "usertest::several: images must be a Tensor or None, not several"),
+    (parts, {}, "usertest::parts: one Tensor or nothing must be returned, got"),
+]
+
+
+@pytest.mark.parametrize(("signature", "changed", "message"), REFUSED)
+def test_refused_declarations(signature: Any, changed: dict[str, Any], message: str) -> None:
+    """At the declaration, not at the first call."""
+    facets = {"name": f"usertest::{signature.__name__}", "kernel": kernel_of_one, "fake": torch.empty_like}
+    with pytest.raises((TypeError, ValueError), match=f"^operator: .*{message}"):
+        imgops.extend.operator(**{**facets, **changed})(signature)
+
+
+@pytest.mark.parametrize("wrong", ["3", -1, 1.0, True])
 @pytest.mark.parametrize("facet", ["vmap", "sharding"])
-def test_a_rule_for_another_number_of_tensors_is_refused(facet: str) -> None:
-    def both(image: Tensor, other: Tensor) -> Tensor: ...
-
-    rule = {facet: getattr(imgops.extend, facet).leading(3)}
-    must = rf"operator: usertest::both: {facet} must have the dimensions of 2 tensors, got leading\(3\)"
-    with pytest.raises(ValueError, match=must):
-        imgops.extend.operator(
-            "usertest::both", kernel=lambda out, image, other: None, fake=torch.add, **rule
-        )(both)
+def test_refused_rules(facet: str, wrong: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{facet}.leading: core must be integers from 0 on, got "):
+        getattr(imgops.extend, facet).leading(wrong)
 
 
-def test_a_kernel_with_other_parameters_is_refused() -> None:
-    def sharpen(image: Tensor, amount: Tensor, size: int) -> Tensor: ...
-
-    kernels: list[Any] = [
-        lambda image, amount, size: None,  # returns its result, as a function of PyTorch would
-        lambda image, amount, size, extra=None: None,
-        lambda out, image: None,
-        lambda out, image, amount, size, needed: None,
-    ]
-    for kernel in kernels:
-        with pytest.raises(
-            TypeError, match=r"sharpen: kernel must be kernel\(out, image, amount, size\), got"
-        ):
-            imgops.extend.operator("usertest::sharpen", kernel=kernel, fake=print)(sharpen)
-    with pytest.raises(TypeError, match=r"kernel must be kernel\(image, amount, size\), got"):
-        imgops.extend.operator(
-            "usertest::sharpen", kernel=lambda out, image, amount, size: None, fake=print, dynamic=True
-        )(sharpen)
+@pytest.mark.parametrize(
+    ("name", "fake", "error", "message"),
+    [
+        ("shares_itself", lambda image: image, RuntimeError, "a tensor of its own, got image"),
+        ("shares_view", lambda image: image[:, :2], RuntimeError, "a tensor of its own, got image"),
+        ("pair", lambda image: (image,), TypeError, "a Tensor, got tuple"),
+    ],
+)
+def test_refused_fakes(name: str, fake: Any, error: type[Exception], message: str) -> None:
+    """The kernel would write into the input. PyTorch's wrapper checks this after the kernel, ours before it."""
+    fills = imgops.extend.operator(f"usertest::{name}", kernel=lambda out, image: out.fill_(7), fake=fake)(
+        one
+    )
+    image = torch.zeros(3, 4, 5)
+    with pytest.raises(error, match=f"^{name}: fake must return {message}"):
+        fills(image)
+    assert not image.any()
 
 
 def _quantize(name: str, backward: Any) -> Any:
@@ -285,6 +353,7 @@ def _quantize(name: str, backward: Any) -> Any:
     return declare(quantize)
 
 
+@nightly
 def test_a_straight_through_gradient_is_declared() -> None:
     sample = torch.rand(3, 4, 5) * 9
     check_operator(_quantize("usertest::quantize", lambda ctx, grad: (grad,)), [(sample,)])
@@ -293,91 +362,38 @@ def test_a_straight_through_gradient_is_declared() -> None:
         check_operator(wrong, [(sample,)])
 
 
-def test_a_gradient_of_the_wrong_kind_is_refused() -> None:
-    def soften(image: Tensor) -> Tensor: ...
-
-    gradient = imgops.extend.Gradient(blur_setup_context, blur_backward)
-    with pytest.raises(
-        TypeError, match=r"usertest::soften: autograd must be an imgops\.extend\.Gradient, got function"
-    ):
-        imgops.extend.operator("usertest::soften", kernel=print, fake=print, autograd=darken_)(soften)
-    with pytest.raises(
-        TypeError, match=r"autograd must be a function, for an operator that mutates, got Grad"
-    ):
-        imgops.extend.operator(
-            "usertest::soften", kernel=print, fake=print, mutates=["image"], autograd=gradient
-        )(soften)
+def other_order(op: Any, info: Any, in_dims: Any, image: Tensor, radius: int) -> tuple[Tensor, int]:
+    return op(image.movedim(in_dims[0], 0).flip(0), radius), 0
 
 
-@pytest.mark.parametrize(
-    ("break_", "check"),
-    [
-        ("gradient", "gradients"),
-        ("decomposition", "decomposition"),
-        ("alias", "call: broken_alias"),
-        ("vmap", "vmap"),
-        ("sharding", "sharding"),
-    ],
-)
-def test_check_operator_finds_what_is_wrong(break_: str, check: str) -> None:
-    name = f"usertest::broken_{break_}"
+def replicated(image: Any, radius: int) -> list[Any]:
+    """Return a rule that is correct, but by which the batch does not stay sharded."""
+    from torch.distributed.tensor import Replicate
 
-    def fake(image: Tensor, radius: int) -> Tensor:
-        return image if break_ == "alias" else blur_fake(image, radius)
+    return [([Replicate()], [Replicate(), None])]
 
-    def kernel(out: Tensor, image: Tensor, radius: int) -> None:
-        if break_ != "alias":
-            blur_kernel(out, image, radius)
 
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return 2 * blur(grad, ctx.radius), None
+#: Wrong facets of a blur, by the check that finds them.
+WRONG: dict[str, dict[str, Any]] = {
+    "gradients": {
+        "autograd": imgops.extend.Gradient(
+            blur_setup_context, lambda ctx, grad: (2 * blur(grad, ctx.radius), None), blur_jvp
+        )
+    },
+    "decomposition": {"decomposition": lambda image, radius: blur_decomposition(image, radius) + 1},
+    "call": {"fake": lambda image, radius: image, "kernel": lambda out, image, radius: None},
+    "vmap": {"vmap": other_order},
+    "sharding": {"sharding": replicated},
+}
 
-    def wrong_vmap(op: Any, info: Any, in_dims: Any, image: Tensor, radius: int) -> tuple[Tensor, int]:
-        return op(image.movedim(in_dims[0], 0).flip(0), radius), 0
 
-    def wrong_sharding(image: Any, radius: int) -> list[Any]:
-        from torch.distributed.tensor import Replicate
-
-        return [([Replicate()], [Replicate(), None])]  # correct, but the batch does not stay sharded
-
+@pytest.mark.parametrize("check", nightly_unless(lambda c: c not in ("decomposition", "sharding"), WRONG))
+def test_check_operator_finds_what_is_wrong(check: str) -> None:
     def declared(image: Tensor, radius: int) -> Tensor: ...
 
-    broken = imgops.extend.operator(
-        name,
-        kernel=kernel,
-        fake=fake,
-        autograd=imgops.extend.Gradient(
-            blur_setup_context, backward if break_ == "gradient" else blur_backward, blur_jvp
-        ),
-        vmap=wrong_vmap if break_ == "vmap" else imgops.extend.vmap.leading(3),
-        sharding=wrong_sharding if break_ == "sharding" else None,
-        autocast=imgops.extend.autocast.float32,
-        decomposition=torch.neg if break_ == "decomposition" else None,
-    )(declared)
-    if break_ == "decomposition":
-        broken = imgops.extend.operator(
-            f"{name}2", kernel=kernel, fake=fake, autograd=imgops.extend.Gradient(blur_setup_context, blur_backward, blur_jvp),
-            decomposition=lambda image, radius: blur_decomposition(image, radius) + 1,
-        )(declared)  # fmt: skip
-    with pytest.raises(AssertionError, match=rf"^check_operator: ({check}): "):
+    broken = imgops.extend.operator(f"usertest::broken_{check}", **{**BLUR, **WRONG[check]})(declared)
+    with pytest.raises(AssertionError, match=rf"^check_operator: {check}: "):
         check_operator(broken, [(positive(3, 4, 5), 1)])
-
-
-@pytest.mark.parametrize(
-    ("name", "fake"), [("shares_itself", lambda image: image), ("shares_view", lambda image: image[:, :2])]
-)
-def test_a_fake_that_returns_what_it_was_given_is_refused(name: str, fake: Any) -> None:
-    """The kernel would write into the input. PyTorch's wrapper checks this after the kernel, ours before it."""
-
-    def declared(image: Tensor) -> Tensor: ...
-
-    shares = imgops.extend.operator(f"usertest::{name}", kernel=lambda out, image: out.fill_(7), fake=fake)(
-        declared
-    )
-    image = torch.zeros(3, 4, 5)
-    with pytest.raises(RuntimeError, match=f"^{name}: fake must return a tensor of its own, got image"):
-        shares(image)
-    assert not image.any()
 
 
 def test_check_operator_refuses_what_it_cannot_check() -> None:
@@ -442,27 +458,6 @@ def test_no_gradient_refuses_in_every_mode() -> None:
             call()
     with pytest.raises(Exception, match=message):
         torch.compile(binary, fullgraph=True, backend="aot_eager")(leaf)
-
-
-def test_several_tensors_in_one_argument_are_refused() -> None:
-    def total(images: list[Tensor]) -> Tensor: ...
-
-    def parts(image: Tensor) -> tuple[Tensor, Tensor]: ...
-
-    with pytest.raises(
-        TypeError, match="operator: usertest::total: images must be a Tensor or None, not several"
-    ):
-        imgops.extend.operator("usertest::total", kernel=print, fake=print)(total)
-    with pytest.raises(
-        TypeError, match="operator: usertest::parts: one Tensor or nothing must be returned, got"
-    ):
-        imgops.extend.operator("usertest::parts", kernel=print, fake=print)(parts)
-
-    def same(image: Tensor) -> Tensor: ...
-
-    pair = imgops.extend.operator("usertest::pair", kernel=print, fake=lambda image: (image,))(same)
-    with pytest.raises(TypeError, match="pair: fake must return a Tensor, got tuple"):
-        pair(torch.zeros(3, 4, 5))
 
 
 def test_equal_arguments_of_other_types_are_refused_in_repeated_calls() -> None:

@@ -13,20 +13,7 @@ from transform_cases import JITTER, picture
 
 import imgops
 from imgops import transforms as ours
-from tests.tiers import nightly_unless
-
-
-class Photos(Dataset[Any]):
-    def __init__(self, transform: Any) -> None:
-        self.transform = transform
-
-    def __len__(self) -> int:
-        return 24
-
-    def __getitem__(self, index: int) -> Any:
-        image = self.transform(picture(height=300, width=400, seed=index))
-        imgops.median_blur(image, 3)  # by OpenCV, whatever kernel the transforms have chosen
-        return image, torch.tensor([torch.get_num_threads(), cv2.getNumThreads()])
+from tests.tiers import nightly, nightly_unless
 
 
 def pipeline(**more: Any) -> Any:
@@ -35,61 +22,55 @@ def pipeline(**more: Any) -> Any:
     return ours.Compose([*steps, blur, ours.RandAugment(), ours.ToDtype(torch.float32, scale=True)])
 
 
-def epoch(method: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    loader = DataLoader(
-        Photos(pipeline()),
-        batch_size=6,
-        num_workers=2,
-        multiprocessing_context=method,
-        generator=torch.Generator().manual_seed(seed),
-        timeout=120,
-    )
-    batches = list(loader)
-    return torch.cat([b[0] for b in batches]), torch.cat([b[1] for b in batches])
+class Photos(Dataset[Any]):
+    """A data set of images whose draws depend on the photograph alone, and on the worker, and of numbers of threads."""
 
+    def __init__(self) -> None:
+        self.transform = pipeline()
 
-@pytest.mark.parametrize("method", nightly_unless(lambda m: m == "fork", ["fork", "spawn"]))
-def test_workers(method: str) -> None:
-    """They do not hang although OpenCV's pool ran in the parent, use one thread each, and a seed repeats an epoch."""
-    pipeline()(picture(height=1500, width=1500))
-    images, threads = epoch(method, 3)
-    assert images.shape == (24, 3, 64, 64) and images.isfinite().all()
-    assert (threads <= 1).all(), "workers oversubscribe the machine"
-    assert torch.equal(images, epoch(method, 3)[0])
-    assert not torch.equal(images, epoch(method, 4)[0])
-
-
-class Keyed(Photos):
-    """A data set whose draws depend on the photograph alone."""
+    def __len__(self) -> int:
+        return 24
 
     def __getitem__(self, index: int) -> Any:
-        return ours.seeded(self.transform, index)(picture(height=60, width=80, seed=index))
+        photo = picture(height=60, width=80, seed=index)
+        keyed, drawn = ours.seeded(self.transform, index)(photo), self.transform(photo)
+        imgops.median_blur(photo, 3)  # by OpenCV, whatever kernel the transforms have chosen
+        return keyed, drawn, torch.tensor([torch.get_num_threads(), cv2.getNumThreads()])
 
 
-@pytest.mark.parametrize(
-    ("method", "persistent", "pin"),
-    nightly_unless(
-        lambda kind: kind in (("fork", False, False), ("spawn", True, True)),
-        list(product(("fork", "spawn", "forkserver"), (False, True), (False, True))),
-    ),
-)
-@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
-def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
-    """Each of three epochs has the images that this process computes."""
-    pipeline()(picture(height=500, width=500))
-    photographs = Keyed(pipeline())
-    wanted = torch.stack([photographs[i] for i in range(24)])
+def batches(method: str, seed: int, persistent: bool, pin: bool) -> list[list[torch.Tensor]]:
+    """Return the images of both kinds, and the numbers of threads, of two epochs."""
     loader = DataLoader(
-        photographs,
+        Photos(),
         batch_size=6,
         num_workers=2,
         multiprocessing_context=method,
         persistent_workers=persistent,
         pin_memory=pin,
-        timeout=120,
+        generator=torch.Generator().manual_seed(seed),
+        timeout=300,  # a busy machine starts workers slowly
     )
-    for _ in range(3):
-        torch.testing.assert_close(torch.cat(list(loader)), wanted, rtol=0, atol=2e-6)
+    return [list(map(torch.cat, zip(*loader, strict=True))) for _ in range(2)]
+
+
+@nightly
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("pin", [False, True])
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
+def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
+    """Workers do not hang although OpenCV's pool ran in the parent, use one thread each, and draw by the loader's seed."""
+    pipeline()(picture(height=1500, width=1500))
+    wanted = torch.stack([Photos()[i][0] for i in range(24)])
+    epochs = batches(method, 3, persistent, pin)
+    for keyed, _, threads in epochs:
+        torch.testing.assert_close(keyed, wanted, rtol=0, atol=2e-6)
+        assert (threads <= 1).all(), "workers oversubscribe the machine"
+    first, second = (drawn for _, drawn, _ in epochs)
+    assert not torch.equal(first, second)
+    if not persistent:
+        assert torch.equal(first, batches(method, 3, persistent, pin)[0][1])
+        assert not torch.equal(first, batches(method, 4, persistent, pin)[0][1])
 
 
 class Drawn(Dataset[Any]):
@@ -120,7 +101,7 @@ def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> li
         multiprocessing_context=method,
         persistent_workers=persistent,
         generator=torch.Generator().manual_seed(seed),
-        timeout=120,
+        timeout=300,  # a busy machine starts workers slowly
     )
     return [[(int(worker), int(number)) for worker, number in loader] for _ in range(2)]
 
@@ -140,6 +121,7 @@ def test_a_generator_draws_other_numbers_in_every_worker_and_epoch(method: str, 
     assert torch.equal(dataset.transform.transforms[0].generator.get_state(), state)
 
 
+@nightly
 def test_a_generator_draws_by_its_seed_and_the_loaders() -> None:
     other = Drawn()
     other.transform.transforms[0].generator.manual_seed(6)
@@ -147,6 +129,7 @@ def test_a_generator_draws_by_its_seed_and_the_loaders() -> None:
     assert len({number for epochs in each for epoch in epochs for _, number in epoch}) == 48
 
 
+@nightly
 def test_a_generator_of_a_graph_draws_other_numbers_in_every_worker() -> None:
     epochs = drawn("fork", False, 3, Drawn(compiled=True))
     assert len({number for epoch in epochs for _, number in epoch}) == 16
@@ -161,6 +144,7 @@ class Made(Drawn):
         return super().__getitem__(index)
 
 
+@nightly
 def test_a_generator_made_in_a_worker_keeps_its_seed() -> None:
     wanted = [Made()[i][1] for i in range(8)]
     for epoch in drawn("fork", False, 3, Made()):
