@@ -291,7 +291,31 @@ def image_of(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 #: The forms of what follows an image, by what the pipeline is told of it.
 Form = tuple[dict[str, Any], dict[str, Any]]
-YOLO = [[0.25, 0.25, 0.2, 0.3], [0.7, 0.6, 0.3, 0.4]]
+
+
+def boxed(form: str, bboxes: Any, labels: Any = None, **more: Any) -> Form:
+    fields = {} if labels is None and "label_fields" not in more else {"label_fields": ["labels"]}
+    params = A.BboxParams(form, **(fields | more))
+    return {"bbox_params": params}, {"bboxes": bboxes} if labels is None else {
+        "bboxes": bboxes,
+        "labels": labels,
+    }
+
+
+def pointed(form: str, keypoints: Any, tags: Any = None, **more: Any) -> Form:
+    fields = {} if tags is None else {"label_fields": ["tags"]}
+    params = A.KeypointParams(form, **fields, **more)
+    return {"keypoint_params": params}, {"keypoints": keypoints} if tags is None else {
+        "keypoints": keypoints,
+        "tags": tags,
+    }
+
+
+LABELS, LABELED = [3, 1, 2, 5, 4], {"label_fields": ["labels"]}
+COCO = [[3, 4, 20, 30], [30, 10, 20.5, 30]]
+YOLO = [(0.25, 0.25, 0.2, 0.3), (0.7, 0.6, 0.3, 0.4)]
+SHARES = [[0.1, 0.2, 0.5, 0.6, 7], [0.5, 0.5, 0.9, 1, 8]]
+ALL = boxed("pascal_voc", BOXES, list("abcde")), pointed("xy", POINTS, [1.5, 2, 3, 4, 5])
 FORMS: dict[str, Form] = {
     "nothing": ({}, {}),
     "mask": ({}, {"mask": MASK}),
@@ -303,71 +327,31 @@ FORMS: dict[str, Form] = {
     "masks, array": ({}, {"masks": np.stack([MASK, MASK // 2])}),
     "masks, empty": ({}, {"masks": []}),
     "targets": ({"additional_targets": {"right": "image", "depth": "mask"}}, {"right": OTHER, "depth": MASK}),
-    "boxes, lists": (
-        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])},
-        {"bboxes": BOXES, "labels": [3, 1, 2, 5, 4]},
-    ),
-    "boxes, array": (
-        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"], min_visibility=0.3)},
-        {"bboxes": np.array(BOXES), "labels": np.array([3, 1, 2, 5, 4])},
-    ),
-    "boxes, float32": (
-        {"bbox_params": A.BboxParams("coco", label_fields=["labels"], min_area=9)},
-        {"bboxes": np.array([[3, 4, 20, 30], [30, 10, 20.5, 30]], np.float32), "labels": ["a", "b"]},
-    ),
-    "boxes, tuples": (
+    "boxes, lists": boxed("pascal_voc", BOXES, LABELS),
+    "boxes, array": boxed("pascal_voc", np.array(BOXES), np.array(LABELS), min_visibility=0.3),
+    "boxes, float32": boxed("coco", np.array(COCO, np.float32), ["a", "b"], min_area=9),
+    "boxes, tuples": boxed("yolo", YOLO, ("x", "y")),
+    "labels in columns": boxed("pascal_voc", BOXES, np.arange(5)[:, None]),
+    "boxes with columns": boxed("albumentations", np.array(SHARES), clip=True),
+    "boxes with a class": boxed("pascal_voc", [[*b, 7] for b in BOXES]),
+    "boxes, empty": boxed("coco", [], []),
+    "boxes, empty array": boxed("pascal_voc", np.zeros((0, 4), np.float32), np.zeros(0, np.int64)),
+    "boxes absent": (boxed("pascal_voc", BOXES, LABELS)[0], {}),
+    "labels absent": boxed("pascal_voc", BOXES, **LABELED),
+    "labels of another length": boxed("pascal_voc", BOXES, [1]),
+    "boxes that are wrong": boxed("yolo", [[0.5, 0.5, 2, 2]]),
+    "two fields of labels": (
         {"bbox_params": A.BboxParams("yolo", label_fields=["labels", "scores"])},
-        {"bboxes": [tuple(b) for b in YOLO], "labels": ("x", "y"), "scores": np.array([0.5, 0.25])},
+        {"bboxes": YOLO, "labels": ("x", "y"), "scores": np.array([0.5, 0.25])},
     ),
-    "labels in columns": (
-        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])},
-        {"bboxes": BOXES, "labels": np.arange(5)[:, None]},
-    ),
-    "boxes with columns": (
-        {"bbox_params": A.BboxParams("albumentations", clip=True)},
-        {"bboxes": np.array([[0.1, 0.2, 0.5, 0.6, 7], [0.5, 0.5, 0.9, 1, 8]])},
-    ),
-    "boxes with a class": ({"bbox_params": A.BboxParams("pascal_voc")}, {"bboxes": [[*b, 7] for b in BOXES]}),
-    "boxes, empty": (
-        {"bbox_params": A.BboxParams("coco", label_fields=["labels"])},
-        {"bboxes": [], "labels": []},
-    ),
-    "boxes, empty array": (
-        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])},
-        {"bboxes": np.zeros((0, 4), np.float32), "labels": np.zeros(0, np.int64)},
-    ),
-    "boxes absent": ({"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])}, {}),
-    "labels absent": (
-        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])},
-        {"bboxes": BOXES},
-    ),
-    "labels of another length": (
-        {"bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"])},
-        {"bboxes": BOXES, "labels": [1]},
-    ),
-    "boxes that are wrong": ({"bbox_params": A.BboxParams("yolo")}, {"bboxes": [[0.5, 0.5, 2, 2]]}),
-    "points, lists": ({"keypoint_params": A.KeypointParams("xy")}, {"keypoints": POINTS}),
-    "points, array": (
-        {"keypoint_params": A.KeypointParams("xy", label_fields=["tags"])},
-        {"keypoints": np.array(POINTS), "tags": np.array(list("abcde"))},
-    ),
-    "points, float32": (
-        {"keypoint_params": A.KeypointParams("yx", remove_invisible=False)},
-        {"keypoints": np.array(POINTS, np.float32)},
-    ),
-    "points, whole": (
-        {"keypoint_params": A.KeypointParams("xy")},
-        {"keypoints": np.array(POINTS).astype(int)},
-    ),
-    "points, empty": ({"keypoint_params": A.KeypointParams("xy")}, {"keypoints": []}),
+    "points, lists": pointed("xy", POINTS),
+    "points, array": pointed("xy", np.array(POINTS), np.array(list("abcde"))),
+    "points, float32": pointed("yx", np.array(POINTS, np.float32)[:3, ::-1], remove_invisible=False),
+    "points, whole": pointed("xy", np.array(POINTS).astype(int)),
+    "points, empty": pointed("xy", []),
     "all": (
-        {
-            "bbox_params": A.BboxParams("pascal_voc", label_fields=["labels"]),
-            "keypoint_params": A.KeypointParams("xy", label_fields=["tags"]),
-            "save_applied_params": True,
-        },
-        {"mask": MASK, "masks": [MASK], "bboxes": BOXES, "labels": list("abcde"), "keypoints": POINTS}
-        | {"tags": [1.5, 2, 3, 4, 5], "path": "a.jpg", "row": np.arange(3)},
+        {**ALL[0][0], **ALL[1][0], "save_applied_params": True},
+        {"mask": MASK, "masks": [MASK], **ALL[0][1], **ALL[1][1], "path": "a.jpg", "row": np.arange(3)},
     ),
 }
 #: Several images in the place of one.
@@ -474,18 +458,6 @@ PUBLIC: dict[str, Callable[[], Any]] = {
             A.ToTensorV2(),
         ]
     ),
-    "introduction": lambda: A.Compose(
-        [
-            A.CLAHE(),
-            A.RandomRotate90(),
-            A.Transpose(),
-            A.ShiftScaleRotate(shift_limit=0.0625, scale_limit=0.50, rotate_limit=45, p=0.75),
-            A.Blur(blur_limit=3),
-            A.OpticalDistortion(),
-            A.GridDistortion(),
-            A.HueSaturationValue(),
-        ]
-    ),
     "efficientdet": lambda: A.Compose(
         [
             *(A.Transpose(p=0.5), A.VerticalFlip(p=0.5), A.HorizontalFlip(p=0.5)),
@@ -561,15 +533,6 @@ PUBLIC: dict[str, Callable[[], Any]] = {
             *(A.GaussNoise(p=0.4), A.RandomShadow(p=0.3), A.CoarseDropout(p=0.4)),
         ],
         bbox_params=A.BboxParams(format="pascal_voc", label_fields=["cls"], min_visibility=0.35, min_area=64),
-    ),
-    "colors": lambda: A.Compose(
-        [
-            A.OneOf([A.Rotate(limit=45, p=0.5), A.HorizontalFlip(p=0.5)], p=1),
-            A.OneOf(
-                [A.RandomGamma(p=0.5), A.RandomBrightnessContrast(p=0.5), A.RGBShift(25, 25, 25, p=0.5)],
-                p=0.7,
-            ),
-        ]
     ),
 }
 
