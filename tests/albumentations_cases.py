@@ -97,6 +97,8 @@ def sample_of(given: Any) -> dict[str, Any]:
     if "bboxes" in processors:
         params = processors["bboxes"].params
         corners = np.array(BOXES)
+        if params.clip:  # a box that lies partly outside, or has no area
+            corners[-1] = [20, 50, 20, 60] if params.filter_invalid_bboxes else [-5, 50, 20, 70]
         sized = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], 1)
         middles = np.concatenate([(corners[:, :2] + corners[:, 2:]) / 2, sized[:, 2:]], 1)
         forms = {"pascal_voc": corners, "coco": sized, "yolo": middles / sides}

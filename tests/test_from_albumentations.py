@@ -30,6 +30,7 @@ from imgops.integrations.albumentations import host, moves, rules, values
 from tests.albumentations_cases import (
     AROUND,
     BOXES,
+    DERIVED,
     IMAGE,
     MASK,
     METADATA,
@@ -182,12 +183,6 @@ def test_operators_on_floats(name: str) -> None:
     assert image.grad is not None and image.grad.abs().sum() > 0
 
 
-def test_what_albumentations_computes_has_no_gradient() -> None:
-    image = torch.rand(3, 20, 20).requires_grad_()
-    with pytest.raises(NotImplementedError, match=r"^Spatter: image must not require a gradient, as .* got"):
-        converted(A.Spatter(p=1))(image)
-
-
 class _Watched(dict[str, Any]):
     """Arguments that record which of them are read."""
 
@@ -270,10 +265,14 @@ def test_pipelines(name: str) -> None:
     Copies give the same. Nothing is written to the inputs.
     """
     given = seeded_pipeline(PIPELINES[name])
-    mine, on_tensors, sample = converted(given), converted(given), sample_of(given)
+    sample = sample_of(given)
+    given(**copy.deepcopy(sample))  # a conversion goes on from the state of its original
+    mine, on_tensors = converted(given), converted(given)
     calls = [copy.deepcopy(mine), pickle.loads(pickle.dumps(mine)), mine]
     here = {key: value for key, value in sample_here().items() if key in sample}
     here |= {key: here["image"].flip(-2, -1) // 2 + 40 for key in ("right",) if key in sample}
+    if "bboxes" in sample:
+        here["bboxes"] = tv_tensors.wrap(torch.tensor(sample["bboxes"]), like=here["bboxes"])
     labels = set(sample) - {"image", "mask", "masks", "bboxes", "keypoints", "right"}
     is_alike = labels <= set(here) and ("bboxes" not in sample or sample["bboxes"][0] == BOXES[0])
     for number in range(6):
@@ -305,15 +304,14 @@ def test_a_converted_pipeline_as_a_step(name: str) -> None:
 @nightly
 def test_every_class_as_a_step() -> None:
     """Alone in a container: by its own chance, and without it where the container chooses."""
-    for name in sorted(
-        set(NAMES) - set(METADATA) - {"Lambda"}
-    ):  # they read data of their own, or have no dict
-        p = 1.0 if name == "ToTensorV2" else 0.4
+    known = set(NAMES) - set(METADATA) - {"Lambda"}  # they read data of their own, or have no dict
+    makers = {name: functools.partial(made, name, p=1.0 if name == "ToTensorV2" else 0.4) for name in known}
+    for name, make in (makers | DERIVED).items():
         for around in (lambda t: [t], lambda t: [A.OneOf([t], p=1)]):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                given = annotated(around(made(name, p=p)), seed=2)
-                mine = annotated(around(converted(made(name, p=p))), seed=2)
+                given = annotated(around(make()), seed=2)
+                mine = annotated(around(converted(make())), seed=2)
             for _ in range(3):
                 assert_equal(*(outcome(each, sample_of(given)) for each in (mine, given)), name)
 
@@ -441,12 +439,15 @@ def test_mirrored_borders() -> None:
 
 def test_without_a_seed() -> None:
     """PyTorch's generator decides; the given pipeline, and the generators of the process, are left alone."""
-    given = A.Compose([A.HorizontalFlip(), A.GaussNoise(p=0.7), A.OneOf(steps(), p=0.9)])
+    given = A.Compose([A.HorizontalFlip(), A.GaussNoise(p=0.7), *drawing()[2:]])
     states = np.random.get_state()[1].tolist(), given.transforms[1].random_generator.bit_generator.state
     mine = converted(given)
     first = [seeded(seed, mine, IMAGE) for seed in range(8)]
     assert all(torch.equal(a, seeded(seed, mine, IMAGE)) for seed, a in enumerate(first))
     assert len({tuple(a.flatten().tolist()) for a in first}) > 5
+    for seed, image in enumerate(first):
+        on_arrays = seeded(seed, lambda: mine(image=SCENE)["image"])
+        assert_equal(on_arrays, np.ascontiguousarray(pixels(image)), "arrays draw what tensors draw")
     assert states[0] == np.random.get_state()[1].tolist()
     assert states[1] == given.transforms[1].random_generator.bit_generator.state
 
@@ -686,44 +687,50 @@ def test_changes_of_a_converted_pipeline() -> None:
 # -- refusals --------------------------------------------------------------------------------------------
 
 
-WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "no image": ({"mask": MASK}, ValueError, "keywords must have image or images, got mask"),
-    "a volume": (
-        {"image": SCENE, "volume": SCENE[None]},
-        TypeError,
-        "keywords must not be volumes, got volume",
-    ),
-    "boxes": (
-        {"image": SCENE, "bboxes": BOXES},
-        ValueError,
-        "bboxes must come with bbox_params of the pipeline",
-    ),
-    "points": ({"image": SCENE, "keypoints": POINTS}, ValueError, "keypoints must come with keypoint_params"),
-    "an image without a target": (
-        {"image": SCENE, "right": SCENE},
-        TypeError,
-        "arrays must be named image, ",
-    ),
-    "a file": ({"image": "a.jpg"}, TypeError, "image must be a NumPy array or a tensor, got str"),
-    "sizes": (
-        {"image": SCENE, "mask": MASK[1:]},
-        ValueError,
-        "share a size, got image of 61 x 83, mask of 60 x",
-    ),
-    "no pixels": ({"image": SCENE[:0]}, ValueError, "image must have at least one pixel, got shape"),
-    "a row": (
-        {"image": SCENE[0, 0]},
-        TypeError,
-        r"image must be an array \(H, W\) or \(H, W, C\), got \(3,\)",
-    ),
-}
+#: Keywords of a call, and the error.
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"mask": MASK}, ValueError, "keywords must have image or images, got mask"),
+    ({"image": SCENE, "volume": SCENE[None]}, TypeError, "keywords must not be volumes, got volume"),
+    ({"image": SCENE, "bboxes": BOXES}, ValueError, "bboxes must come with bbox_params of the pipeline"),
+    ({"image": SCENE, "keypoints": POINTS}, ValueError, "keypoints must come with keypoint_params"),
+    ({"image": SCENE, "right": SCENE}, TypeError, "arrays must be named image, "),
+    ({"image": "a.jpg"}, TypeError, "image must be a NumPy array or a tensor, got str"),
+    ({"image": SCENE, "mask": MASK[1:]}, ValueError, "share a size, got image of 61 x 83, mask of 60 x"),
+    ({"image": SCENE[:0]}, ValueError, "image must have at least one pixel, got shape"),
+    ({"image": SCENE[0, 0]}, TypeError, r"image must be an array \(H, W\) or \(H, W, C\), got \(3,\)"),
+]
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_calls(name: str) -> None:
-    sample, kind, text = WRONG[name]
+@pytest.mark.parametrize(("sample", "kind", "text"), WRONG)
+def test_wrong_calls(sample: dict[str, Any], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=f"^from_albumentations: .*{text}"):
         converted(A.Compose(steps()))(**sample)
+
+
+#: A transform, the tensor of a call, and the error.
+REFUSED: list[tuple[Any, Tensor, type[Exception], str]] = [
+    (A.CenterCrop(100, 50), IMAGE, ValueError, "image must be at least 100 x 50, got 61 x 83$"),
+    (
+        A.FromFloat("uint8"),
+        IMAGE.to(torch.uint16),
+        TypeError,
+        "image must be uint8 or floating point, got .*16$",
+    ),
+    (A.ToFloat(), IMAGE.int(), TypeError, r"image must be uint8, uint16 or floating .* got torch.int32"),
+    (
+        A.Spatter(p=1),
+        (IMAGE / 255).requires_grad_(),
+        NotImplementedError,
+        "image must not require a gradient, as ",
+    ),
+    (Enlarged(p=1), IMAGE, ValueError, "image must keep its size 61 x 83, got 122 x 83$"),
+]
+
+
+@pytest.mark.parametrize(("given", "image", "kind", "text"), REFUSED)
+def test_refused_tensors(given: Any, image: Tensor, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=f"^{type(given).__name__}: {text}"):
+        converted(given)(image)
 
 
 def test_arrays_without_a_name() -> None:
@@ -824,8 +831,6 @@ def test_a_users_own_class() -> None:
     for _ in range(6):
         assert_equal(mine(image=SCENE), given(image=SCENE), "a user's")
     assert isinstance(ours.convert(Halved(p=1))(IMAGE), Tensor)
-    with pytest.raises(ValueError, match=r"^Enlarged: image must keep its size 61 x 83, got 122 x 83$"):
-        converted(Enlarged(p=1))(IMAGE)
 
 
 @pytest.mark.parametrize(
