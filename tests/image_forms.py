@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
+from skimage import data
 from torchvision import tv_tensors
-
-from tests.processors import photo
 
 HEIGHT, WIDTH = 21, 27
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 DTYPES += ("float16", "float32", "float64", "longdouble", "object")
+
+
+@cache
+def photo(height: int, width: int, mode: str = "RGB") -> Image.Image:
+    """Return a photograph with small details, in one of PIL's modes."""
+    image = Image.fromarray(data.astronaut()).resize((width, height))
+    if mode == "RGBA":
+        image.putalpha(Image.fromarray(data.camera()).resize((width, height)))
+    return image if mode in ("RGB", "RGBA") else image.convert(mode)
 
 
 def levels(mode: str = "RGB") -> np.ndarray:

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 import transformers
 from PIL import Image
-from skimage import data
 from torchvision.transforms.v2 import functional as tv
 from transformers.image_processing_backends import PilBackend, TorchvisionBackend
+
+from tests.image_forms import photo as photo
 
 #: What a class needs besides an image, or is made with.
 MADE_WITH = {
@@ -50,15 +51,6 @@ def classes() -> dict[str, tuple[type, type | None]]:
                 one, twin = found.get(base, (None, None))
                 found[base] = (one, value) if issubclass(value, PilBackend) else (value, twin)
     return {name: pair for name, pair in found.items() if pair[0] is not None}  # type: ignore[misc]
-
-
-@cache
-def photo(height: int, width: int, mode: str = "RGB") -> Image.Image:
-    """Return a photograph with small details, in one of PIL's modes."""
-    image = Image.fromarray(data.astronaut()).resize((width, height))
-    if mode == "RGBA":
-        image.putalpha(Image.fromarray(data.camera()).resize((width, height)))
-    return image if mode in ("RGB", "RGBA") else image.convert(mode)
 
 
 def _levels(image: Image.Image) -> np.ndarray:

@@ -32,6 +32,7 @@ pytestmark = [
         sys.platform != "linux", reason="processes connect over gloo, and libraries are hidden"
     ),
     pytest.mark.xdist_group("trainers"),
+    nightly,  # each example is a process
 ]
 
 Run = Callable[..., str]
@@ -76,9 +77,8 @@ def sums(out: str, name: str = "checksum") -> list[int]:
     return [sum(int(n) for epoch, n in found if int(epoch) == e) for e in range(EPOCHS)]
 
 
-@nightly
-def test_lightning(run: Run, example: Callable[[str], ModuleType], whole: bool) -> None:
-    """Only training augments; workers change nothing, and nightly another device changes no image."""
+def test_lightning(run: Run, example: Callable[[str], ModuleType]) -> None:
+    """Only training augments; workers change nothing, and another device changes no image."""
     pytest.importorskip("lightning")
     two = run("lightning_module.py", "--workers", 2)
     module = example("lightning_module")
@@ -89,21 +89,21 @@ def test_lightning(run: Run, example: Callable[[str], ModuleType], whole: bool) 
     assert sums(two, "training") == want and sums(two, "validation") == validated
     weights = sums(two, "weights")
     assert weights[0] != weights[1]
-    if whole:
-        alone = run("lightning_module.py", "--workers", 0)
-        assert sums(alone, "training") == want and sums(alone, "weights") == weights
-        other = run("lightning_module.py", "--workers", 1, "--devices", 2)
-        assert sums(other, "training") == want and sums(other, "validation") == validated
+    alone = run("lightning_module.py", "--workers", 0)
+    assert sums(alone, "training") == want and sums(alone, "weights") == weights
+    other = run("lightning_module.py", "--workers", 1, "--devices", 2)
+    assert sums(other, "training") == want and sums(other, "validation") == validated
 
 
 @pytest.mark.parametrize(
     ("options", "launch"),
     [
-        pytest.param(("--workers", 2, "--persistent"), (), id="persistent"),
-        pytest.param(("--workers", 2), (), id="workers", marks=nightly),
-        pytest.param(("--workers", 0), (), id="alone", marks=nightly),
-        pytest.param(("--workers", 1, "--persistent"), TWO, id="processes", marks=nightly),
+        (("--workers", 2, "--persistent"), ()),
+        (("--workers", 2), ()),
+        (("--workers", 0), ()),
+        (("--workers", 1, "--persistent"), TWO),
     ],
+    ids=["persistent", "workers", "alone", "processes"],
 )
 def test_hf_trainer(
     options: tuple[object, ...], launch: tuple[object, ...], run: Run, example: Callable[[str], ModuleType]
@@ -119,9 +119,8 @@ def test_hf_trainer(
     assert len(re.findall(r"epoch 0: ", out)) == (2 if launch else 1)
 
 
-@nightly
-def test_accelerate_loop(run: Run, example: Callable[[str], ModuleType], whole: bool) -> None:
-    """Two processes see the images of one, by name, and nightly have its losses."""
+def test_accelerate_loop(run: Run, example: Callable[[str], ModuleType]) -> None:
+    """Two processes see the images of one, by name, and have its losses."""
     pytest.importorskip("accelerate")
     two = run("accelerate_loop.py", "--workers", 1, launch=TWO)
     assert "2 processes" in two
@@ -134,11 +133,10 @@ def test_accelerate_loop(run: Run, example: Callable[[str], ModuleType], whole: 
         seen = sorted((name, crc(v2.seeded(module.AUGMENT, (epoch, name))(image))) for name, image in samples)
         want.append(zlib.crc32(repr(seen).encode()))
     assert sums(two) == want and want[0] != want[1]
-    if whole:
-        one = run("accelerate_loop.py", "--workers", 0)
-        assert "1 processes" in one and sums(one) == want
-        losses = [[float(x) for x in re.findall(r"loss ([\d.]+)", out)] for out in (one, two)]
-        assert all(abs(a - b) < 1e-3 for a, b in zip(*losses, strict=True))
+    one = run("accelerate_loop.py", "--workers", 0)
+    assert "1 processes" in one and sums(one) == want
+    losses = [[float(x) for x in re.findall(r"loss ([\d.]+)", out)] for out in (one, two)]
+    assert all(abs(a - b) < 1e-3 for a, b in zip(*losses, strict=True))
 
 
 @pytest.fixture

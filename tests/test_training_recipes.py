@@ -115,116 +115,78 @@ def test_dino_crops_can_be_copied_and_applied_again() -> None:
     assert have_equal_crops(a, again)
 
 
-ERRORS: list[tuple[Any, type[Exception], str]] = [
-    (lambda: recipes.DINOCrops((0.5, 0.2)), ValueError, "DINOCrops: global_crops_scale must be"),
-    (lambda: recipes.DINOCrops(local_crops_scale=None), TypeError, "DINOCrops: local_crops_scale must be"),  # type: ignore[arg-type]
-    (lambda: recipes.DINOCrops(blur=(0.1, 0.2)), ValueError, "DINOCrops: blur must be 3 probabilities"),
+#: In the place of an input where the constructor raises.
+MADE = object()
+SHAPE = "image must have the shape (..., 3, H, W)"
+FROM_1 = "must be an integer from 1"
+#: Recipe, arguments, the input of a call, and the error.
+ERRORS: list[tuple[str, dict[str, Any], Any, type[Exception], str]] = [
+    ("DINOCrops", {"global_crops_scale": (0.5, 0.2)}, MADE, ValueError, "global_crops_scale must be"),
+    ("DINOCrops", {"local_crops_scale": None}, MADE, TypeError, "local_crops_scale must be"),
+    ("DINOCrops", {"blur": (0.1, 0.2)}, MADE, ValueError, "blur must be 3 probabilities"),
+    ("DINOCrops", {"blur": (0.1, 0.2, 3)}, MADE, ValueError, "each blur must be a number from 0 to 1"),
+    ("DINOCrops", {"global_crops_size": 0}, MADE, ValueError, f"global_crops_size {FROM_1}"),
+    ("DINOCrops", {"gram_teacher_crops_size": 1.5}, MADE, TypeError, "gram_teacher_crops_size must be"),
+    ("DINOCrops", {"share_color_jitter": "no"}, MADE, TypeError, "share_color_jitter must be a bool"),
+    ("DINOCrops", {"mean": (1, 2)}, MADE, ValueError, "mean must be 3 numbers"),
+    ("DINOCrops", {"std": (1, 1, 0)}, MADE, ValueError, "each std must be a number from"),
+    ("DINOCrops", {}, {"image": picture()}, TypeError, "image must be a Tensor or a PIL image, got dict"),
     (
-        lambda: recipes.DINOCrops(blur=(0.1, 0.2, 3)),
-        ValueError,
-        "DINOCrops: each blur must be a number from 0 to 1",
-    ),
-    (
-        lambda: recipes.DINOCrops(global_crops_size=0),
-        ValueError,
-        "DINOCrops: global_crops_size must be an integer from 1",
-    ),
-    (
-        lambda: recipes.DINOCrops(gram_teacher_crops_size=1.5),
+        "DINOCrops",
+        {},
+        PIL.Image.new("RGBA", (40, 40)),
         TypeError,
-        "DINOCrops: gram_teacher_crops_size must be",
-    ),  # type: ignore[arg-type]
+        "image must be uint8 or an RGB image of PIL",
+    ),
+    ("DINOCrops", {}, PIL.Image.new("RGB", (0, 40)), ValueError, SHAPE),
+    ("DINOCrops", {}, picture()[:1], ValueError, SHAPE),
+    ("DINOCrops", {}, picture()[0], ValueError, SHAPE),
+    ("DINOCrops", {"per_sample": True}, picture()[None, :, :0], ValueError, SHAPE),
     (
-        lambda: recipes.DINOCrops(share_color_jitter="no"),
+        *("DINOCrops", {"per_sample": True}, PackedImages.of([picture()]), TypeError),
+        "image must be a Tensor or a PIL image, got PackedImages",
+    ),
+    (
+        *("three_augment", {"per_sample": True}, PackedImages.of([picture()]), TypeError),
+        "image must be uint8 or an RGB image of PIL, got images of different",
+    ),
+    ("three_augment", {"mean": 0.5}, MADE, ValueError, "mean must be 3 numbers"),
+    ("three_augment", {"std": "abc"}, MADE, ValueError, "std must be 3 numbers"),
+    ("three_augment", {"src": 2}, MADE, TypeError, "src must be a bool, got 2"),
+    ("three_augment", {}, picture()[:, :0], ValueError, SHAPE),
+    (
+        "three_augment",
+        {},
+        picture() / 255,
         TypeError,
-        "DINOCrops: share_color_jitter must be a bool",
-    ),  # type: ignore[arg-type]
-    (lambda: recipes.DINOCrops(mean=(1, 2)), ValueError, "DINOCrops: mean must be 3 numbers"),
-    (lambda: recipes.DINOCrops(std=(1, 1, 0)), ValueError, "DINOCrops: each std must be a number from"),
-    (
-        lambda: recipes.DINOCrops()({"image": picture()}),
-        TypeError,
-        "DINOCrops: image must be a Tensor or a PIL image, got dict",
+        "image must be uint8 or an RGB image of PIL, got torch.float32",
     ),
+    ("yolo_letterbox", {"stride": 0}, MADE, ValueError, f"stride {FROM_1}"),
+    ("yolo_letterbox", {"stride": 1.5}, MADE, TypeError, f"stride {FROM_1}"),
+    ("yolo_letterbox", {"auto": 1}, MADE, TypeError, "auto must be a bool, got 1"),
+    ("yolo_letterbox", {"scaleup": 0}, MADE, TypeError, "scaleup must be a bool, got 0"),
     (
-        lambda: recipes.DINOCrops()(PIL.Image.new("RGBA", (40, 40))),
-        TypeError,
-        "DINOCrops: image must be uint8 or an RGB image of PIL",
+        *("yolo_letterbox", {"size": 8, "fill": 300}, picture(), ValueError),
+        "fill must be from 0 to 255 for torch.uint8, got 300",
     ),
-    (
-        lambda: recipes.DINOCrops()(PIL.Image.new("RGB", (0, 40))),
-        ValueError,
-        "DINOCrops: image must have the shape",
-    ),
-    (
-        lambda: recipes.DINOCrops()(picture()[:1]),
-        ValueError,
-        "DINOCrops: image must have the shape (..., 3, H, W)",
-    ),
-    (
-        lambda: recipes.DINOCrops()(picture()[0]),
-        ValueError,
-        "DINOCrops: image must have the shape (..., 3, H, W)",
-    ),
-    (
-        lambda: recipes.DINOCrops(per_sample=True)(torch.zeros(2, 3, 0, 8, dtype=torch.uint8)),
-        ValueError,
-        "DINOCrops: image must have the shape",
-    ),
-    (
-        lambda: recipes.DINOCrops(per_sample=True)(PackedImages.of([picture()])),
-        TypeError,
-        "DINOCrops: image must be a Tensor or a PIL image, got PackedImages",
-    ),
-    (
-        lambda: recipes.three_augment(per_sample=True)(PackedImages.of([picture()])),
-        TypeError,
-        "three_augment: image must be uint8 or an RGB image of PIL, got images of different",
-    ),
-    (lambda: recipes.three_augment(mean=0.5), ValueError, "three_augment: mean must be 3 numbers"),  # type: ignore[arg-type]
-    (lambda: recipes.three_augment(std="abc"), ValueError, "three_augment: std must be 3 numbers"),  # type: ignore[arg-type]
-    (lambda: recipes.three_augment(src=2), TypeError, "three_augment: src must be a bool, got 2"),  # type: ignore[arg-type]
-    (
-        lambda: recipes.three_augment()(picture()[:, :0]),
-        ValueError,
-        "three_augment: image must have the shape",
-    ),
-    (
-        lambda: recipes.yolo_letterbox(stride=0),
-        ValueError,
-        "yolo_letterbox: stride must be an integer from 1",
-    ),
-    (
-        lambda: recipes.yolo_letterbox(stride=1.5),
-        TypeError,
-        "yolo_letterbox: stride must be an integer from 1",
-    ),  # type: ignore[arg-type]
-    (lambda: recipes.yolo_letterbox(auto=1), TypeError, "yolo_letterbox: auto must be a bool, got 1"),  # type: ignore[arg-type]
-    (lambda: recipes.yolo_letterbox(scaleup=0), TypeError, "yolo_letterbox: scaleup must be a bool, got 0"),  # type: ignore[arg-type]
-    (
-        lambda: recipes.yolo_letterbox(8, fill=300)(torch.zeros(3, 4, 6, dtype=torch.uint8)),
-        ValueError,
-        "yolo_letterbox: fill must be from 0 to 255 for torch.uint8, got 300",
-    ),
-    (lambda: recipes.yolo_letterbox(0), ValueError, "yolo_letterbox: size must be an integer from 1"),
-    (lambda: recipes.yolo_letterbox(fill="a"), TypeError, "yolo_letterbox: fill must be a finite number"),  # type: ignore[arg-type]
-    (lambda: recipes.yolo_mosaic(fill="a"), TypeError, "yolo_mosaic: fill must be a finite number"),  # type: ignore[arg-type]
-    (
-        lambda: recipes.yolo_mosaic(8)([picture()]),
-        ValueError,
-        "yolo_mosaic: inputs must be a list of 4 samples",
-    ),
-    (
-        lambda: recipes.yolo_letterbox(8)(torch.zeros(3, 0, 4)),
-        ValueError,
-        "yolo_letterbox: image must have at least one pixel",
-    ),
+    ("yolo_letterbox", {"size": 0}, MADE, ValueError, f"size {FROM_1}"),
+    ("yolo_letterbox", {"fill": "a"}, MADE, TypeError, "fill must be a finite number"),
+    ("yolo_letterbox", {"size": 8}, picture()[:, :0], ValueError, "image must have at least one pixel"),
+    ("yolo_mosaic", {"fill": "a"}, MADE, TypeError, "fill must be a finite number"),
+    ("yolo_mosaic", {"size": 0}, MADE, ValueError, f"size {FROM_1}"),
+    ("yolo_mosaic", {"size": 8}, [picture()], ValueError, "inputs must be a list of 4 samples"),
 ]
 
 
-@pytest.mark.parametrize(("call", "kind", "text"), ERRORS)
-def test_errors_name_the_argument(call: Any, kind: type[Exception], text: str) -> None:
-    with pytest.raises(kind, match=f"^{re.escape(text)}"):
+@pytest.mark.parametrize(("name", "arguments", "inpt", "kind", "text"), ERRORS)
+def test_errors_name_the_argument(
+    name: str, arguments: dict[str, Any], inpt: Any, kind: type[Exception], text: str
+) -> None:
+    def call() -> Any:
+        made = getattr(recipes, name)(**arguments)
+        return None if inpt is MADE else made(inpt)
+
+    with pytest.raises(kind, match=f"^{name}: {re.escape(text)}"):
         call()
 
 
@@ -333,10 +295,6 @@ def test_three_augment_of_a_batch_is_a_loop() -> None:
     torch._dynamo.reset()
     compiled = torch.compile(alone, fullgraph=True, backend="aot_eager")
     assert all(torch.equal(seeded(s, compiled, images[0]), seeded(s, alone, images[0])) for s in range(4))
-    with pytest.raises(
-        TypeError, match=r"^three_augment: image must be uint8 or an RGB image of PIL, got torch.float32"
-    ):
-        alone(images[0] / 255)
 
 
 # -- YOLO --------------------------------------------------------------------------------------------------
@@ -428,8 +386,6 @@ def test_the_middle_of_the_mosaic() -> None:
     places = [mosaic._sampled_sizes(mosaic._draw([torch.zeros(3, 4, 4)]), 4, 4) for _ in range(300)]
     assert all(32 <= n <= 95 for place in places for n in place)
     assert min(map(min, places)) < 36 and max(map(max, places)) > 91
-    with pytest.raises(ValueError, match=r"^yolo_mosaic: size must be an integer from 1 "):
-        recipes.yolo_mosaic(0)
 
 
 # -- PixMix ------------------------------------------------------------------------------------------------
