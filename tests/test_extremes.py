@@ -12,7 +12,6 @@ import pytest
 import torch
 from added_cases import ROWS
 from groups import groups
-from test_compositions import call_of
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -70,7 +69,7 @@ def test_gradients_of_operators_are_finite(samples: list[Sample]) -> None:
             call = sample.checked(maker)
             function, given = leaves(call, call.differentiable)
         else:
-            function, tensors = call_of(sample, maker)
+            function, tensors = sample.of_tensors(maker)
             given = tuple(t.detach().requires_grad_(t.requires_grad) for t in tensors)
         live = [t for t in given if t.requires_grad]
         outs = [out for out in several(function(*given)) if out.requires_grad]

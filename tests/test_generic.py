@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from checks import bits_equal, check_adjoint, check_vmap
-from groups import groups
+from checks import bits_equal, check_adjoint, check_format, check_vmap
+from groups import apart, compile_together, groups
 
 import imgops
 from imgops._operator.record import Contract, operators
 from imgops.extend.testing import _checks, _func
-from tests.specs import OPERATORS, SAMPLES, Sample
+from imgops.extend.testing._call import leaves, several
+from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT
-from tests.tiers import nightly, nightly_unless
+from tests.tiers import every_night, nightly, nightly_unless
 
 INNER = [s for s in SAMPLES if not s.edge]
 # Samples whose gradients have values; an image with 0 pixels has none.
@@ -144,13 +145,38 @@ def test_straight_through_gradients(sample: Sample) -> None:
     "sample", nightly_unless(lambda s: s in FIRST, [s for s in DIFFERENTIABLE if not s.edge]), ids=str
 )
 def test_torch_func(sample: Sample) -> None:
-    """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad) and forward_ad."""
-    _func.func(sample.checked(Maker()))
+    """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad) and forward_ad.
+
+    A derived gradient has no forward mode over its backward: this is an error, in the Hessian alone.
+    """
+    refused = _func.func(sample.checked(Maker()))
+    assert refused == (["torch.func.hessian"] if OPERATORS[sample.op].is_derived else [])
 
 
 @pytest.mark.parametrize("samples", groups((s for s in DIFFERENTIABLE if s in FIRST), 12))
 def test_torch_func_in_a_graph(samples: list[Sample]) -> None:
     _func.func_in_a_graph(*(sample.checked(Maker()) for sample in samples))
+
+
+@nightly
+@pytest.mark.parametrize("samples", groups((s for s in DIFFERENTIABLE if s in FIRST), 12))
+def test_jacobians_and_batched_gradients_in_a_graph(samples: list[Sample]) -> None:
+    calls, inputs = {}, {}
+    for sample in samples:
+        call = sample.checked(Maker(torch.float64))
+        if OPERATORS[sample.op].operator.contract is Contract.OUT or not call.differentiable:
+            continue
+        function, tensors = leaves(call, call.differentiable)
+        given, every = tuple(t.detach() for t in tensors), tuple(range(len(tensors)))
+        loss = lambda *x, f=function: sum(o.sin().sum() for o in several(f(*x)))
+        calls |= {
+            f"{sample}, jacrev": torch.func.jacrev(function, every),
+            f"{sample}, vmap of grad": torch.vmap(torch.func.grad(loss, every)),
+        }
+        inputs[f"{sample}, jacrev"] = given
+        inputs[f"{sample}, vmap of grad"] = tuple(torch.stack([t, t / 2]) for t in given)
+    found, wanted = compile_together(calls, inputs="own")[0](inputs), apart(calls)(inputs)
+    torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.linear], ids=str)
@@ -176,6 +202,15 @@ def test_vmap_over_parameters() -> None:
     check_vmap(lambda x, b: imgops.resize(x, (3, 4), box=b), (image, boxes), (0, 0))
     check_vmap(lambda x, b: imgops.resize(x, (3, 4), box=b), (image, boxes), (None, 0))
     check_vmap(lambda x, b: imgops.resize(x, (3, 4), box=b), (image[0], boxes), (None, 0))
+
+
+def test_vmap_into_memory_is_refused() -> None:
+    for spec in OPERATORS.values():
+        if spec.operator.contract is Contract.OUT:
+            call = spec.samples[0].checked(Maker())
+            batched = torch.vmap(lambda *x, c=call: c.raw(**dict(zip(c.names, x, strict=True))))
+            with pytest.raises((NotImplementedError, RuntimeError)):
+                batched(*(torch.stack([t, t]) for t in call.tensors))
 
 
 @pytest.mark.parametrize("randomness", ["error", "same", "different"])
@@ -250,9 +285,97 @@ def test_autocast(sample: Sample) -> None:
     _checks.autocast(sample.checked(Maker()))
 
 
+def test_autocast_of_mixed_dtypes() -> None:
+    """The widest dtype is that of the result; a gradient has the dtype of its leaf."""
+    image, source, mask = torch.rand(3, 6, 7), torch.rand(3, 3, 4), torch.rand(1, 3, 4)
+    for half in (torch.float16, torch.bfloat16):
+        halves = [t.to(half).requires_grad_() for t in (source, mask)]
+        with torch.autocast("cpu", half):
+            mixed = imgops.paste(image, halves[0], (1, 2), halves[1])
+        assert bits_equal(mixed, imgops.paste(image, halves[0].float(), (1, 2), halves[1].float()))
+        assert all(g.dtype == half for g in torch.autograd.grad(mixed.sum(), halves))
+
+
 @pytest.mark.parametrize("sample", FIRST, ids=str)
 def test_torch_dispatch(sample: Sample) -> None:
     _checks.torch_dispatch(sample.checked(Maker()))
+
+
+# -- functions that are made of operators ----------------------------------------------------------
+
+#: The samples of functions that are made of several operators.
+COMPOSED = [s for spec in SPECS.values() if not spec.is_operator for s in spec.samples if not s.edge]
+
+
+@pytest.mark.parametrize("sample", [s for s in COMPOSED if torch.float64 in s.dtypes], ids=str)
+def test_gradients_of_functions(sample: Sample) -> None:
+    function, tensors = sample.of_tensors(Maker(torch.float64, grad=True))
+    leaves = [t.detach().requires_grad_(t.requires_grad) for t in tensors]
+    # The derivative of a Gaussian by its sigma has no forward mode.
+    forward = sample.op != "elastic_map" or len(leaves) == 1
+    assert torch.autograd.gradcheck(function, leaves, check_forward_ad=forward, fast_mode=True)
+    assert torch.autograd.gradgradcheck(function, leaves, fast_mode=True)
+
+
+@pytest.mark.parametrize("sample", [s for s in COMPOSED if SPECS[s.op].cores[0] == 3], ids=str)
+def test_formats_and_fakes_of_functions(sample: Sample) -> None:
+    for maker in (
+        *(Maker(sample.dtypes[0], f, (2,)) for f in FORMATS),
+        *(Maker(batch=b) for b in BATCHES[:3]),
+    ):
+        function, tensors = sample.of_tensors(maker)
+        out = function(*tensors)
+        if sample.op not in ("invert", "flow_map"):  # they keep any strides
+            check_format(out, tensors[0])
+        meta = function(*(t.to("meta") if i == 0 or t.ndim > 2 else t for i, t in enumerate(tensors)))
+        assert (meta.shape, meta.dtype, meta.device.type) == (out.shape, out.dtype, "meta")
+
+
+@pytest.mark.parametrize("sample", COMPOSED, ids=str)
+def test_a_batch_of_a_function_is_a_loop(sample: Sample) -> None:
+    """It is one with a parameter for each sample, too, and under vmap."""
+    function, both = sample.of_tensors(Maker(sample.dtypes[-1], batch=(2,)))
+    _, one = sample.of_tensors(Maker(sample.dtypes[-1]))
+    dims = tuple(None if a.shape == b.shape else 0 for a, b in zip(both, one, strict=True))
+    each = [[b if d is None else b[i] for b, d in zip(both, dims, strict=True)] for i in range(2)]
+    wanted = torch.stack([function(*given) for given in each])
+    for found in (function(*both), torch.vmap(function, dims)(*both)):
+        tolerance = 1e-9 if found.dtype.is_floating_point else 0
+        torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance)
+
+
+FIRST_OF_COMPOSED = [s for s in COMPOSED if s is SPECS[s.op].samples[0]]
+
+
+@pytest.mark.parametrize("dynamic", [pytest.param(False, marks=nightly), True])
+@pytest.mark.parametrize("dtype", [*every_night(torch.uint8), torch.float32])
+@pytest.mark.parametrize(
+    "samples",
+    [
+        *groups(FIRST_OF_COMPOSED, 40),
+        *groups((s for s in COMPOSED if s not in FIRST_OF_COMPOSED), 40, nightly),
+    ],
+)
+def test_functions_compiled(samples: list[Sample], dtype: torch.dtype, dynamic: bool) -> None:
+    """Other values are not compiled again. The strides of maps are not defined, and their last bits in a graph."""
+    some = {str(s): s for s in samples if dtype in s.dtypes}
+    calls = {name: s.of_tensors(Maker(dtype, "interleaved", (2,)))[0] for name, s in some.items()}
+    graph, counting = compile_together(calls, inputs="own", dynamic=dynamic)
+    counts = []
+    for seed in (0, 1):
+        maker = Maker(dtype, "interleaved", (2,), seed=seed)
+        inputs = {name: s.of_tensors(maker)[1] for name, s in some.items()}
+        found, wanted = graph(inputs), apart(calls)(inputs)
+        for name, value in wanted.items():
+            if "map" in name:
+                torch.testing.assert_close(found[name], value, rtol=0, atol=1e-5, msg=name)
+            else:
+                assert bits_equal(found[name], value) and found[name].stride() == value.stride(), name
+        counts.append(counting.count)
+    assert counts[0] == counts[1]
+
+
+# -- the table of operators --------------------------------------------------------------------------
 
 
 def test_every_operator_has_a_spec() -> None:

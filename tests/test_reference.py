@@ -26,7 +26,7 @@ COMPARED = [s for spec in SPECS.values() if callable(spec.reference) for s in sp
 
 def per_image(args: tuple[Any, ...], cores: tuple[int, ...]) -> list[tuple[Any, ...]]:
     """Return the arguments for each image of the batch: arrays and numbers."""
-    batch = args[0].shape[:-3]
+    batch = args[0].shape[: args[0].ndim - cores[0]]
     columns = []
     for i, value in enumerate(args):
         if not isinstance(value, Tensor):

@@ -15,7 +15,6 @@ from torch import Tensor
 import imgops
 from imgops import remap, warp_affine, warp_perspective
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import (
     BORDERS,
     FLAGS,
@@ -28,7 +27,7 @@ from tests.specs._libraries import (
     to_pil,
 )
 from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ones, ops = torch.ones, torch.ops.imgops
 #: True from OpenCV 5 on; before, positions are rounded to 1/32 pixel.
@@ -150,7 +149,6 @@ def _perspective_calls(case: Any) -> bench.Calls:
     )
 
 
-_UNIT = plain.rand(3, 5, 6)
 _SHARED: dict[str, Any] = {
     # Changed matrices and maps may have no inverse, or positions that are infinite.
     "comparable": lambda args, changed: not {"1", "map", "matrix"} & {*changed},
@@ -217,7 +215,6 @@ WARP_AFFINE = OpSpec(
     ),
     of_number=lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
     reference=warp_affine_reference,
-    plain=Plain(warp_affine, plain.warp, (_UNIT, _TURN)),
     reference_name="`cv2.warpAffine`",
     formula=r"y(p) = \sum_q k\big(M^{-1} p - q\big)\, x_q",
     transforms=(
@@ -267,7 +264,6 @@ WARP_PERSPECTIVE = OpSpec(
         x, [[1.0, v, 0.5], [0.0, 1.0, v], [0.0, 0.0, 1.0]], fill=v
     ),
     reference=warp_perspective_reference,
-    plain=Plain(warp_perspective, plain.warp, (_UNIT, _TILT)),
     reference_name="`cv2.warpPerspective`",
     formula=r"y(p) = \sum_q k\big(\pi(M^{-1} [p, 1]) - q\big)\, x_q,\quad \pi(u, v, w) = (u/w, v/w)",
     transforms=("RandomPerspective", "perspective"),
@@ -385,12 +381,6 @@ def _remap_calls(case: Any) -> bench.Calls:
     )
 
 
-_MAP = torch.stack([plain.rand(4, 4, low=-1.7, high=6.2), plain.rand(4, 4, low=-1.6, high=5.3)])
-
-
-_SMALL = plain.rand(3, 4, 4)
-
-
 def _under_water(x: Tensor) -> Tensor:
     """Return a map of waves."""
     v, u = torch.meshgrid(torch.arange(x.shape[-2]), torch.arange(x.shape[-1]), indexing="ij")
@@ -432,7 +422,6 @@ REMAP = OpSpec(
     ),
     of_number=lambda x, v: imgops.remap(x, torch.ones(2, 4, 5), fill=v),
     reference=remap_reference,
-    plain=Plain(remap, plain.remap, (_UNIT, _MAP)),
     reference_name="`cv2.remap`",
     formula=r"y(p) = \sum_q k\big(\mathrm{map}(p) - q\big)\, x_q",
     transforms=(
@@ -489,16 +478,6 @@ REMAP_ADJOINT = OpSpec(
     tolerance=_NEAR_OPENCV,
     decomposed=CLOSE,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g, m: ops.remap_adjoint(g, m, 5, 6, "bilinear", "constant"),
-        lambda g, m: torch.einsum(
-            "...chw,...hwi,...hwj->...cij",
-            g,
-            plain.hats(m[..., 1, :, :], 5),
-            plain.hats(m[..., 0, :, :], 6),
-        ),
-        (_SMALL, _MAP),
-    ),
     reference_name="transpose of remap",
     difference="float64 1e-12",
     dtype_names="floats",
@@ -533,11 +512,6 @@ REMAP_GRAD_MAP = OpSpec(
     reference="tests/test_geometry.py::test_the_derivative_of_a_map_is_that_of_opencv",
     tolerance=REAL,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g, x, m: ops.remap_grad_map(g, x, m, None, "bilinear", "constant"),
-        lambda g, x, m: torch.func.vjp(lambda at: plain.remap(x, at), m)[1](g)[0],
-        (_SMALL, _UNIT, _MAP),
-    ),
     reference_name="derivative of remap in its map",
     difference="float64 1e-12",
     dtype_names="floats",
@@ -633,7 +607,7 @@ def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **fac
         dtype_names="uint8, uint16, floats; nearest: all",
         section="Warps",
         border="``fill`` outside of the image",
-        cores=(3, 0),
+        cores=(3, 0, 1, 0, 1, 0, 1, 0),
         **facts,
     )
 
@@ -689,6 +663,19 @@ AFFINE = _by_angle(
         Sample("bilinear", lambda m: (m.image(3, 7, 9), 20.0, (1.2, -0.7), 1.1, (8, -5))),
         Sample("nearest", lambda m: (m.image(3, 7, 9), -100, (2, 0), 0.8, 12.0, "nearest", (3, 2.5), 1)),
         Sample("each", lambda m: (m.image(3, 7, 9), m.per_sample(20.0, -130.0), (0.3, 0.4), 1.3)),
+        Sample(
+            "every",
+            lambda m: (
+                m.image(2, 6, 7),
+                m.per_sample(10.3, -33.1),
+                torch.stack([m.per_sample(1.02, -1.1), m.per_sample(2.3, 0.4)], -1),
+                m.per_sample(1.2, 0.9),
+                torch.stack([m.per_sample(5.0, 3.0), m.per_sample(-9.0, 2.0)], -1),
+                "bilinear",
+                torch.stack([m.per_sample(3.05), m.per_sample(4.2)], -1),
+                parameter(m, torch.tensor(0.3).double()),
+            ),
+        ),
     ),
     ErrorInput(ValueError, "affine: scale must be positive, got 0", lambda x: imgops.affine(x, scale=0)),
     ErrorInput(
