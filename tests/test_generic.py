@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -16,18 +19,31 @@ from imgops.extend.testing._call import leaves, several
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT
-from tests.tiers import every_night, nightly, nightly_unless
+from tests.tiers import nightly, nightly_unless
 
 INNER = [s for s in SAMPLES if not s.edge]
 # Samples whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
-#: The first sample of each operator where a sample costs a graph; the others nightly.
+#: The first operator of each module of kernels.
+OF_MODULES = [*{spec.operator.kernel.__module__: name for name, spec in reversed(OPERATORS.items())}.values()]
+#: Those of which `make test` makes graphs with gradients. test_modes.py makes graphs of all public functions.
+IN_GRAPHS = [s for s in FIRST if s.op in OF_MODULES[:5] or not OPERATORS[s.op].is_public]
 FIRST_OF_INNER = [
-    *groups((s for s in INNER if s in FIRST), 12),
-    *groups((s for s in INNER if s not in FIRST), 12, marks=nightly),
+    *groups((s for s in INNER if s in IN_GRAPHS), 20),
+    *groups((s for s in INNER if s not in IN_GRAPHS), 12, marks=nightly),
+]
+FIRST_OF_DIFFERENTIABLE = [
+    *groups([s for s in DIFFERENTIABLE if s in IN_GRAPHS][:6], 6),
+    *groups([s for s in DIFFERENTIABLE if s in IN_GRAPHS][6:], 12, marks=nightly),
+    *groups((s for s in DIFFERENTIABLE if s in FIRST and s not in IN_GRAPHS), 12, marks=nightly),
 ]
 FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
+
+
+def first_of(samples: Iterable[Sample]) -> list[Any]:
+    """Return samples as parameters, of which `make test` takes the first of each operator."""
+    return nightly_unless(lambda sample: sample in FIRST, samples)
 
 
 def mutates(sample: Sample) -> bool:
@@ -57,55 +73,46 @@ def every_value(sample: Sample) -> list[Maker]:
     return [m for m in makers if not (mutates(sample) and m.format == "expanded")]
 
 
-def varied(sample: Sample, whole: bool) -> list[Maker]:
-    """Vary one axis at a time for the first sample of each operator; `make test` combines them for the others."""
-    apart = whole or sample in FIRST or len(sample.dtypes) == 1
-    return variants(sample) if apart else every_value(sample)
-
-
-@pytest.mark.parametrize("sample", nightly_unless(lambda s: s in FIRST, SAMPLES), ids=str)
+@pytest.mark.parametrize("sample", first_of(SAMPLES), ids=str)
 def test_registration(sample: Sample, whole: bool) -> None:
-    """Three variants of each sample; for the first sample of each operator, every format, batch and dtype.
+    """Three variants of each sample; for the first sample of each operator, every format, batch and dtype, nightly.
 
-    `make test` takes the first sample; it checks the schema and the fake of each variant, and runs all of opcheck,
-    which compiles, on the first variant. The fakes of all samples are those of test_fake.
+    `make test` leaves out what compiles, which test_compiled does for many operators at once.
     """
     grad = not mutates(sample)  # a leaf that requires a gradient cannot be written to
     makers = [Maker(grad=grad), Maker(format="interleaved", batch=(2,), grad=grad)]
     makers += [Maker(torch.uint8, "sliced")] if torch.uint8 in sample.dtypes else []
-    makers += every_value(sample) if sample in FIRST else []
-    for i, maker in enumerate(makers):
-        everything = whole or (sample in FIRST and i == 0)
-        _checks.registration(
-            sample.checked(maker), "ALL" if everything else ("test_schema", "test_faketensor")
-        )
+    makers += every_value(sample) if whole and sample in FIRST else []
+    quick = ("test_schema", "test_autograd_registration", "test_faketensor")
+    for maker in makers:
+        _checks.registration(sample.checked(maker), "ALL" if whole else quick)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_fake(sample: Sample, whole: bool) -> None:
-    for maker in varied(sample, whole):
-        _checks.fake(sample.checked(maker))
-
-
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
-def test_memory_and_fast_path(sample: Sample, whole: bool) -> None:
-    for maker in varied(sample, whole):
+@pytest.mark.parametrize("sample", first_of(SAMPLES), ids=str)
+def test_fake_memory_and_fast_path(sample: Sample, whole: bool) -> None:
+    """`make test` combines formats, batches and dtypes; nightly, one of them varies at a time."""
+    for maker in variants(sample) if whole else every_value(sample):
+        call = sample.checked(maker)
+        _checks.fake(call)
         if maker.device == "cpu":
-            _checks.memory(sample.checked(maker))
-            _checks.fast_path(sample.checked(maker))
+            _checks.memory(call)
+            _checks.fast_path(call)
 
 
-@pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.gradcheck], ids=str)
+@pytest.mark.parametrize("sample", first_of(s for s in DIFFERENTIABLE if s.gradcheck), ids=str)
 def test_gradients(sample: Sample) -> None:
     """First and second order, forward mode and batched gradients are exact to the accuracy of float64."""
     _checks.gradients(sample.checked(Maker(torch.float64)))
 
 
 @pytest.mark.parametrize(
-    "format",
-    nightly_unless(lambda format: format != "planar", ["planar", "interleaved", "expanded", "sliced"]),
+    ("sample", "format"),
+    nightly_unless(
+        lambda values: values[0] in FIRST and values[1] == "interleaved",
+        product([s for s in FUNCTIONAL if s.differentiable], ["planar", "interleaved", "expanded", "sliced"]),
+    ),
+    ids=str,
 )
-@pytest.mark.parametrize("sample", [s for s in FUNCTIONAL if s.differentiable], ids=str)
 def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
     """Every element of a planar image is checked, nightly; a batch in another format, by a random projection.
 
@@ -142,7 +149,7 @@ def test_straight_through_gradients(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize(
-    "sample", nightly_unless(lambda s: s in FIRST, [s for s in DIFFERENTIABLE if not s.edge]), ids=str
+    "sample", nightly_unless(lambda s: s in IN_GRAPHS[:8], [s for s in DIFFERENTIABLE if not s.edge]), ids=str
 )
 def test_torch_func(sample: Sample) -> None:
     """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad) and forward_ad.
@@ -153,13 +160,13 @@ def test_torch_func(sample: Sample) -> None:
     assert refused == (["torch.func.hessian"] if OPERATORS[sample.op].is_derived else [])
 
 
-@pytest.mark.parametrize("samples", groups((s for s in DIFFERENTIABLE if s in FIRST), 12))
+@pytest.mark.parametrize("samples", FIRST_OF_DIFFERENTIABLE)
 def test_torch_func_in_a_graph(samples: list[Sample]) -> None:
     _func.func_in_a_graph(*(sample.checked(Maker()) for sample in samples))
 
 
 @nightly
-@pytest.mark.parametrize("samples", groups((s for s in DIFFERENTIABLE if s in FIRST), 12))
+@pytest.mark.parametrize("samples", FIRST_OF_DIFFERENTIABLE)
 def test_jacobians_and_batched_gradients_in_a_graph(samples: list[Sample]) -> None:
     calls, inputs = {}, {}
     for sample in samples:
@@ -179,7 +186,7 @@ def test_jacobians_and_batched_gradients_in_a_graph(samples: list[Sample]) -> No
     torch.testing.assert_close(found, wanted)
 
 
-@pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.linear], ids=str)
+@pytest.mark.parametrize("sample", first_of(s for s in DIFFERENTIABLE if s.linear), ids=str)
 def test_adjoint_identity(sample: Sample) -> None:
     for format in ("planar", "interleaved"):
         call = sample.checked(Maker(torch.float64, format, (2,)))
@@ -187,7 +194,7 @@ def test_adjoint_identity(sample: Sample) -> None:
         check_adjoint(call.of(call.differentiable), *(call.bound.arguments[n] for n in call.differentiable))
 
 
-@pytest.mark.parametrize("sample", INNER, ids=str)
+@pytest.mark.parametrize("sample", first_of(INNER), ids=str)
 def test_vmap_is_a_loop(sample: Sample) -> None:
     _checks.vmap(sample.checked(Maker(torch.float64)))
 
@@ -237,31 +244,27 @@ def test_compiled_in_every_variant(samples: list[Sample]) -> None:
         _checks.compilation(*(s.checked(each[i]) for s, each in zip(samples, makers) if i < len(each)))
 
 
-#: The first operator of each module of kernels.
-OF_MODULES = {spec.operator.kernel.__module__: name for name, spec in reversed(OPERATORS.items())}.values()
-
-
 @pytest.mark.parametrize(
     "operators",
     [
-        *groups(OF_MODULES, 10),
-        *groups((name for name in OPERATORS if name not in OF_MODULES), 12, marks=nightly),
+        *groups(OF_MODULES[:3], 3),
+        *groups((name for name in OPERATORS if name not in OF_MODULES[:3]), 12, marks=nightly),
     ],
 )
 def test_compiled_by_inductor(operators: list[str], whole: bool) -> None:
-    """Inductor sees a call of an operator as opaque; `make test` compiles one operator of each module of kernels."""
+    """Inductor sees a call of an operator as opaque; `make test` compiles some."""
     for at, format in ((-1, "interleaved"), (0, "planar"))[: 2 if whole else 1]:
         samples = [[s for s in INNER if s.op == op][at] for op in operators]
         calls = [sample.checked(Maker(batch=(2,), format=format)) for sample in samples]
         _checks.compilation(*calls, backend="inductor")
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", first_of(SAMPLES), ids=str)
 def test_exported_and_decomposed(sample: Sample, whole: bool) -> None:
     """It is exported, saved, loaded and run as one opaque node; then in core ATen, in all of its dtypes.
 
     Where pixels move, and on uint8, it is bit-exact, except within a level where OpenCV rounds differently.
-    `make test` exports one sample of each operator.
+    `make test` exports operators that have no public function; test_modes.py exports the functions.
     """
     tolerance = OPERATORS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
 
@@ -269,18 +272,18 @@ def test_exported_and_decomposed(sample: Sample, whole: bool) -> None:
         tolerance.get(found.dtype, EXACT).check(found, wanted)
 
     call = sample.checked(Maker())
-    if whole or sample in FIRST:
+    if sample in FIRST and (whole or not OPERATORS[sample.op].is_public):
         _checks.export(call)
         _checks.core_aten(call, compare)
     else:
         _checks.decomposition(call, compare)
     makers = [Maker(format="interleaved", batch=(2,))]
     makers += [Maker(d) for d in (torch.uint8, torch.int64, torch.float64) if d in sample.dtypes]
-    for maker in makers + (variants(sample) if sample in FUNCTIONAL else []):
+    for maker in makers + (variants(sample) if whole and sample in FUNCTIONAL else []):
         _checks.decomposition(sample.checked(maker), compare)
 
 
-@pytest.mark.parametrize("sample", INNER, ids=str)
+@pytest.mark.parametrize("sample", first_of(INNER), ids=str)
 def test_autocast(sample: Sample) -> None:
     _checks.autocast(sample.checked(Maker()))
 
@@ -307,7 +310,14 @@ def test_torch_dispatch(sample: Sample) -> None:
 COMPOSED = [s for spec in SPECS.values() if not spec.is_operator for s in spec.samples if not s.edge]
 
 
-@pytest.mark.parametrize("sample", [s for s in COMPOSED if torch.float64 in s.dtypes], ids=str)
+@pytest.mark.parametrize(
+    "sample",
+    nightly_unless(
+        lambda s: s is SPECS[s.op].samples[0] or s.op in ("affine", "polar_map"),
+        [s for s in COMPOSED if torch.float64 in s.dtypes],
+    ),
+    ids=str,
+)
 def test_gradients_of_functions(sample: Sample) -> None:
     function, tensors = sample.of_tensors(Maker(torch.float64, grad=True))
     leaves = [t.detach().requires_grad_(t.requires_grad) for t in tensors]
@@ -325,8 +335,9 @@ def test_formats_and_fakes_of_functions(sample: Sample) -> None:
     ):
         function, tensors = sample.of_tensors(maker)
         out = function(*tensors)
-        if sample.op not in ("invert", "flow_map"):  # they keep any strides
+        if sample.op not in ("invert", "flow_map", "flip", "rotate90"):  # they keep any strides
             check_format(out, tensors[0])
+        assert out.untyped_storage().data_ptr() != tensors[0].untyped_storage().data_ptr()
         meta = function(*(t.to("meta") if i == 0 or t.ndim > 2 else t for i, t in enumerate(tensors)))
         assert (meta.shape, meta.dtype, meta.device.type) == (out.shape, out.dtype, "meta")
 
@@ -344,21 +355,12 @@ def test_a_batch_of_a_function_is_a_loop(sample: Sample) -> None:
         torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance)
 
 
-FIRST_OF_COMPOSED = [s for s in COMPOSED if s is SPECS[s.op].samples[0]]
-
-
-@pytest.mark.parametrize("dynamic", [pytest.param(False, marks=nightly), True])
-@pytest.mark.parametrize("dtype", [*every_night(torch.uint8), torch.float32])
-@pytest.mark.parametrize(
-    "samples",
-    [
-        *groups(FIRST_OF_COMPOSED, 40),
-        *groups((s for s in COMPOSED if s not in FIRST_OF_COMPOSED), 40, nightly),
-    ],
-)
-def test_functions_compiled(samples: list[Sample], dtype: torch.dtype, dynamic: bool) -> None:
+@nightly  # test_modes.py has all of them in a graph
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_functions_compiled(dtype: torch.dtype, dynamic: bool) -> None:
     """Other values are not compiled again. The strides of maps are not defined, and their last bits in a graph."""
-    some = {str(s): s for s in samples if dtype in s.dtypes}
+    some = {str(s): s for s in COMPOSED if dtype in s.dtypes}
     calls = {name: s.of_tensors(Maker(dtype, "interleaved", (2,)))[0] for name, s in some.items()}
     graph, counting = compile_together(calls, inputs="own", dynamic=dynamic)
     counts = []

@@ -20,6 +20,7 @@ from tests.specs._libraries import (
     FLAGS,
     Array,
     by_opencv,
+    by_pil_planes,
     chw,
     is_interleaved,
     photo_frame,
@@ -295,11 +296,32 @@ _MOVES: dict[str, Any] = {
     "dtypes": ANY_DTYPE,
     "section": "Movement",
     "border": "no pixel looks at another",
-    "reference": "tests/test_geometry.py::test_flip_and_rotate90_are_opencv_and_pil",
 }
+
+
+def flip_reference(image: Array, direction: str = "horizontal") -> Array:
+    """Run OpenCV for its dtypes; for others, reverse NumPy's axes."""
+    axes, code = {"horizontal": (2, 1), "vertical": (1, 0), "both": ((1, 2), -1)}[direction]
+    if image.dtype in (np.uint8, np.float32):
+        return np.stack([cv2.flip(np.ascontiguousarray(plane), code) for plane in image])
+    return np.flip(image, axes)
+
+
+def rotate90_reference(image: Array, turns: int = 1) -> Array:
+    """Run PIL on uint8; turn NumPy's axes for other dtypes."""
+    if image.dtype == np.uint8 and turns % 4:
+        way = getattr(Image.Transpose, f"ROTATE_{turns % 4 * 90}")
+        return by_pil_planes(image, lambda plane: plane.transpose(way))
+    return np.rot90(image, turns, (1, 2))
+
 
 FLIP = OpSpec(
     "flip",
+    samples=tuple(
+        Sample(direction, lambda m, direction=direction: (m.image(3, 5, 6), direction), linear=True)
+        for direction in ("horizontal", "vertical", "both")
+    ),
+    reference=flip_reference,
     errors=(
         ErrorInput(
             ValueError,
@@ -325,6 +347,11 @@ FLIP = OpSpec(
 
 ROTATE90 = OpSpec(
     "rotate90",
+    samples=tuple(
+        Sample(f"{turns}", lambda m, turns=turns: (m.image(3, 5, 6), turns), linear=True)
+        for turns in (1, 2, -1, 4)
+    ),
+    reference=rotate90_reference,
     errors=(
         ErrorInput(
             TypeError, "rotate90: turns must be an integer, got float 1.5", lambda x: imgops.rotate90(x, 1.5)
