@@ -99,10 +99,18 @@ def test_fake_memory_and_fast_path(sample: Sample, whole: bool) -> None:
             _checks.fast_path(call)
 
 
-@pytest.mark.parametrize("sample", first_of(s for s in DIFFERENTIABLE if s.gradcheck), ids=str)
+@pytest.mark.parametrize(
+    "sample",
+    first_of(s for s in SAMPLES if (s.differentiable and s.gradcheck) or OPERATORS[s.op].straight_through),
+    ids=str,
+)
 def test_gradients(sample: Sample) -> None:
-    """First and second order, forward mode and batched gradients are exact to the accuracy of float64."""
-    _checks.gradients(sample.checked(Maker(torch.float64)))
+    """First and second order, forward mode and batched gradients are exact to the accuracy of float64.
+
+    Straight-through gradients are those of the identity.
+    """
+    straight = OPERATORS[sample.op].straight_through
+    _checks.gradients(sample.checked(Maker(torch.float32 if straight else torch.float64)))
 
 
 @pytest.mark.parametrize(
@@ -129,23 +137,6 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
         tensors = tuple(t.clone() for t in tensors)
     tensors = tuple(t.requires_grad_(t.is_floating_point()) for t in tensors)
     assert torch.autograd.gradcheck(call.of(call.names), tensors, fast_mode=not whole)
-
-
-@pytest.mark.parametrize("sample", [s for s in FUNCTIONAL if OPERATORS[s.op].straight_through], ids=str)
-def test_straight_through_gradients(sample: Sample) -> None:
-    """They are those of the identity, in reverse, forward and second order; parameters have none."""
-    call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
-    image, *rest = call.bound.args
-    image = image.detach().requires_grad_()
-    out = sample.function()(image, *rest)
-    weight = torch.rand_like(out).requires_grad_()
-    (grad,) = torch.autograd.grad(out, image, weight, create_graph=True)
-    assert bits_equal(grad, weight)
-    (second,) = torch.autograd.grad(grad.square().sum(), weight)
-    assert bits_equal(second, 2 * weight)
-    tangent = torch.rand_like(image)
-    found = torch.func.jvp(lambda x: sample.function()(x, *rest), (image.detach(),), (tangent,))[1]
-    assert bits_equal(found, tangent)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cv2
@@ -75,69 +77,64 @@ def test_numbers_and_devices() -> None:
 CORNERS = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
 _LINE = torch.tensor([[0, 0], [1, 3], [2, 6], [3, 9]]) * torch.tensor(0.1, dtype=torch.float64)
 _MAPS: dict[str, Callable[..., Tensor]] = {
-    "polar_map": lambda **options: imgops.polar_map((2.0, 2.0), 4.0, (4, 5), **options),
-    "grid_distortion_map": lambda **options: imgops.grid_distortion_map(
-        [1.0, 2], [1.0, 2], (4, 5), **options
-    ),
-    "optical_distortion_map": lambda **options: imgops.optical_distortion_map(0.1, (4, 5), **options),
-    "thin_plate_spline_map": lambda **options: imgops.thin_plate_spline_map(
-        CORNERS, CORNERS, (4, 5), **options
-    ),
+    "polar_map": partial(imgops.polar_map, (2.0, 2.0), 4.0, (4, 5)),
+    "grid_distortion_map": partial(imgops.grid_distortion_map, [1.0, 2], [1.0, 2], (4, 5)),
+    "optical_distortion_map": partial(imgops.optical_distortion_map, 0.1, (4, 5)),
+    "thin_plate_spline_map": partial(imgops.thin_plate_spline_map, CORNERS, CORNERS, (4, 5)),
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.uint8, torch.int64, torch.complex64, "float32", None])
 @pytest.mark.parametrize("name", _MAPS)
-def test_other_dtypes_are_refused(name: str, dtype: object) -> None:
-    with pytest.raises(TypeError, match=f"^{name}: dtype must be torch.float32 or torch.float64, got "):
-        _MAPS[name](dtype=dtype)
+def test_other_dtypes_are_refused(name: str) -> None:
+    for dtype in (torch.float16, torch.uint8, torch.int64, torch.complex64, "float32", None):
+        with pytest.raises(TypeError, match=f"^{name}: dtype must be torch.float32 or torch.float64, got "):
+            _MAPS[name](dtype=dtype)
 
 
 def _noise() -> Tensor:
     return torch.rand(2, 4, 5)
 
 
-_WRONG_VALUES: dict[str, tuple[str, Callable[[object], object]]] = {
-    "alpha": ("elastic_map: alpha", lambda v: imgops.elastic_map(_noise(), v, 2.0)),
-    "sigma": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v)),
-    "sigma of a kernel": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v, 5)),
-    "radius": ("polar_map: max_radius", lambda v: imgops.polar_map((2.0, 2.0), v, (4, 5))),
-    "radius of log": ("polar_map: max_radius", lambda v: imgops.polar_map((2.0, 2.0), v, (4, 5), log=True)),
-    "center": ("polar_map: center", lambda v: imgops.polar_map((v, 2.0), 4.0, (4, 5))),
-    "steps_x": ("grid_distortion_map: steps_x", lambda v: imgops.grid_distortion_map([v, 1], [1, 1], (4, 5))),
-    "steps_y": ("grid_distortion_map: steps_y", lambda v: imgops.grid_distortion_map([1, 1], [v, 1], (4, 5))),
-    "lens": ("optical_distortion_map: coefficients", lambda v: imgops.optical_distortion_map(v, (4, 5))),
-    "plate": (
-        "thin_plate_spline_map: targets",
-        lambda v: imgops.thin_plate_spline_map(CORNERS, CORNERS * v, (4, 5)),
+#: Calls with a parameter, whose error begins with the function and this name.
+_PARAMETERS: dict[str, Callable[[Any], object]] = {
+    "elastic_map: alpha": lambda v: imgops.elastic_map(_noise(), v, 2.0),
+    "elastic_map: sigma": lambda v: (
+        imgops.elastic_map(_noise(), 1.0, v, 5),
+        imgops.elastic_map(_noise(), 1.0, v),
     ),
-    "shot": ("shot_noise: scale", lambda v: imgops.shot_noise(_noise(), _noise(), v)),
-    "speckle": ("speckle_noise: sigma", lambda v: imgops.speckle_noise(_noise(), _noise(), v)),
-    "intensity": ("iso_noise: intensity", lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v)),
+    "polar_map: max_radius": lambda v: [
+        imgops.polar_map((2.0, 2.0), v, (4, 5), log=log) for log in (True, False)
+    ],
+    "polar_map: center": lambda v: imgops.polar_map((v, 2.0), 4.0, (4, 5)),
+    "grid_distortion_map: steps_x": lambda v: imgops.grid_distortion_map([v, 1], [1, 1], (4, 5)),
+    "grid_distortion_map: steps_y": lambda v: imgops.grid_distortion_map([1, 1], [v, 1], (4, 5)),
+    "optical_distortion_map: coefficients": lambda v: imgops.optical_distortion_map(v, (4, 5)),
+    "thin_plate_spline_map: targets": lambda v: imgops.thin_plate_spline_map(CORNERS, CORNERS * v, (4, 5)),
+    "shot_noise: scale": lambda v: imgops.shot_noise(_noise(), _noise(), v),
+    "speckle_noise: sigma": lambda v: imgops.speckle_noise(_noise(), _noise(), v),
+    "iso_noise: intensity": lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v),
 }
+_OF_NUMBERS = (
+    "elastic_map: alpha",
+    "elastic_map: sigma",
+    "polar_map: max_radius",
+    "optical_distortion_map: coefficients",
+)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", _WRONG_VALUES)
-def test_parameters_that_are_not_finite_are_refused(name: str, value: float) -> None:
-    start, call = _WRONG_VALUES[name]
-    with pytest.raises(ValueError, match=f"^{start} must (be|not be) .*, got "):
-        call(value)
-
-
-@pytest.mark.parametrize("value", ["x", None, 1j, torch.tensor(1j), torch.tensor(True)])
-@pytest.mark.parametrize("name", ["alpha", "sigma", "sigma of a kernel", "radius", "lens"])
-def test_parameters_that_are_no_numbers_are_refused(name: str, value: object) -> None:
-    start, call = _WRONG_VALUES[name]
-    with pytest.raises(TypeError, match=f"^{start} must be .*, got "):
-        call(value)
-
-
-@pytest.mark.parametrize("value", [0, -1.0, 10**400])
-@pytest.mark.parametrize("name", ["radius", "radius of log"])
-def test_radii_that_are_too_small_or_too_large_are_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=r"^polar_map: max_radius must .*, got "):
-        _WRONG_VALUES[name][1](value)
+@pytest.mark.parametrize(
+    ("error", "values", "names"),
+    [
+        (ValueError, (math.nan, math.inf, -math.inf), _PARAMETERS),
+        (TypeError, ("x", None, 1j, torch.tensor(1j), torch.tensor(True)), _OF_NUMBERS),
+        (ValueError, (0, -1.0, 10**400), ("polar_map: max_radius",)),
+    ],
+    ids=["not finite", "no numbers", "no radius"],
+)
+def test_parameters_that_are_refused(error: type[Exception], values: Any, names: Any) -> None:
+    for start, value in itertools.product(names, values):
+        with pytest.raises(error, match=f"^{start} must (be|not be|fit into) .*, got "):
+            _PARAMETERS[start](value)
 
 
 @pytest.mark.parametrize(

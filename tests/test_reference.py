@@ -150,15 +150,6 @@ def test_filters_with_a_center_on_a_pixel_are_pils(whole: bool) -> None:
                 )
 
 
-def test_empty_batches_keep_every_other_size() -> None:
-    image = torch.zeros(0, 3, 4, 5)
-    assert imgops.crop(image, (-1, -1, 2, 3)).shape == (0, 3, 4, 3)
-    assert imgops.resize(image, (2, 3)).shape == (0, 3, 2, 3)
-    assert imgops.resize(image, (2, 3), "area", antialias=False).shape == (0, 3, 2, 3)
-    assert imgops.pad(image, 1, "wrap").shape == (0, 3, 6, 7)
-    assert imgops.paste(image, image[..., :2, :2], (0, 0)).shape == image.shape
-
-
 def test_batched_patch_broadcasts() -> None:
     images, patch = torch.rand(2, 4, 3, 8, 8), torch.rand(3, 2, 2)
     out = imgops.paste(images, patch, (3, 4))

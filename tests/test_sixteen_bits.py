@@ -306,21 +306,11 @@ NOT_COMPUTED = (
 
 def test_every_operator_takes_uint16_or_refuses_it() -> None:
     """A spec names uint16 and has a reference, or the operator refuses it in eager mode, on meta and in a graph."""
-    image, mask = DEEP[:, :1], torch.arange(31) % 2 == 0
-    moved = {
-        "flip": (imgops.flip(image), image.numpy()[..., ::-1]),
-        "rotate90": (imgops.rotate90(image, 1), np.rot90(image.numpy(), 1, (-2, -1))),
-        "composite": (
-            imgops.composite(image, DEEP[:, 1:2], mask.expand(2, 1, 23, 31)),
-            np.where(mask.numpy(), image.numpy(), DEEP[:, 1:2].numpy()),
-        ),
-    }
-    for name, (found, wanted) in moved.items():
-        assert found.dtype == torch.uint16 and np.array_equal(found.numpy(), wanted), name
+    image = DEEP[:, :1]
     with pytest.raises(TypeError, match="composite: mask must be bool"):
-        imgops.composite(image, image, mask.float().expand(2, 1, 23, 31))
+        imgops.composite(image, image, torch.ones(2, 1, 23, 31))
     for name in imgops.__all__:
-        if not name.islower() or name in NOT_COMPUTED or name in moved:
+        if not name.islower() or name in NOT_COMPUTED:
             continue
         spec, call = SPECS[name], getattr(imgops, name)
         if name not in REFUSED:

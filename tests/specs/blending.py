@@ -13,7 +13,7 @@ from torch import Tensor
 import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs._libraries import Array, chw, mixed, of_pil, photo_frame, photo_pil, to_pil
-from tests.specs._maker import LEVELS_AND_FLOATS, Maker
+from tests.specs._maker import ANY_DTYPE, LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 # -- alpha_composite ---------------------------------------------------------------------------------
@@ -193,10 +193,12 @@ ADD_WEIGHTED = OpSpec(
 
 
 def composite_reference(image: Array, other: Array, mask: Array) -> Array:
+    if mask.dtype == bool and image.dtype != np.uint8:
+        return np.where(mask, image, other)
     if image.dtype != np.uint8:
         mask = mask / 255 if mask.dtype == np.uint8 else mask.astype(np.float64)
         return other.astype(np.float64) * (1 - mask) + image.astype(np.float64) * mask
-    level = to_pil(mask)
+    level = to_pil(mask.astype(np.uint8) * 255 if mask.dtype == bool else mask)
     return np.concatenate(
         [
             of_pil(Image.composite(to_pil(a[None]), to_pil(b[None]), level))
@@ -207,7 +209,14 @@ def composite_reference(image: Array, other: Array, mask: Array) -> Array:
 
 COMPOSITE = OpSpec(
     "composite",
-    samples=(Sample("mask", lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7))),),
+    samples=(
+        Sample("mask", lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7))),
+        Sample(
+            "choice",
+            lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7, torch.bool)),
+            dtypes=ANY_DTYPE,
+        ),
+    ),
     errors=(
         ErrorInput(
             ValueError,

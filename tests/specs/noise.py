@@ -158,9 +158,9 @@ def _spec(name: str, samples: tuple[Sample, ...], **facts: Any) -> OpSpec:
 SALT_AND_PEPPER = _spec(
     "salt_and_pepper",
     (
-        Sample("rgb", lambda m: (_image(m), _noise(m, 3, 0, 1), 0.4, 0.3), gradcheck=False),
-        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5), gradcheck=False),
-        Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9)), gradcheck=False),
+        Sample("rgb", lambda m: (_image(m), _noise(m, 3, 0, 1), 0.4, 0.3)),
+        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5)),
+        Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9))),
     ),
     errors=(
         *_errors("salt_and_pepper", lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
