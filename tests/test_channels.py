@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from checks import check_compiled_raises, check_raises
-from kornia import enhance
 from test_reference import compare
 from torch import Tensor
 from torchvision import tv_tensors
@@ -137,32 +136,6 @@ def contrast_of(image: np.ndarray, factor: float) -> np.ndarray:
         .clip(0, 255)
         .astype(np.uint8)
     )
-
-
-def test_contrast() -> None:
-    """Contrast is around the mean of all channels: compared with NumPy, and on floats with kornia."""
-    for count in (1, 2, 4, 5, 13):
-        for factor in (0.0, 0.3, 1.7):
-            for form in (torch.contiguous_format, torch.channels_last):
-                for dtype in (torch.uint8, torch.float32, torch.float64, torch.float16):
-                    x = planes(count, dtype, (2,), seed=count).contiguous(memory_format=form)
-                    found = imgops.adjust_contrast(x, torch.tensor([factor, 1.2], dtype=torch.float64))
-                    assert found.stride() == x.stride()
-                    wide = x.float() if dtype == torch.float16 else x
-                    for one, image, f in zip(found, wide, (factor, 1.2), strict=True):
-                        wanted = torch.from_numpy(contrast_of(image.numpy(), f))
-                        if dtype == torch.uint8:
-                            assert torch.equal(one, wanted), (count, factor)
-                        else:
-                            torch.testing.assert_close(
-                                one.double(),
-                                wanted.double(),
-                                rtol=0,
-                                atol=5e-4 if dtype == torch.float16 else 1e-6,
-                            )
-            x = planes(count, torch.float32)
-            wanted = enhance.adjust_contrast_with_mean_subtraction(x, factor)
-            torch.testing.assert_close(imgops.adjust_contrast(x, factor), wanted, rtol=0, atol=1e-6)
 
 
 #: torchvision's functionals, with arguments; the numbers of channels that they take, and why no others.

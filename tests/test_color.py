@@ -17,6 +17,7 @@ from imgops.kernels.cpu import native
 from tests.specs import OPERATORS, OpSpec, Sample, color, filter
 from tests.specs._maker import Maker
 from tests.specs.histograms import clahe_of_color
+from tests.tiers import nightly
 
 #: The operators of PIL's ImageEnhance.
 ENHANCED = (color.ADJUST_BRIGHTNESS, color.ADJUST_CONTRAST, color.ADJUST_SATURATION, filter.ADJUST_SHARPNESS)
@@ -125,6 +126,7 @@ def test_values_out_of_range_and_no_numbers(sample: Sample) -> None:
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-6, equal_nan=True)
 
 
+@nightly
 def test_hue_of_every_color_is_pils(monkeypatch: pytest.MonkeyPatch) -> None:
     """PIL rounds hues as floats, so all colors are tried, with shifts around the end of the circle, too."""
     from torchvision.transforms.v2 import functional as F
@@ -143,7 +145,7 @@ def test_hue_of_every_color_is_pils(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bits_equal(formula(some, torch.tensor(0.3)), imgops.adjust_hue(some, torch.tensor(0.3)))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("factor", [-0.5, -0.1, 0.0, 0.07, 0.2, 0.33, 0.5])
+@pytest.mark.parametrize("factor", [-0.5, 0.0, 0.07])
 def test_hue_is_torchvisions_of_pil(photo: Tensor, factor: float) -> None:
     from torchvision.transforms.v2 import functional as F
 

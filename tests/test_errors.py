@@ -54,21 +54,6 @@ def test_compiled(error: ErrorInput) -> None:
     assert torch.equal(x, image(error)), "something was written"
 
 
-def test_sparse() -> None:
-    x = torch.ones(3, 5, 6).to_sparse()
-    message = "crop: image must be a strided tensor, got torch.sparse_coo"
-    check_raises(lambda: imgops.crop(x, (0, 0, 1, 1)), TypeError, message)
-
-
-def test_wrong_device() -> None:
-    x = torch.ones(3, 5, 6)
-    meta = x.to("meta")
-    message = "paste: source must be on the device of image (cpu), got meta"
-    check_raises(lambda: imgops.paste(x, meta, (0, 0)), ValueError, message)
-    message = "paste: mask must be on the device of image (cpu), got meta"
-    check_raises(lambda: imgops.paste(x, x, (0, 0), meta[:1]), ValueError, message)
-
-
 def test_no_half_result_in_a_batch() -> None:
     """The second box of a batch is wrong, and nothing is written for the first one, either."""
     x = torch.ones(2, 1, 4, 4)

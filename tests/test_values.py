@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -12,8 +13,9 @@ from checks import bits_equal
 from PIL import Image
 
 import imgops
-from tests.specs._libraries import BORDERS, FILTERS
+from tests.specs._libraries import BORDERS, FILTERS, of_pil, to_pil
 from tests.specs._maker import formatted
+from tests.specs.movement import paste_reference
 from tests.specs.resize import resize_reference
 from tests.tiers import nightly_unless
 
@@ -72,15 +74,9 @@ def by_opencv(image: torch.Tensor, size: tuple[int, int], name: str) -> torch.Te
     return torch.from_numpy(np.ascontiguousarray(resize_reference(image.numpy(), None, *size, name, False)))
 
 
-def as_pil(image: torch.Tensor) -> Image.Image:
-    """Return the image as PIL users have it, with all channels together."""
-    array = image.permute(1, 2, 0).contiguous().numpy()
-    return Image.fromarray(array[..., 0] if array.shape[2] == 1 else array)
-
-
-def of_pil(image: Image.Image) -> torch.Tensor:
-    array = np.array(image)
-    return torch.from_numpy(array if array.ndim == 3 else array[..., None]).permute(2, 0, 1)
+def by_pil(image: torch.Tensor, call: Callable[[Image.Image], Image.Image]) -> torch.Tensor:
+    """Run PIL on an image with all of its channels together."""
+    return torch.from_numpy(np.ascontiguousarray(of_pil(call(to_pil(image.numpy())))))
 
 
 def test_a_gradient_is_the_weight_to_the_bit() -> None:
@@ -175,7 +171,7 @@ def test_opencvs_sizes_to_the_bit(name: str, dtype: torch.dtype) -> None:
 )
 @pytest.mark.parametrize("name", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
 def test_photograph(photograph: torch.Tensor, name: str, size: tuple[int, int]) -> None:
-    wanted = of_pil(as_pil(photograph).resize(size[::-1], FILTERS[name]))
+    wanted = by_pil(photograph, lambda whole: whole.resize(size[::-1], FILTERS[name]))
     for format in ("planar", "interleaved"):
         assert bits_equal(imgops.resize(formatted(photograph, format), size, name), wanted)
 
@@ -221,17 +217,16 @@ def test_a_box_for_each_sample() -> None:
 def test_large_images() -> None:
     """Beyond a million pixels other branches run: ATen's copies, and more threads."""
     x = picture(3, 2100, 1700, torch.uint8, "interleaved")
-    wanted = of_pil(as_pil(x).crop((-5, 3, 1600, 2100)))
+    wanted = by_pil(x, lambda whole: whole.crop((-5, 3, 1600, 2100)))
     assert bits_equal(imgops.crop(x, (-5, 3, 1600, 2100)), wanted)
-    wanted = of_pil(as_pil(x).resize((900, 1100), Image.Resampling.BICUBIC))
+    wanted = by_pil(x, lambda whole: whole.resize((900, 1100), FILTERS["bicubic"]))
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
         for format in ("planar", "interleaved"):
             assert bits_equal(imgops.resize(formatted(x, format), (1100, 900), "bicubic"), wanted)
     torch.set_num_threads(2)
-    canvas = as_pil(x)
-    canvas.paste(as_pil(x[:, :700, :900]), (1000, 1800))
-    assert bits_equal(imgops.paste(x, x[:, :700, :900], (1000, 1800)), of_pil(canvas))
+    pasted = paste_reference(x.numpy(), x[:, :700, :900].numpy(), None, 1000, 1800)
+    assert bits_equal(imgops.paste(x, x[:, :700, :900], (1000, 1800)), torch.from_numpy(pasted))
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,8 @@ def _spec(
     **facts: Any,
 ) -> OpSpec:
     benchmarks = (Benchmark(name, raw[0], _calls(make, raw[1])),) if raw else ()
+    if difference != "0":
+        facts["tolerance"] = dict.fromkeys((torch.float32, torch.float64), Tolerance(1e-4))
     return OpSpec(
         name,
         samples=samples,
@@ -157,7 +159,6 @@ def _spec(
         reference_name=named,
         dtypes=(torch.float32, torch.float64),
         cores=cores,
-        tolerance={torch.float32: Tolerance(1e-4), torch.float64: Tolerance(1e-4)},
         difference=difference,
         dtype_names="float32, float64",
         section="Maps",

@@ -66,6 +66,11 @@ CROP = OpSpec(
         ErrorInput(
             ValueError, f"crop: image {DIMENSIONS}, got shape (5, 6)", lambda x: crop(x[0, 0], (0, 0, 1, 1))
         ),
+        ErrorInput(
+            TypeError,
+            "crop: image must be a strided tensor, got torch.sparse_coo",
+            lambda x: crop(torch.ones(3, 5, 6).to_sparse(), (0, 0, 1, 1)),
+        ),
         ErrorInput(ValueError, f"{_BOX}, got 3", lambda x: crop(x, (0, 0, 1))),
         ErrorInput(TypeError, f"{_BOX}, got int", lambda x: crop(x, 3)),
         ErrorInput(TypeError, f"{_BOX}, got str", lambda x: crop(x, "0123")),
@@ -331,6 +336,17 @@ PASTE = OpSpec(
             TypeError,
             "paste: mask must be floating point, uint8 or bool, got torch.int64",
             lambda x: paste(x, x, (0, 0), x[:, :1].long()),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: source must be on the device of image (cpu), got meta",
+            lambda x: paste(torch.ones(3, 5, 6), torch.ones(3, 5, 6, device="meta"), (0, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: mask must be on the device of image (cpu), got meta",
+            lambda x: paste(torch.ones(3, 5, 6), x[0].cpu(), (0, 0), torch.ones(1, 5, 6, device="meta")),
+            reads_values=True,
         ),
         ErrorInput(
             TypeError,
