@@ -16,6 +16,7 @@ import imgops
 from tests.specs._libraries import BORDERS, FLAGS
 from tests.specs._maker import ANY_DTYPE
 from tests.specs.geometry import OPENCV_IS_EXACT
+from tests.tiers import nightly_unless
 
 MODES = tuple(BORDERS)
 OPENCV_ROUNDS = pytest.mark.skipif(
@@ -125,7 +126,7 @@ def test_a_horizon_shows_the_border(padding_mode: str) -> None:
 
 
 @pytest.mark.parametrize("padding_mode", MODES)
-@pytest.mark.parametrize("name", list(FLAGS)[:3])
+@pytest.mark.parametrize("name", nightly_unless(lambda name: name == "bilinear", list(FLAGS)[:3]))
 def test_far_positions_cost_what_near_ones_do(name: str, padding_mode: str) -> None:
     """OpenCV folds one period at a time and never returns from some of these; each call would take minutes."""
     for size in ((1, 8), (8, 1), (1, 1), (6, 7)):

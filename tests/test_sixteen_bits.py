@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 from checks import check_raises
+from groups import compile_together
 from PIL import Image, ImageOps
 from torch import Tensor
-from torch._dynamo.testing import CompileCounterWithBackend
 from torchvision import tv_tensors
 from torchvision.io import ImageReadMode
 from torchvision.transforms import InterpolationMode
@@ -242,7 +242,7 @@ PIPELINES: dict[str, tuple[Any, Callable[[np.ndarray], np.ndarray]]] = {
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_transforms_have_the_pixels_of_the_libraries(name: str) -> None:
-    """One image, a batch, and images of different sizes; planar and interleaved; in a graph."""
+    """One image, a batch, and images of different sizes; planar and interleaved."""
     transform, call = PIPELINES[name]
     wanted = each_plane(DEEP, call)
     for batch in (DEEP, INTERLEAVED):
@@ -251,8 +251,19 @@ def test_transforms_have_the_pixels_of_the_libraries(name: str) -> None:
     if name in ("Resize", "bicubic", "no antialias", "CenterCrop", "flips", "GaussianBlur"):
         packed = transform(imgops.PackedImages.of(list(DEEP)))
         assert torch.equal(packed if isinstance(packed, Tensor) else torch.stack(packed.unpack()), wanted)
-    compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
-    assert torch.equal(compiled(DEEP), wanted)
+
+
+def test_transforms_in_a_graph() -> None:
+    """They have the pixels of the libraries, or of eager mode, and draw without another compilation."""
+    known = {name: transform for name, (transform, _) in PIPELINES.items()}
+    drawn = {name: make(per_sample=True) for name, (make, _) in OF_LEVELS.items()}
+    graph, counting = compile_together(known | drawn)
+    for _ in range(3):
+        found = graph(DEEP)
+        assert all(found[name].dtype == torch.uint16 for name in drawn)
+        for name, (_, call) in PIPELINES.items():
+            assert torch.equal(found[name], each_plane(DEEP, call)), name
+    assert counting.count == 1
 
 
 def test_random_resized_crops() -> None:
@@ -391,7 +402,7 @@ OF_LEVELS: dict[str, tuple[Callable[..., Any], float]] = {
 
 @pytest.mark.parametrize("name", OF_LEVELS)
 def test_transforms_draw_what_they_draw_for_8_bits(name: str) -> None:
-    """One image, a batch with and without per_sample, both memory formats, and a graph without a recompile."""
+    """One image, a batch with and without per_sample, and both memory formats."""
     make, most = OF_LEVELS[name]
     small = torch.from_numpy(np.random.default_rng(6).integers(0, 256, (3, 3, 24, 31)).astype(np.uint8))
     deep = (small.int() * 257).to(torch.uint16)
@@ -412,12 +423,6 @@ def test_transforms_draw_what_they_draw_for_8_bits(name: str) -> None:
         if name != "GaussianNoise":  # torchvision draws noise in the order of the memory
             assert torch.equal(run(last), wanted)
         assert torch.equal(run(tv_tensors.Image(deep)), wanted)
-    torch._dynamo.reset()
-    counter = CompileCounterWithBackend("aot_eager")
-    compiled = torch.compile(transform, fullgraph=True, backend=counter)
-    for _ in range(3):
-        assert compiled(deep).dtype == torch.uint16
-    assert counter.frame_count == 1
 
 
 def test_policies_of_16_bits() -> None:

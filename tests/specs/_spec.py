@@ -263,7 +263,3 @@ class OpSpec:
         """Whether the gradient is derived from the decomposition."""
         backward = getattr(self.operator.autograd, "backward", None)
         return isinstance(getattr(backward, "__self__", None), DerivedGradient)
-
-
-def number(value: float) -> Tensor:
-    return torch.tensor(value, dtype=torch.float64)
