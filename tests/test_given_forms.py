@@ -83,7 +83,8 @@ def arrays_like(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     fields = np.zeros(array.shape, [("other", np.uint8), ("values", array.dtype)])
     fields["values"] = array
     yield "a field", fields["values"]
-    yield "every second", np.repeat(array, 2, -1)[..., ::2]
+    if array.ndim:
+        yield "every second", np.repeat(array, 2, -1)[..., ::2]
 
 
 def check_arrays(name: str, call: Callable[[np.ndarray], Any], array: np.ndarray) -> None:
