@@ -15,7 +15,7 @@ import imgops
 from imgops import transforms as v2
 from imgops._operator.record import Contract, operators
 from tests.specs import OPERATORS
-from tests.tiers import nightly
+from tests.tiers import every_night, nightly
 
 
 class Preprocess(torch.nn.Module):
@@ -75,6 +75,7 @@ print("same")
 """
 
 
+@nightly
 def test_a_decomposed_program_runs_without_imgops(
     tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram
 ) -> None:
@@ -104,6 +105,7 @@ def test_aot_inductor_packages_it(
     assert "same" in elsewhere(tmp_path, load + RUN)
 
 
+@nightly
 def test_onnx_gives_the_same(tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
@@ -160,7 +162,7 @@ def test_tv_tensors_need_strict_export() -> None:
 
 
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [*every_night(False), True])
 def test_mutating_calls_are_exported_as_functional_ones(strict: bool) -> None:
     class Mutates(torch.nn.Module):
         def forward(self, x: Tensor, out: Tensor) -> Tensor:
@@ -179,7 +181,7 @@ def test_mutating_calls_are_exported_as_functional_ones(strict: bool) -> None:
     assert torch.equal(out, same) and out.any()
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [*every_night(False), True])
 def test_a_config_can_be_saved_and_loaded(tmp_path: Path, strict: bool) -> None:
     class Configured(torch.nn.Module):
         def __init__(self, *configs: object) -> None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 from added_cases import ROWS
 from groups import groups
-from test_compositions import call_of
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -24,6 +23,7 @@ from imgops._operator.record import Contract
 from imgops.extend.testing._call import leaves, several
 from tests.specs import SPECS, Sample
 from tests.specs._maker import Maker
+from tests.tiers import every_night, nightly
 
 
 def at_the_edge(dense: Tensor) -> Tensor:
@@ -60,7 +60,13 @@ DIFFERENTIABLE = [
 ]
 
 
-@pytest.mark.parametrize("samples", groups(DIFFERENTIABLE, 40))
+FIRST = [s for s in DIFFERENTIABLE if s is SPECS[s.op].samples[0]]
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [*groups(FIRST, 40), *groups((s for s in DIFFERENTIABLE if s not in FIRST), 40, marks=nightly)],
+)
 def test_gradients_of_operators_are_finite(samples: list[Sample]) -> None:
     """Gradients of first and second order, for images and for continuous parameters."""
     for sample in samples:
@@ -70,7 +76,7 @@ def test_gradients_of_operators_are_finite(samples: list[Sample]) -> None:
             call = sample.checked(maker)
             function, given = leaves(call, call.differentiable)
         else:
-            function, tensors = call_of(sample, maker)
+            function, tensors = sample.of_tensors(maker)
             given = tuple(t.detach().requires_grad_(t.requires_grad) for t in tensors)
         live = [t for t in given if t.requires_grad]
         outs = [out for out in several(function(*given)) if out.requires_grad]
@@ -128,7 +134,7 @@ def of_two_sizes(*batch: int) -> tuple[Tensor, Tensor]:
 ONE_SIZE = "the inputs of a call must have one height and width, got 200 x 260 and 100 x 130"
 
 
-@pytest.mark.parametrize("mode", ["eager", "compiled", "per sample"])
+@pytest.mark.parametrize("mode", ["eager", *every_night("compiled"), "per sample"])
 def test_inputs_of_two_sizes_are_refused_where_torchvision_refuses_them(mode: str) -> None:
     """In each mode, because the numbers that these transforms draw count pixels."""
     refused = set()
@@ -228,12 +234,13 @@ def is_own_error(found: Any) -> bool:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "how"), WIDEST)
-def test_every_draw_of_the_widest_range_has_a_result(name: str, how: dict[str, Any]) -> None:
+def test_every_draw_of_the_widest_range_has_a_result(name: str, how: dict[str, Any], whole: bool) -> None:
     """Its shape is torchvision's; where torchvision raises an error, ours names the transform or operator."""
     mine, theirs = getattr(ours, name)(**how), getattr(v2, name)(**how)
     for size in SIZES:
         image = torch.arange(3 * size[0] * size[1], dtype=torch.uint8).reshape(3, *size)
-        for seed in range(500 if (name, size) == ("RandomPerspective", (32, 32)) else 40):
+        many = 500 if (name, size) == ("RandomPerspective", (32, 32)) else 40
+        for seed in range(many if whole else many // 10):
             found, wanted = (shape_or_error(seeded_by(seed, t), image) for t in (mine, theirs))
             if isinstance(wanted, Exception):
                 assert type(found) is type(wanted) or is_own_error(found) or isinstance(found, torch.Size), (
@@ -273,14 +280,14 @@ def widest(cls: type, given: dict[str, Any]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_draw_of_the_widest_range_of_an_added_transform_has_a_result() -> None:
+def test_every_draw_of_the_widest_range_of_an_added_transform_has_a_result(whole: bool) -> None:
     rows = {row.name: row for row in ROWS}
     for name, row in rows.items():
         transform = widest(getattr(ours, name), row.options)
         for size in SIZES:
             levels = torch.arange(3 * size[0] * size[1], dtype=torch.uint8).reshape(3, *size)
             for image in (levels, levels / 255):
-                for seed in range(5):
+                for seed in range(5 if whole else 1):
                     found = shape_or_error(seeded_by(seed, transform), image)
                     assert isinstance(found, torch.Size) or is_own_error(found), (
                         transform,

@@ -54,8 +54,8 @@ def values_of(sample: Sample, given: inspect.BoundArguments) -> Iterator[tuple[s
 
 
 @pytest.mark.parametrize("samples", groups(PUBLIC, 40))
-def test_one_value(samples: list[Sample]) -> None:
-    """A tensor, an array or a list of one value is that value for one image, in a graph too."""
+def test_one_value(samples: list[Sample], whole: bool) -> None:
+    """A tensor, an array or a list of one value is that value for one image; nightly, in a graph too."""
     calls, wanted = {}, {}
     for sample in samples:
         given = bound(sample, Maker(sample.dtypes[0]))
@@ -68,7 +68,7 @@ def test_one_value(samples: list[Sample]) -> None:
                 for form in (one[None].numpy(), one[None].tolist()):
                     assert torch.equal(result(sample, given, **{name: form}), wanted[case]), (case, form)
     graph, _ = compiled(together(calls), "eager")
-    for case, found in graph().items():
+    for case, found in graph().items() if whole else ():
         assert torch.equal(found, wanted[case]), f"{case} in a graph"
 
 
@@ -83,7 +83,8 @@ def arrays_like(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     fields = np.zeros(array.shape, [("other", np.uint8), ("values", array.dtype)])
     fields["values"] = array
     yield "a field", fields["values"]
-    yield "every second", np.repeat(array, 2, -1)[..., ::2]
+    if array.ndim:
+        yield "every second", np.repeat(array, 2, -1)[..., ::2]
 
 
 def check_arrays(name: str, call: Callable[[np.ndarray], Any], array: np.ndarray) -> None:

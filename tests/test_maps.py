@@ -1,9 +1,11 @@
-"""The maps against OpenCV, SciPy, NumPy and albumentations; their gradients, batches and graphs."""
+"""Maps beyond the samples: the pixels of cv2.warpPolar, albumentations' grids, points that stay, and refusals."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cv2
@@ -11,91 +13,32 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch._dynamo.testing import CompileCounterWithBackend
 
 import imgops
+from tests.specs.maps import stretched
 
 SIZE = H, W = 37, 50
 RNG = np.random.default_rng(0)
 
 
-def close(found: Tensor, *wanted: np.ndarray, tolerance: float = 1e-4) -> None:
-    assert np.abs(found.double().numpy() - np.stack(wanted)).max() <= tolerance
-
-
-def test_flow() -> None:
-    flow = torch.randn(2, H, W)
-    y, x = np.mgrid[:H, :W].astype(np.float32)
-    assert np.array_equal(imgops.flow_map(flow).numpy(), np.stack([x, y]) + flow.numpy())
-
-
-@pytest.mark.parametrize("kernel_size", [None, 17])
-def test_elastic(kernel_size: int | None) -> None:
-    noise = RNG.uniform(-1, 1, (2, H, W)).astype(np.float32)
-    found = imgops.elastic_map(torch.from_numpy(noise), 30.0, 4.0, kernel_size)
-    size = kernel_size or 33
-    y, x = np.mgrid[:H, :W]
-    smooth = [cv2.GaussianBlur(n, (size, size), 4.0, borderType=cv2.BORDER_REFLECT_101) for n in noise]
-    close(found, x + 30 * smooth[0], y + 30 * smooth[1])
-
-
 @pytest.mark.parametrize("count", [4, 5, 7])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_grid_distortion(count: int, normalize: bool) -> None:
-    """It agrees with the definition, and with albumentations where that is installed."""
+def test_grids_are_albumentations(count: int, normalize: bool) -> None:
+    """They agree with the definition, too, without steps that are adjusted to the size."""
     steps = [1 + RNG.uniform(-0.3, 0.3, count + 1) for _ in range(2)]
-    found = imgops.grid_distortion_map(*(s.tolist() for s in steps), SIZE, normalize=normalize)
-    axes = [_stretched(s, n, count, normalize) for s, n in zip(steps, (W, H), strict=True)]
-    close(found, *np.meshgrid(*axes))
-    functional = pytest.importorskip("albumentations.augmentations.geometric.functional")
     x, y = (s.tolist() for s in steps)
+    found = imgops.grid_distortion_map(x, y, SIZE, normalize=normalize).double().numpy()
+    axes = [stretched(s, n, count, normalize) for s, n in zip(steps, (W, H), strict=True)]
+    np.testing.assert_allclose(found, np.stack(np.meshgrid(*axes)), rtol=0, atol=1e-4)
+    functional = pytest.importorskip("albumentations.augmentations.geometric.functional")
     if normalize:
         made = functional.normalize_grid_distortion_steps(SIZE, count, x, y)
         x, y = made["steps_x"], made["steps_y"]
-    close(found, *functional.generate_grid(SIZE, x, y, count))
+    wanted = np.stack(functional.generate_grid(SIZE, x, y, count))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)
 
 
-def _stretched(steps: np.ndarray, extent: int, count: int, normalize: bool) -> np.ndarray:
-    cell = extent // count
-    if normalize:
-        last = min(extent, (count + 1) * cell) - count * cell
-        steps = np.append(steps[:-1], steps[-1] * last / cell)
-        steps = steps * (extent / cell / steps.sum())
-    out, before = np.zeros(extent), 0.0
-    for i, step in enumerate(steps):
-        start, end = i * cell, min((i + 1) * cell, extent)
-        out[start:end] = np.linspace(before, before + cell * step, end - start)
-        before += cell * step
-    return out
-
-
-@pytest.mark.parametrize("k", [0.3, -0.2, 0.0])
-def test_optical_distortion(k: float) -> None:
-    middle = (W - 1) / 2, (H - 1) / 2
-    camera = np.array([[W, 0, middle[0]], [0, H, middle[1]], [0, 0, 1]])
-    for coefficients in ([k, k, 0, 0, 0], [k, -0.05, 0.01, 0.02, 0.03]):
-        wanted = cv2.initUndistortRectifyMap(camera, np.array(coefficients), None, None, (W, H), cv2.CV_32FC1)
-        close(imgops.optical_distortion_map(coefficients, SIZE), *wanted)
-    one = imgops.optical_distortion_map(k, SIZE)
-    both = imgops.optical_distortion_map([k, k, 0.0, 0.0, 0.0], SIZE)
-    torch.testing.assert_close(one, both, rtol=0, atol=1e-5)
-    y, x = np.mgrid[:H, :W]
-    x, y = x - middle[0], y - middle[1]
-    factor = 1 + k * (x * x + y * y) / (W * W / 4 + H * H / 4)
-    close(imgops.optical_distortion_map(k, SIZE, "fisheye"), x * factor + middle[0], y * factor + middle[1])
-
-
-def test_thin_plate_spline() -> None:
-    interpolate = pytest.importorskip("scipy.interpolate")
-    points = RNG.uniform(0, 40, (9, 2))
-    targets = points + RNG.normal(0, 3, (9, 2))
-    found = imgops.thin_plate_spline_map(
-        torch.from_numpy(points), torch.from_numpy(targets), SIZE, dtype=torch.float64
-    )
-    y, x = np.mgrid[:H, :W]
-    spline = interpolate.RBFInterpolator(targets, points, kernel="thin_plate_spline")
-    wanted = spline(np.stack([x.ravel(), y.ravel()], -1)).reshape(H, W, 2)
-    close(found, wanted[..., 0], wanted[..., 1], tolerance=1e-9)
+def test_a_plate_moves_its_points() -> None:
     corners = np.array([[0.0, 0], [W - 1, 0], [0, H - 1], [20, 11]])
     moved = imgops.thin_plate_spline_map(
         torch.from_numpy(corners[::-1].copy()), torch.from_numpy(corners), SIZE
@@ -125,75 +68,6 @@ def test_polar(log: bool) -> None:
     assert apart.max() <= 1 and (apart > 0).mean() < 0.1
 
 
-D = torch.float64
-CALLS: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
-    "flow": (imgops.flow_map, (torch.randn(2, 4, 5, dtype=D),)),
-    "elastic": (
-        lambda n, a, s: imgops.elastic_map(n, a, s, 5),
-        (torch.randn(2, 4, 5, dtype=D), torch.tensor(3.0, dtype=D), torch.tensor(1.2, dtype=D)),
-    ),
-    "grid": (
-        lambda x, y: imgops.grid_distortion_map(x, y, (6, 7), dtype=D),
-        (torch.tensor([0.8, 1.1, 1.2], dtype=D), torch.tensor([1.2, 0.9, 1.0, 1.1], dtype=D)),
-    ),
-    "camera": (
-        lambda k: imgops.optical_distortion_map(k, (4, 5), dtype=D),
-        (torch.tensor([0.1, -0.05, 0.01, 0.02, 0.03], dtype=D),),
-    ),
-    "fisheye": (
-        lambda k: imgops.optical_distortion_map(k, (4, 5), "fisheye", dtype=D),
-        (torch.tensor([0.3], dtype=D),),
-    ),
-    "spline": (
-        lambda p, t: imgops.thin_plate_spline_map(p, t, (4, 5), dtype=D),
-        (
-            torch.tensor([[0.0, 0], [4, 0], [0, 3], [2.5, 1.5]], dtype=D),
-            torch.tensor([[0.3, 0], [4, 0.2], [0, 3.1], [2.1, 1.2]], dtype=D),
-        ),
-    ),
-    "polar": (
-        lambda c, r: imgops.polar_map(c, r, (4, 5), dtype=D),
-        (torch.tensor([2.2, 1.7], dtype=D), torch.tensor(2.5, dtype=D)),
-    ),
-    "log-polar back": (
-        lambda c, r: imgops.polar_map(c, r, (4, 5), log=True, inverse=True, dtype=D),
-        (torch.tensor([2.2, 1.7], dtype=D), torch.tensor(2.5, dtype=D)),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_gradients(name: str) -> None:
-    function, tensors = CALLS[name]
-    leaves = tuple(t.clone().requires_grad_() for t in tensors)
-    assert torch.autograd.gradcheck(function, leaves, check_forward_ad=name != "elastic")
-    assert torch.autograd.gradgradcheck(function, leaves, fast_mode=True)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_batch_is_a_loop(name: str) -> None:
-    """This holds for parameters of each sample, and under vmap."""
-    function, tensors = CALLS[name]
-    both = [torch.stack([t, t * 1.1]) for t in tensors]
-    wanted = torch.stack([function(*tensors), function(*(t[1] for t in both))])
-    torch.testing.assert_close(function(*both), wanted, rtol=0, atol=1e-9)
-    torch.testing.assert_close(torch.vmap(function)(*both), wanted, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_one_graph_without_recompiles(name: str) -> None:
-    function, tensors = CALLS[name]
-    torch.compiler.reset()
-    counter = CompileCounterWithBackend("aot_eager")
-    graph = torch.compile(function, fullgraph=True, backend=counter)
-    counts = []
-    for scale in (1.0, 1.1, 0.9):
-        scaled = [t * scale for t in tensors]
-        torch.testing.assert_close(graph(*scaled), function(*scaled), rtol=0, atol=1e-9)
-        counts.append(counter.frame_count)
-    assert counts[0] == counts[-1], "another value was compiled again"
-
-
 def test_numbers_and_devices() -> None:
     found: Any = imgops.optical_distortion_map(0.1, (4, 5), device="meta")
     assert found.device.type == "meta" and found.shape == (2, 4, 5) and found.dtype == torch.float32
@@ -203,69 +77,64 @@ def test_numbers_and_devices() -> None:
 CORNERS = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [3.0, 3.0]])
 _LINE = torch.tensor([[0, 0], [1, 3], [2, 6], [3, 9]]) * torch.tensor(0.1, dtype=torch.float64)
 _MAPS: dict[str, Callable[..., Tensor]] = {
-    "polar_map": lambda **options: imgops.polar_map((2.0, 2.0), 4.0, (4, 5), **options),
-    "grid_distortion_map": lambda **options: imgops.grid_distortion_map(
-        [1.0, 2], [1.0, 2], (4, 5), **options
-    ),
-    "optical_distortion_map": lambda **options: imgops.optical_distortion_map(0.1, (4, 5), **options),
-    "thin_plate_spline_map": lambda **options: imgops.thin_plate_spline_map(
-        CORNERS, CORNERS, (4, 5), **options
-    ),
+    "polar_map": partial(imgops.polar_map, (2.0, 2.0), 4.0, (4, 5)),
+    "grid_distortion_map": partial(imgops.grid_distortion_map, [1.0, 2], [1.0, 2], (4, 5)),
+    "optical_distortion_map": partial(imgops.optical_distortion_map, 0.1, (4, 5)),
+    "thin_plate_spline_map": partial(imgops.thin_plate_spline_map, CORNERS, CORNERS, (4, 5)),
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.uint8, torch.int64, torch.complex64, "float32", None])
 @pytest.mark.parametrize("name", _MAPS)
-def test_other_dtypes_are_refused(name: str, dtype: object) -> None:
-    with pytest.raises(TypeError, match=f"^{name}: dtype must be torch.float32 or torch.float64, got "):
-        _MAPS[name](dtype=dtype)
+def test_other_dtypes_are_refused(name: str) -> None:
+    for dtype in (torch.float16, torch.uint8, torch.int64, torch.complex64, "float32", None):
+        with pytest.raises(TypeError, match=f"^{name}: dtype must be torch.float32 or torch.float64, got "):
+            _MAPS[name](dtype=dtype)
 
 
 def _noise() -> Tensor:
     return torch.rand(2, 4, 5)
 
 
-_WRONG_VALUES: dict[str, tuple[str, Callable[[object], object]]] = {
-    "alpha": ("elastic_map: alpha", lambda v: imgops.elastic_map(_noise(), v, 2.0)),
-    "sigma": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v)),
-    "sigma of a kernel": ("elastic_map: sigma", lambda v: imgops.elastic_map(_noise(), 1.0, v, 5)),
-    "radius": ("polar_map: max_radius", lambda v: imgops.polar_map((2.0, 2.0), v, (4, 5))),
-    "radius of log": ("polar_map: max_radius", lambda v: imgops.polar_map((2.0, 2.0), v, (4, 5), log=True)),
-    "center": ("polar_map: center", lambda v: imgops.polar_map((v, 2.0), 4.0, (4, 5))),
-    "steps_x": ("grid_distortion_map: steps_x", lambda v: imgops.grid_distortion_map([v, 1], [1, 1], (4, 5))),
-    "steps_y": ("grid_distortion_map: steps_y", lambda v: imgops.grid_distortion_map([1, 1], [v, 1], (4, 5))),
-    "lens": ("optical_distortion_map: coefficients", lambda v: imgops.optical_distortion_map(v, (4, 5))),
-    "plate": (
-        "thin_plate_spline_map: targets",
-        lambda v: imgops.thin_plate_spline_map(CORNERS, CORNERS * v, (4, 5)),
+#: Calls with a parameter, whose error begins with the function and this name.
+_PARAMETERS: dict[str, Callable[[Any], object]] = {
+    "elastic_map: alpha": lambda v: imgops.elastic_map(_noise(), v, 2.0),
+    "elastic_map: sigma": lambda v: (
+        imgops.elastic_map(_noise(), 1.0, v, 5),
+        imgops.elastic_map(_noise(), 1.0, v),
     ),
-    "shot": ("shot_noise: scale", lambda v: imgops.shot_noise(_noise(), _noise(), v)),
-    "speckle": ("speckle_noise: sigma", lambda v: imgops.speckle_noise(_noise(), _noise(), v)),
-    "intensity": ("iso_noise: intensity", lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v)),
+    "polar_map: max_radius": lambda v: [
+        imgops.polar_map((2.0, 2.0), v, (4, 5), log=log) for log in (True, False)
+    ],
+    "polar_map: center": lambda v: imgops.polar_map((v, 2.0), 4.0, (4, 5)),
+    "grid_distortion_map: steps_x": lambda v: imgops.grid_distortion_map([v, 1], [1, 1], (4, 5)),
+    "grid_distortion_map: steps_y": lambda v: imgops.grid_distortion_map([1, 1], [v, 1], (4, 5)),
+    "optical_distortion_map: coefficients": lambda v: imgops.optical_distortion_map(v, (4, 5)),
+    "thin_plate_spline_map: targets": lambda v: imgops.thin_plate_spline_map(CORNERS, CORNERS * v, (4, 5)),
+    "shot_noise: scale": lambda v: imgops.shot_noise(_noise(), _noise(), v),
+    "speckle_noise: sigma": lambda v: imgops.speckle_noise(_noise(), _noise(), v),
+    "iso_noise: intensity": lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v),
 }
+_OF_NUMBERS = (
+    "elastic_map: alpha",
+    "elastic_map: sigma",
+    "polar_map: max_radius",
+    "optical_distortion_map: coefficients",
+)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", _WRONG_VALUES)
-def test_parameters_that_are_not_finite_are_refused(name: str, value: float) -> None:
-    start, call = _WRONG_VALUES[name]
-    with pytest.raises(ValueError, match=f"^{start} must (be|not be) .*, got "):
-        call(value)
-
-
-@pytest.mark.parametrize("value", ["x", None, 1j, torch.tensor(1j), torch.tensor(True)])
-@pytest.mark.parametrize("name", ["alpha", "sigma", "sigma of a kernel", "radius", "lens"])
-def test_parameters_that_are_no_numbers_are_refused(name: str, value: object) -> None:
-    start, call = _WRONG_VALUES[name]
-    with pytest.raises(TypeError, match=f"^{start} must be .*, got "):
-        call(value)
-
-
-@pytest.mark.parametrize("value", [0, -1.0, 10**400])
-@pytest.mark.parametrize("name", ["radius", "radius of log"])
-def test_radii_that_are_too_small_or_too_large_are_refused(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=r"^polar_map: max_radius must .*, got "):
-        _WRONG_VALUES[name][1](value)
+@pytest.mark.parametrize(
+    ("error", "values", "names"),
+    [
+        (ValueError, (math.nan, math.inf, -math.inf), _PARAMETERS),
+        (TypeError, ("x", None, 1j, torch.tensor(1j), torch.tensor(True)), _OF_NUMBERS),
+        (ValueError, (0, -1.0, 10**400), ("polar_map: max_radius",)),
+    ],
+    ids=["not finite", "no numbers", "no radius"],
+)
+def test_parameters_that_are_refused(error: type[Exception], values: Any, names: Any) -> None:
+    for start, value in itertools.product(names, values):
+        with pytest.raises(error, match=f"^{start} must (be|not be|fit into) .*, got "):
+            _PARAMETERS[start](value)
 
 
 @pytest.mark.parametrize(

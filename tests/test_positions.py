@@ -1,22 +1,20 @@
-"""Boxes, positions and sides for each sample, and parameters of rotations: against PIL, loops, and in one graph."""
+"""Boxes, positions and sides for each sample beyond the samples, and the pixels of torchvision's rotations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal, check_format, check_raises, check_vmap
-from PIL import Image
+from checks import bits_equal, check_raises
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
 
 import imgops
-from tests.specs._maker import formatted
+from tests.specs.movement import crop_reference
 
 N, HEIGHT, WIDTH = 12, 23, 31
 
@@ -38,35 +36,6 @@ def places(count: int = N, seed: int = 1) -> Tensor:
 
 def boxes_at(position: Tensor, height: int, width: int) -> Tensor:
     return torch.cat([position, position + torch.tensor([width, height])], -1)
-
-
-def pil(image: Tensor) -> Image.Image:
-    return Image.fromarray(image.movedim(0, -1).contiguous().numpy())
-
-
-def of_pil(image: Image.Image) -> Tensor:
-    return torch.from_numpy(np.array(image)).movedim(-1, 0)
-
-
-@pytest.mark.parametrize("format", ["planar", "interleaved"])
-def test_crops_and_pastes_are_pils(format: str) -> None:
-    image, source = (formatted(levels(N, 3, *size), format) for size in ((HEIGHT, WIDTH), (7, 9)))
-    position = places()
-    box = boxes_at(position, 7, 9)
-    for size in (None, (7, 9)):
-        found = imgops.crop(image, box, size=size)
-        check_format(found, image)
-        for one, row, got in zip(image, box.tolist(), found, strict=True):
-            assert bits_equal(got, of_pil(pil(one).crop(row)))
-    masks = {"L": levels(N, 1, 7, 9, seed=3), "1": levels(N, 1, 7, 9, seed=4) > 99}
-    for kind, mask in {"": None, **masks}.items():
-        found = imgops.paste(image, source, position, mask)
-        check_format(found, image)
-        for i, (one, place) in enumerate(zip(image, position.tolist(), strict=True)):
-            canvas = pil(one)
-            weight = Image.fromarray(mask[i, 0].numpy()) if kind and mask is not None else None
-            canvas.paste(pil(source[i]), tuple(place), weight)
-            assert bits_equal(found[i], of_pil(canvas)), (kind, place)
 
 
 def test_leading_dimensions_of_a_paste_broadcast() -> None:
@@ -91,62 +60,6 @@ def padded(size: tuple[int, int], seed: int = 5) -> Tensor:
 
 IMAGES = torch.rand(N, 3, HEIGHT, WIDTH, generator=generator())
 PATCH = torch.rand(3, 6, 5, generator=generator(2))
-MASK = torch.rand(N, 1, 6, 5, generator=generator(3))
-#: A call with a tensor that has a row for each image, and its rows by a seed.
-CALLS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Callable[[int], Tensor]]] = {
-    "crop": (lambda x, r: imgops.crop(x, r, size=(8, 6)), lambda seed: boxes_at(places(seed=seed), 8, 6)),
-    "paste": (lambda x, r: imgops.paste(x, PATCH.to(x.dtype), r), lambda seed: places(seed=seed)),
-    "paste-mask": (
-        lambda x, r: imgops.paste(x, PATCH.to(x.dtype), r, MASK[0].to(x.dtype)),
-        lambda seed: places(seed=seed),
-    ),
-    "pad": (
-        lambda x, r: imgops.pad(x, r, fill=0.5, size=(30, 40)),
-        lambda seed: padded((30, 40), seed),
-    ),
-    "pad-reflect": (
-        lambda x, r: imgops.pad(x, r, "reflect", size=(30, 40)),
-        lambda seed: padded((30, 40), seed),
-    ),
-    "rotate": (lambda x, r: imgops.rotate(x, r), lambda seed: 99.0 * places(seed=seed)[:, 0]),
-    "affine": (
-        lambda x, r: imgops.affine(x, r[..., 0], r / 7, 1.1, r[..., :2] / 9, center=r),
-        lambda seed: places(seed=seed).double() % 40,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", list(CALLS))
-def test_new_values_make_no_new_graph(name: str) -> None:
-    """Neither forward nor backward, with sizes that are symbols too; values are those of a loop."""
-    call, draw = CALLS[name]
-    for dynamic in (False, True):
-        counter = CompileCounterWithBackend("aot_eager")
-        compiled = torch.compile(call, fullgraph=True, dynamic=dynamic, backend=counter)
-        for seed in range(4):
-            rows = draw(seed)
-            x = IMAGES.clone().requires_grad_()
-            out = compiled(x, rows)
-            wanted = torch.stack([call(one, row) for one, row in zip(IMAGES, rows, strict=True)])
-            assert bits_equal(out.detach(), wanted)
-            (grad,) = torch.autograd.grad(out.square().sum(), x)
-            eager = IMAGES.clone().requires_grad_()
-            assert bits_equal(grad, torch.autograd.grad(call(eager, rows).square().sum(), eager)[0])
-        # torch 2.11 calls the backend twice for rotations of symbolic sizes, whatever the number of draws.
-        assert counter.frame_count <= 2, f"{counter.frame_count} compilations, dynamic={dynamic}"
-
-
-@pytest.mark.parametrize("name", list(CALLS))
-def test_vmap_over_rows(name: str) -> None:
-    call, draw = CALLS[name]
-    x, rows = IMAGES[:3].double(), draw(7)[:3]
-    check_vmap(call, (x, rows), (0, 0))
-    check_vmap(call, (x[0], rows), (None, 0))
-    check_vmap(call, (x, rows[0]), (0, None))
-    grads = torch.vmap(torch.func.grad(lambda x, r: call(x, r).square().sum()), (0, 0))(x, rows)
-    leaf = x.clone().requires_grad_()
-    wanted = torch.autograd.grad(call(leaf, rows).square().sum(), leaf)[0]
-    torch.testing.assert_close(grads, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_sizes_of_rows_are_read_in_one_graph() -> None:
@@ -154,12 +67,13 @@ def test_sizes_of_rows_are_read_in_one_graph() -> None:
     counter = CompileCounterWithBackend("aot_eager")
 
     @torch.compile(fullgraph=True, dynamic=True, backend=counter)
-    def call(x: Tensor, box: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
-        return imgops.crop(x, box), imgops.pad(x, padding)
+    def call(x: Tensor, box: Tensor, padding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return imgops.crop(x, box), imgops.pad(x, padding), imgops.paste(x, PATCH, box[:, :2])
 
     for seed in range(4):
         box, padding = boxes_at(places(seed=seed), 3 + seed, 9 - seed), padded((30 + seed, 44), seed)
-        crops, pads = call(IMAGES, box, padding)
+        crops, pads, pasted = call(IMAGES, box, padding)
+        assert bits_equal(pasted, imgops.paste(IMAGES, PATCH, box[:, :2]))
         assert bits_equal(crops, imgops.crop(IMAGES, box)) and crops.shape[-2:] == (3 + seed, 9 - seed)
         assert bits_equal(pads, imgops.pad(IMAGES, padding)) and pads.shape[-2:] == (30 + seed, 44)
     assert counter.frame_count == 1
@@ -191,23 +105,6 @@ def test_exported() -> None:
         assert bits_equal(program.module()(*args), Patch()(*args))
 
 
-def test_gradients_in_float64() -> None:
-    """To image, patch and mask, of first and second order, where a position is inside, across an edge and outside."""
-    image = torch.rand(3, 2, 5, 6, dtype=torch.float64, requires_grad=True)
-    source = torch.rand(2, 3, 4, dtype=torch.float64, requires_grad=True)
-    mask = torch.rand(3, 1, 3, 4, dtype=torch.float64, requires_grad=True)
-    position = torch.tensor([[1, 1], [-2, 3], [9, 0]])
-    paste = lambda x, s, m: imgops.paste(x, s, position, m)
-    assert torch.autograd.gradcheck(paste, (image, source, mask), check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(paste, (image, source, mask))
-    for values in (torch.tensor([-7.5, 1e-9, 300.0]), torch.tensor([float("nan")] * 3)):
-        grad = values.reshape(3, 1, 1, 1).expand(3, 2, 3, 4).contiguous()
-        x = torch.zeros(3, 2, 5, 6, requires_grad=True)
-        imgops.crop(x, boxes_at(position, 3, 4)).backward(grad)
-        loop = [imgops.paste(torch.zeros(2, 5, 6), g, p) for g, p in zip(grad, position.tolist())]
-        assert x.grad is not None and bits_equal(x.grad, torch.stack(loop))
-
-
 def test_rows_of_no_images() -> None:
     none, rows = IMAGES[:0], torch.zeros(0, 4, dtype=torch.int64)
     assert imgops.crop(none, rows, size=(4, 5)).shape == (0, 3, 4, 5)
@@ -221,7 +118,7 @@ def test_packed_images_have_boxes_of_their_own() -> None:
     box = boxes_at(places(4), 6, 5)
     found = imgops.crop(imgops.PackedImages.of(images), box, size=(6, 5))
     for one, row, got in zip(images, box.tolist(), found, strict=True):
-        assert bits_equal(got, of_pil(pil(one).crop(row)))
+        assert np.array_equal(got, crop_reference(one.numpy(), *row))
 
 
 def test_inverses_of_rows() -> None:
@@ -271,25 +168,10 @@ def test_quarter_turns_move_whole_pixels(interpolation: str) -> None:
         assert bits_equal(whole, imgops.rotate90(square[:, :20], turns))
 
 
-def test_gradients_of_angles() -> None:
-    """To each parameter and the fill, shared and one for each sample, of first and second order."""
-    image = torch.rand(2, 2, 6, 7, dtype=torch.float64, generator=generator(), requires_grad=True)
-    numbers = [[10.3, -33.1], [[1.02, 2.3], [-1.1, 0.4]], 1.2, [[5.0, -9.0], [3.0, 2.0]], [3.05, 4.2], 0.3]
-    leaves = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in numbers]
-
-    def affine(x: Tensor, angle: Tensor, move: Tensor, scale: Tensor, shear: Tensor, *rest: Tensor) -> Tensor:
-        center, fill = rest
-        return imgops.affine(x, angle, move, scale, shear, "bilinear", center, fill)
-
-    assert torch.autograd.gradcheck(affine, (image, *leaves), check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(affine, (image, *leaves), fast_mode=True)
-
-    def rotate(x: Tensor, angle: Tensor, center: Tensor) -> Tensor:
-        return imgops.rotate(x, angle, "bicubic", center=center)
-
-    assert torch.autograd.gradcheck(rotate, (image, leaves[0], leaves[4]), check_forward_ad=True)
-    single = torch.tensor(1.3, requires_grad=True)  # float32, with pairs of numbers and tensors
-    imgops.affine(image.detach(), translate=(single, 1.0), shear=single).sum().backward()
+def test_a_gradient_has_the_dtype_of_its_number() -> None:
+    """A pair may be of a number and a tensor."""
+    single = torch.tensor(1.3, requires_grad=True)
+    imgops.affine(IMAGES, translate=(single, 1.0), shear=single).sum().backward()
     assert single.grad is not None and single.grad.dtype == torch.float32 and single.grad != 0
 
 

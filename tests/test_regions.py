@@ -37,17 +37,6 @@ def test_nothing_to_label() -> None:
     assert labels.shape == (2, 1, 0, 4) and count.tolist() == [[1], [1]]
 
 
-def test_statistics_in_one_graph() -> None:
-    image = torch.from_numpy(np.random.default_rng(1).integers(0, 2, (1, 9, 8), dtype=np.uint8))
-    compiled = torch.compile(
-        lambda x: imgops.connected_components(x, statistics=True), fullgraph=True, backend="aot_eager"
-    )
-    for found, wanted in zip(
-        compiled(image), imgops.connected_components(image, statistics=True), strict=True
-    ):
-        assert torch.equal(found.nan_to_num(-1), wanted.nan_to_num(-1))
-
-
 @pytest.mark.parametrize("connectivity", [4, 8])
 def test_labels_of_a_device_are_opencvs(connectivity: int) -> None:
     """The labels have OpenCV's order for all shapes of regions: spirals, combs and noise of every density."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 import imgops
+from tests.tiers import every_night, nightly
 
 X = torch.arange(3 * 6 * 7).reshape(3, 6, 7).float()
 CLASSES = {
@@ -89,8 +90,8 @@ def test_boxes_are_no_images() -> None:
 
 
 @pytest.mark.skipif(torch.__version__ < "2.13", reason="compiled custom operators take no such class before")
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-@pytest.mark.parametrize("kind", list(CLASSES))
+@pytest.mark.parametrize("backend", ["aot_eager", *every_night("inductor")])
+@pytest.mark.parametrize("kind", ["Image", *every_night("Video", "Mask")])
 def test_compiled(kind: str, backend: str) -> None:
     image = CLASSES[kind]()
     calls = {name: CALLS[name] for name in ("crop", "paste", "pad", "resize")}
@@ -100,6 +101,7 @@ def test_compiled(kind: str, backend: str) -> None:
         assert bits_equal(out.as_subclass(Tensor), CALLS[name](image.as_subclass(Tensor))), name
 
 
+@nightly
 def test_torchvision_is_not_imported_for_those_who_do_not_use_it() -> None:
     code = (
         "import sys, torch, imgops; x = torch.zeros(3, 4, 4).as_subclass(type('Own', (torch.Tensor,), {}));"

@@ -119,6 +119,8 @@ def is_sequence(value: Any) -> bool:
     """Return whether a value is an ordered collection. A set has no order, a 0-dimensional array no items."""
     if type(value) is tuple or type(value) is list:
         return True
+    if isinstance(value, (int, float)):  # in a graph of symbolic numbers, dynamo cannot ask them for __len__
+        return False
     return (
         hasattr(value, "__len__")
         and not isinstance(value, (str, bytes, dict, set, frozenset))

@@ -72,7 +72,7 @@ LEVEL: Tolerances = {**CLOSE, torch.uint8: Tolerance(levels=1)}
 class Sample:
     """One call of a public function, or of an operator that has no public function.
 
-    ``arguments(maker)`` makes the arguments; a dict at their end holds keyword arguments that are tensors.
+    ``arguments(maker)`` makes the arguments; a dict at their end holds keyword arguments that depend on the maker.
     """
 
     id: str
@@ -108,6 +108,17 @@ class Sample:
         function, args, keywords = self.call(maker)
         return Call(function, args, keywords)
 
+    def of_tensors(self, maker: Maker) -> tuple[Callable[..., Any], list[Tensor]]:
+        """Return the call as a function of its tensors, and the tensors; of operators, ``checked`` knows more."""
+        function, args, keywords = self.call(maker)
+        at = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+
+        def call(*tensors: Tensor) -> Any:
+            given = dict(zip(at, tensors, strict=True))
+            return function(*(given.get(i, a) for i, a in enumerate(args)), **keywords)
+
+        return call, [args[i] for i in at]
+
     def __str__(self) -> str:
         return f"{self.op}-{self.id}"
 
@@ -130,15 +141,6 @@ class ErrorInput:
     def check(self) -> str:
         """The condition that is checked, without the name of the operator and the actual numbers."""
         return re.sub(r"\d+", "0", self.message.partition(": ")[2].partition(", got")[0])
-
-
-@dataclass(frozen=True)
-class Plain:
-    """A call and the same computation in plain PyTorch, both as functions of float64 tensors only."""
-
-    ours: Callable[..., Any]
-    theirs: Callable[..., Any]
-    tensors: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,6 @@ class OpSpec:
     cores: tuple[int, ...] = (3,)
     #: Whether it has derivatives where all channels are equal.
     smooth_on_gray: bool = True
-    plain: Plain | None = None
     #: A call with one number in place of a tensor parameter: a new number must not recompile.
     of_number: Callable[[Tensor, float], Tensor] | None = None
     #: The number that leaves every uint8 image as it is.
@@ -262,7 +263,3 @@ class OpSpec:
         """Whether the gradient is derived from the decomposition."""
         backward = getattr(self.operator.autograd, "backward", None)
         return isinstance(getattr(backward, "__self__", None), DerivedGradient)
-
-
-def number(value: float) -> Tensor:
-    return torch.tensor(value, dtype=torch.float64)

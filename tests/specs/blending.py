@@ -12,13 +12,9 @@ from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array, chw, mixed, of_pil, photo_frame, photo_pil, to_pil
-from tests.specs._maker import LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
-
-_UNIT, _OTHER = plain.rand(4, 5, 6), plain.rand(4, 5, 6)
-
+from tests.specs._maker import ANY_DTYPE, LEVELS_AND_FLOATS, Maker
+from tests.specs._spec import LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 # -- alpha_composite ---------------------------------------------------------------------------------
 
@@ -39,11 +35,6 @@ def alpha_reference(image: Array, over: Array) -> Array:
 
 def _rgba(m: Maker) -> Tensor:
     return m.image(4, 6, 7, 0.05, 0.95)
-
-
-def _over(x: Tensor, y: Tensor) -> Tensor:
-    alpha = y[3:] + x[3:] * (1 - y[3:])
-    return torch.cat([(y[:3] * y[3:] + x[:3] * x[3:] * (1 - y[3:])) / alpha, alpha])
 
 
 def _alpha_calls(case: Any) -> bench.Calls:
@@ -84,6 +75,11 @@ ALPHA_COMPOSITE = OpSpec(
             "alpha_composite: other must have the shape of image (2, 4, 5, 6), got (2, 3, 5, 6)",
             lambda x: imgops.alpha_composite(torch.cat([x, x[:, :1]], 1), x),
         ),
+        ErrorInput(
+            ValueError,
+            "alpha_composite: other must be on the device of image (cpu), got meta",
+            lambda x: imgops.alpha_composite(torch.ones(4, 2, 2), torch.ones(4, 2, 2, device="meta")),
+        ),
     ),
     draw=lambda d: (d.image(4), d.image(4)),
     colors=(0, 1),
@@ -92,7 +88,6 @@ ALPHA_COMPOSITE = OpSpec(
     dtype_names="uint8, uint16, floats",
     tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)},
     decomposed={**ROUNDED, torch.float32: Tolerance(1e-6)},
-    plain=Plain(imgops.alpha_composite, _over, (_UNIT, _OTHER)),
     reference_name="`PIL.Image.alpha_composite`",
     difference="uint8, uint16 0; floats 1e-6",
     decomposed_difference="uint8, uint16 0; floats 1e-6",
@@ -175,11 +170,6 @@ ADD_WEIGHTED = OpSpec(
     # Before OpenCV 5, its vector code fuses a product with the sum, and where vectors end depends on the shape.
     tolerance={torch.float64: Tolerance(1e-12)},
     decomposed=LEVEL,
-    plain=Plain(
-        lambda x, a, y, b, c: imgops.add_weighted(x, a, y, b, c),
-        lambda x, a, y, b, c: x * a + y * b + c,
-        (_UNIT, number(0.4), _OTHER, number(-0.3), number(0.1)),
-    ),
     reference_name="`cv2.addWeighted`",
     difference="0; float64 1e-12",
     decomposed_difference="1 level; floats 1e-5",
@@ -203,10 +193,12 @@ ADD_WEIGHTED = OpSpec(
 
 
 def composite_reference(image: Array, other: Array, mask: Array) -> Array:
+    if mask.dtype == bool and image.dtype != np.uint8:
+        return np.where(mask, image, other)
     if image.dtype != np.uint8:
         mask = mask / 255 if mask.dtype == np.uint8 else mask.astype(np.float64)
         return other.astype(np.float64) * (1 - mask) + image.astype(np.float64) * mask
-    level = to_pil(mask)
+    level = to_pil(mask.astype(np.uint8) * 255 if mask.dtype == bool else mask)
     return np.concatenate(
         [
             of_pil(Image.composite(to_pil(a[None]), to_pil(b[None]), level))
@@ -217,7 +209,14 @@ def composite_reference(image: Array, other: Array, mask: Array) -> Array:
 
 COMPOSITE = OpSpec(
     "composite",
-    samples=(Sample("mask", lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7))),),
+    samples=(
+        Sample("mask", lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7))),
+        Sample(
+            "choice",
+            lambda m: (m.image(3, 6, 7), m.image(3, 6, 7), m.mask(6, 7, torch.bool)),
+            dtypes=ANY_DTYPE,
+        ),
+    ),
     errors=(
         ErrorInput(
             ValueError,
@@ -248,11 +247,6 @@ COMPOSITE = OpSpec(
     reference=composite_reference,
     cores=(3, 3, 3),
     tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)},
-    plain=Plain(
-        lambda x, y, m: imgops.composite(x, y, m),
-        lambda x, y, m: x * m + y * (1 - m),
-        (_UNIT, _OTHER, _UNIT[:1]),
-    ),
     reference_name="`PIL.Image.composite`",
     difference="uint8 0; floats 1e-6",
     section="Blending",
@@ -318,7 +312,6 @@ BLEND = OpSpec(
         torch.float32: Tolerance(1e-6),
         torch.float64: Tolerance(1e-6),
     },
-    plain=Plain(imgops.blend, lambda a, b, w: a + w * (b - a), (_UNIT, _OTHER, number(0.3))),
     reference_name="`PIL.Image.blend`",
     difference="uint8, uint16 0; floats 1e-6",
     decomposed_difference="uint8, uint16 0; floats 1e-5",

@@ -7,12 +7,10 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import (
     BORDERS,
     Array,
@@ -22,10 +20,9 @@ from tests.specs._libraries import (
     with_border,
 )
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 from tests.specs.geometry import OPENCV_IS_EXACT
 
-_UNIT = plain.rand(3, 5, 6)
 _BORDER = "``padding_mode``: constant, edge, reflect, symmetric or wrap"
 
 
@@ -86,11 +83,6 @@ BOX_BLUR = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     decomposed=LEVEL,
-    plain=Plain(
-        lambda x: imgops.box_blur(x, 3),
-        lambda x: F.avg_pool2d(F.pad(x, (1, 1, 1, 1), mode="reflect"), 3, 1),
-        (_UNIT,),
-    ),
     reference_name="`cv2.blur`",
     decomposed_difference="uint8: odd areas 0, even ones 1 level; uint16 1 level; floats 1e-5",
     section="Blur",
@@ -160,15 +152,6 @@ def _of_color(m: Maker, value: float) -> Tensor:
     return parameter(m, torch.tensor(value if m.dtype.is_floating_point else 40 * value, dtype=torch.float64))
 
 
-def _bilateral_plain(x: Tensor, color: Tensor, space: Tensor) -> Tensor:
-    wide = F.pad(x, (1, 1, 1, 1), mode="reflect").unfold(-2, 3, 1).unfold(-2, 3, 1)
-    apart = (wide - x[..., None, None]).abs().sum(0)
-    distance = torch.tensor([[2.0, 1, 2], [1, 0, 1], [2, 1, 2]], dtype=x.dtype)
-    near = (distance < 2) * torch.exp(-0.5 * distance / space**2)
-    weight = near * torch.exp(-0.5 * (apart / color) ** 2)
-    return (wide * weight).sum((-2, -1)) / weight.sum((-2, -1))
-
-
 BILATERAL_FILTER = OpSpec(
     "bilateral_filter",
     samples=(
@@ -211,11 +194,6 @@ BILATERAL_FILTER = OpSpec(
     tolerance={torch.float64: Tolerance(1e-12)},
     decomposed={**LEVEL, torch.float32: Tolerance(1e-4), torch.float64: Tolerance(1e-12)},
     smooth_on_gray=False,
-    plain=Plain(
-        lambda x, c, s: imgops.bilateral_filter(x, 3, c, s),
-        _bilateral_plain,
-        (_UNIT, number(0.7), number(1.2)),
-    ),
     reference_name="`cv2.bilateralFilter`",
     decomposed_difference="1 level; float32 1e-4",
     section="Blur",
@@ -290,6 +268,11 @@ MOTION_BLUR = OpSpec(
         ),
         ErrorInput(
             ValueError,
+            "motion_blur: angle must have one value, or 2 values, one for each image, got shape (3,)",
+            lambda x: imgops.motion_blur(x, 5, torch.ones(3)),
+        ),
+        ErrorInput(
+            ValueError,
             "motion_blur: angle must be finite, got inf",
             lambda x: imgops.motion_blur(x, 5, float("inf")),
         ),
@@ -319,11 +302,6 @@ MOTION_BLUR = OpSpec(
     if OPENCV_IS_EXACT
     else {d: Tolerance(0.05, levels=6) for d in (torch.uint8, *REAL)}
     | {torch.uint16: Tolerance(levels=1500)},
-    plain=Plain(
-        lambda x: imgops.motion_blur(x, 3),
-        lambda x: F.avg_pool2d(F.pad(x, (1, 1, 0, 0), mode="replicate"), (1, 3), 1),
-        (_UNIT,),
-    ),
     reference_name="`cv2.filter2D`",
     difference="1 level; floats 2e-5",
     section="Blur",
@@ -431,7 +409,6 @@ GAUSSIAN_BLUR = OpSpec(
     dtype_names="uint8, uint16, floats",
     tolerance={torch.float64: Tolerance(1e-6)},
     decomposed=LEVEL,
-    plain=Plain(lambda x, s: imgops.gaussian_blur(x, 3, s), plain.gaussian, (_UNIT, number(0.8))),
     reference_name="`cv2.GaussianBlur`",
     decomposed_difference="1 level; floats 1e-5",
     section="Blur",
@@ -472,12 +449,6 @@ def _median_calls(case: Any) -> bench.Calls:
     )
 
 
-def _median_of_windows(x: Tensor) -> Tensor:
-    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (1, 1, 1, 1), mode="replicate")
-    windows = F.unfold(wide, 3).reshape(-1, 9, *x.shape[-2:])
-    return windows.median(1).values.reshape(x.shape)
-
-
 MEDIAN_BLUR = OpSpec(
     "median_blur",
     samples=(
@@ -503,7 +474,6 @@ MEDIAN_BLUR = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     decomposed={},
-    plain=Plain(lambda x: imgops.median_blur(x, 3), _median_of_windows, (_UNIT,)),
     reference_name="`cv2.medianBlur`",
     decomposed_difference="0",
     section="Blur",

@@ -402,10 +402,6 @@ def file_reference(format: str, image: Array, quality: float) -> Array:
     return out if image.dtype == np.uint8 else out.astype(real.dtype) / real.dtype.type(255)
 
 
-def jpeg_reference(image: Array, quality: float) -> Array:
-    return file_reference("JPEG", image, quality)
-
-
 def _file_calls(name: str) -> Any:
     def calls(case: Any) -> bench.Calls:
         x = case.image()

@@ -16,11 +16,10 @@ from torchvision.transforms.v2 import functional as tv
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs import filter, histograms, levels
 from tests.specs._libraries import Array, chw, mixed, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ones = torch.ones
 
@@ -74,7 +73,6 @@ def factors(*values: tuple[str, float]) -> tuple[Sample, ...]:
 GRAY = Sample("gray", lambda m: (unit(m, 1), 0.4))
 BANDS = Sample("bands", lambda m: (unit(m, 5), m.per_sample(0.4, 1.3)))
 FACTORS = (("less", 0.3), ("more", 1.7), ("none", 0), ("same", 1.0), ("beyond", -0.4))
-_UNIT = plain.rand(3, 5, 6)
 _BLEND = r"y = b + \alpha\,(x - b)"
 NO_BORDER = "no pixel looks at another"
 
@@ -83,7 +81,6 @@ def _adjust(
     name: str,
     kind: str,
     start: Callable[[Array], Any],
-    theirs: Callable[..., Tensor],
     formula: str,
     kornia: str,
     **options: Any,
@@ -108,7 +105,6 @@ def _adjust(
         dtypes=LEVELS_AND_FLOATS,
         dtype_names="uint8, uint16, floats",
         tolerance=REAL,
-        plain=Plain(ours, theirs, (_UNIT, number(1.3 if name == "contrast" else 0.7))),
         of_number=ours,
         neutral=1,
         reference_name=f"`PIL.ImageEnhance.{kind}`",
@@ -130,7 +126,6 @@ ADJUST_BRIGHTNESS = _adjust(
     "brightness",
     "Brightness",
     lambda x: 0,
-    lambda x, f: plain.blend(0, x, f),
     _BLEND + r",\quad b = 0",
     "adjust_brightness",
     transforms=("PixMix",),
@@ -159,7 +154,6 @@ ADJUST_CONTRAST = _adjust(
     "contrast",
     "Contrast",
     lambda x: luma_of(x).mean(),
-    lambda x, f: plain.blend(plain.luma(x).mean((-3, -2, -1), keepdim=True), x, f),
     _BLEND + r",\quad b = \operatorname{mean} L(x)",
     "adjust_contrast",
     transforms=("PixMix",),
@@ -171,7 +165,6 @@ ADJUST_SATURATION = _adjust(
     "saturation",
     "Color",
     luma_of,
-    lambda x, f: plain.blend(plain.luma(x), x, f),
     _BLEND + r",\quad b = L(x)",
     "adjust_saturation",
     picture=lambda x: imgops.adjust_saturation(x, 3.0),
@@ -247,7 +240,6 @@ ADJUST_HUE = OpSpec(
     dtype_names="uint8, uint16, floats",
     tolerance=REAL,
     smooth_on_gray=False,
-    plain=Plain(imgops.adjust_hue, plain.hue, (_UNIT, number(0.13))),
     reference_name="torchvision's `adjust_hue` of a PIL image",
     difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="uint8, uint16 0; floats 1e-5",
@@ -301,7 +293,6 @@ GRAYSCALE = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     tolerance={**REAL, torch.float32: Tolerance(1e-6)},
-    plain=Plain(imgops.grayscale, plain.luma, (_UNIT,)),
     reference_name='`Image.convert("L")`; `cv2.cvtColor` of uint16',
     difference="uint8, uint16 0; floats 1e-6",
     decomposed_difference="uint8, uint16 0; floats 1e-5",
@@ -355,11 +346,6 @@ COLOR_MATRIX = OpSpec(
     dtype_names="uint8, uint16, floats",
     tolerance={**REAL, **dict.fromkeys((torch.uint8, torch.uint16), Tolerance(levels=1, share=0.05))},
     decomposed=LEVEL,
-    plain=Plain(
-        imgops.color_matrix,
-        lambda x, m: torch.einsum("ij,...jhw->...ihw", m[:, :3], x) + m[:, 3:, None],
-        (_UNIT, plain.rand(2, 4, low=-1, high=1)),
-    ),
     reference_name="`cv2.transform`",
     difference="1 level; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",
@@ -478,11 +464,6 @@ COLOR_SEQUENCE = OpSpec(
     dtype_names="uint8, uint16, floats",
     tolerance=REAL,
     smooth_on_gray=False,
-    plain=Plain(
-        lambda x, a: imgops.color_sequence(x, torch.tensor([1, 0]), a, ["brightness", "saturation"]),
-        lambda x, a: plain.blend(0, plain.blend(plain.luma(x), x, a[1]), a[0]),
-        (_UNIT, torch.tensor([0.8, 1.2], dtype=torch.float64)),
-    ),
     reference_name="the steps one after the other",
     difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="uint8, uint16 0; floats 1e-5",

@@ -13,10 +13,9 @@ from torch import Tensor
 import imgops
 from imgops.fake.color_space import CHANNELS, CODES
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array, chw, photo_frame
 from tests.specs._maker import FLOATS, LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, Tolerances
+from tests.specs._spec import LEVEL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance, Tolerances
 
 _XYZ = np.array(
     [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]]
@@ -208,10 +207,6 @@ def _samples() -> tuple[Sample, ...]:
     )
 
 
-def _plain_gray(x: Tensor) -> Tensor:
-    return (x * torch.tensor([0.299, 0.587, 0.114], dtype=x.dtype)[:, None, None]).sum(-3, keepdim=True)
-
-
 CVT_COLOR = OpSpec(
     "cvt_color",
     samples=(
@@ -251,7 +246,6 @@ CVT_COLOR = OpSpec(
     reference=lambda image, code: image if image.size == 0 else cvt_reference(image, code),
     tolerance={torch.float64: Tolerance(1e-9)},
     smooth_on_gray=False,
-    plain=Plain(lambda x: imgops.cvt_color(x, "rgb2gray"), _plain_gray, (plain.rand(3, 5, 6),)),
     reference_name="`cv2.cvtColor`",
     dtype_names="uint8, floats; gray, RGB, YCrCb, YUV, XYZ: uint16",
     decomposed_difference="most 0; HLS, LAB, LUV 1–2 levels; floats 1e-5, to LAB 0.5",

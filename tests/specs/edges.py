@@ -10,17 +10,14 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
-_UNIT = plain.rand(3, 5, 6)
 _DEPTHS = {
     np.dtype(np.uint8): cv2.CV_16S,
     np.dtype(np.uint16): cv2.CV_32F,
@@ -66,12 +63,6 @@ def _at_a_multiple_of_64(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     memory = np.empty(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def _correlated(x: Tensor, kernel: list[list[float]]) -> Tensor:
-    weights = torch.tensor(kernel, dtype=x.dtype)
-    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (1, 1, 1, 1), mode="reflect")
-    return F.conv2d(wide, weights[None, None]).reshape(x.shape)
 
 
 def _calls(
@@ -143,11 +134,6 @@ SOBEL = OpSpec(
     drawn=_CANCELING,
     reference=sobel_reference,
     dtypes=LEVELS_AND_FLOATS,
-    plain=Plain(
-        lambda x: imgops.sobel(x, 1, 0),
-        lambda x: _correlated(x, [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]),
-        (_UNIT,),
-    ),
     reference_name="`cv2.Sobel`",
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; uint16, floats 1e-5",
@@ -192,11 +178,6 @@ SCHARR = OpSpec(
     draw=lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.padding_mode()),
     reference=scharr_reference,
     dtypes=LEVELS_AND_FLOATS,
-    plain=Plain(
-        lambda x: imgops.scharr(x, 0, 1),
-        lambda x: _correlated(x, [[-3, -10, -3], [0, 0, 0], [3, 10, 3]]),
-        (_UNIT,),
-    ),
     reference_name="`cv2.Scharr`",
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; uint16, floats 1e-5",
@@ -243,11 +224,6 @@ LAPLACIAN = OpSpec(
     drawn=_CANCELING,
     reference=laplacian_reference,
     dtypes=LEVELS_AND_FLOATS,
-    plain=Plain(
-        lambda x: imgops.laplacian(x),
-        lambda x: _correlated(x, [[0, 1, 0], [1, -4, 1], [0, 1, 0]]),
-        (_UNIT,),
-    ),
     reference_name="`cv2.Laplacian`",
     dtype_names=_DTYPES,
     decomposed_difference="uint8 0; uint16, floats 1e-5",

@@ -7,13 +7,11 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import ImageEnhance, ImageFilter
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import (
     Array,
     by_opencv,
@@ -25,12 +23,9 @@ from tests.specs._libraries import (
     with_border,
 )
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ones = torch.ones
-_UNIT = plain.rand(3, 5, 6)
-
-
 _EDGES = torch.tensor([[0.5, -1.0], [0.25, 0.75], [-0.3, 0.2]], dtype=torch.float64)
 _PHOTO_KERNEL = np.array([[0.1, -0.2, 0.1], [0.3, 0.9, -0.4], [0.0, 0.1, 0.1]], np.float32)
 
@@ -91,7 +86,6 @@ FILTER2D = OpSpec(
     dtype_names="uint8, uint16, floats",
     tolerance={torch.float64: Tolerance(1e-6)},
     decomposed=LEVEL,
-    plain=Plain(imgops.filter2d, plain.correlated, (_UNIT, plain.rand(3, 3, low=-1, high=1))),
     reference_name="`cv2.filter2D`",
     decomposed_difference="1 level; floats 1e-5",
     section="Filters",
@@ -135,15 +129,6 @@ def sharpness_reference(image: Array, factor: float) -> Array:
     return np.clip(smooth + factor * (x - smooth), 0, 1)
 
 
-def _sharpened(x: Tensor, factor: Tensor) -> Tensor:
-    smooth = F.conv2d(x.reshape(-1, 1, *x.shape[-2:]), _SMOOTH[None, None])
-    smooth = smooth.reshape(*x.shape[:-2], x.shape[-2] - 2, -1)
-    inner = plain.blend(smooth, x[..., 1:-1, 1:-1], factor)
-    rim = torch.ones(x.shape[-2:], dtype=torch.bool)
-    rim[1:-1, 1:-1] = False
-    return torch.where(rim, x, F.pad(inner, (1, 1, 1, 1)))
-
-
 def _sharpness_calls(case: Any) -> bench.Calls:
     from kornia import enhance
 
@@ -181,7 +166,6 @@ ADJUST_SHARPNESS = OpSpec(
         torch.float32: Tolerance(1e-6),
         torch.float64: Tolerance(1e-6),
     },
-    plain=Plain(imgops.adjust_sharpness, _sharpened, (_UNIT, number(1.4))),
     reference_name="`PIL.ImageEnhance.Sharpness`",
     difference="uint8, uint16 0; floats 1e-6",
     decomposed_difference="uint8, uint16 0; floats 1e-5",
@@ -216,22 +200,6 @@ def unsharp_reference(image: Array, radius: float, percent: float, threshold: fl
     blurred = _boxed(_boxed(x, radius).transpose(0, 2, 1), radius).transpose(0, 2, 1)
     apart = x - blurred
     return np.clip(np.where(np.abs(apart) * 255 > threshold, x + apart * percent / 100, x), 0, 1)
-
-
-def _masked(x: Tensor, radius: Tensor, percent: Tensor) -> Tensor:
-    """Compute the result for a radius whose boxes reach at most 3 pixels to each side."""
-    variance = radius**2 / 3
-    whole = (((12 * variance + 1).sqrt() - 1) / 2).floor()
-    part = (2 * whole + 1) * (whole * (whole + 1) - 3 * variance) / (6 * (variance - (whole + 1) ** 2))
-    away = torch.arange(-3, 4).abs()
-    taps = torch.where(away <= whole, 1.0, torch.where(away == whole + 1, part, 0.0))
-    taps = taps / taps.sum()
-    blurred = x
-    for dim in (-1, -2):
-        for _ in range(3):
-            moved = F.pad(blurred.movedim(dim, -1), (3, 3), mode="replicate")
-            blurred = (moved.unfold(-1, 7, 1) * taps).sum(-1).movedim(-1, dim)
-    return (x + (x - blurred) * percent / 100).clamp(0, 1)
 
 
 UNSHARP_MASK = OpSpec(
@@ -269,11 +237,6 @@ UNSHARP_MASK = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     tolerance=REAL,
-    plain=Plain(
-        lambda x, r, p: imgops.unsharp_mask(x, r, p, 0),
-        _masked,
-        (plain.rand(3, 6, 7), number(2.2), number(60.0)),
-    ),
     reference_name="`PIL.ImageFilter.UnsharpMask`",
     difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="uint8 0; uint16 1 level; floats 1e-5",

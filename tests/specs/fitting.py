@@ -8,12 +8,10 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import ImageOps
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import (
     FILTERS,
     FLAGS,
@@ -25,7 +23,7 @@ from tests.specs._libraries import (
     photo_pil,
 )
 from tests.specs._maker import LEVELS_AND_FLOATS
-from tests.specs._spec import CLOSE, LEVEL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs._spec import CLOSE, LEVEL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 
 def downscale_reference(image: Array, factor: float, down: str, up: str) -> Array:
@@ -80,11 +78,6 @@ DOWNSCALE = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     decomposed={**CLOSE, **dict.fromkeys((torch.uint8, torch.uint16), Tolerance(levels=2))},
-    plain=Plain(
-        lambda x: imgops.downscale(x, 0.5, "area", "nearest"),
-        lambda x: F.avg_pool2d(x, 2).repeat_interleave(2, -1).repeat_interleave(2, -2),
-        (plain.rand(3, 4, 6),),
-    ),
     reference_name="`cv2.resize`, twice",
     decomposed_difference="2 levels; floats 1e-5",
     section="Resizing",

@@ -15,12 +15,12 @@ from torch import Tensor
 import imgops
 from imgops import remap, warp_affine, warp_perspective
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import (
     BORDERS,
     FLAGS,
     Array,
     by_opencv,
+    by_pil_planes,
     chw,
     is_interleaved,
     photo_frame,
@@ -28,7 +28,7 @@ from tests.specs._libraries import (
     to_pil,
 )
 from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ones, ops = torch.ones, torch.ops.imgops
 #: True from OpenCV 5 on; before, positions are rounded to 1/32 pixel.
@@ -150,7 +150,6 @@ def _perspective_calls(case: Any) -> bench.Calls:
     )
 
 
-_UNIT = plain.rand(3, 5, 6)
 _SHARED: dict[str, Any] = {
     # Changed matrices and maps may have no inverse, or positions that are infinite.
     "comparable": lambda args, changed: not {"1", "map", "matrix"} & {*changed},
@@ -217,7 +216,6 @@ WARP_AFFINE = OpSpec(
     ),
     of_number=lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
     reference=warp_affine_reference,
-    plain=Plain(warp_affine, plain.warp, (_UNIT, _TURN)),
     reference_name="`cv2.warpAffine`",
     formula=r"y(p) = \sum_q k\big(M^{-1} p - q\big)\, x_q",
     transforms=(
@@ -267,7 +265,6 @@ WARP_PERSPECTIVE = OpSpec(
         x, [[1.0, v, 0.5], [0.0, 1.0, v], [0.0, 0.0, 1.0]], fill=v
     ),
     reference=warp_perspective_reference,
-    plain=Plain(warp_perspective, plain.warp, (_UNIT, _TILT)),
     reference_name="`cv2.warpPerspective`",
     formula=r"y(p) = \sum_q k\big(\pi(M^{-1} [p, 1]) - q\big)\, x_q,\quad \pi(u, v, w) = (u/w, v/w)",
     transforms=("RandomPerspective", "perspective"),
@@ -299,11 +296,32 @@ _MOVES: dict[str, Any] = {
     "dtypes": ANY_DTYPE,
     "section": "Movement",
     "border": "no pixel looks at another",
-    "reference": "tests/test_geometry.py::test_flip_and_rotate90_are_opencv_and_pil",
 }
+
+
+def flip_reference(image: Array, direction: str = "horizontal") -> Array:
+    """Run OpenCV for its dtypes; for others, reverse NumPy's axes."""
+    axes, code = {"horizontal": (2, 1), "vertical": (1, 0), "both": ((1, 2), -1)}[direction]
+    if image.dtype in (np.uint8, np.float32):
+        return np.stack([cv2.flip(np.ascontiguousarray(plane), code) for plane in image])
+    return np.flip(image, axes)
+
+
+def rotate90_reference(image: Array, turns: int = 1) -> Array:
+    """Run PIL on uint8; turn NumPy's axes for other dtypes."""
+    if image.dtype == np.uint8 and turns % 4:
+        way = getattr(Image.Transpose, f"ROTATE_{turns % 4 * 90}")
+        return by_pil_planes(image, lambda plane: plane.transpose(way))
+    return np.rot90(image, turns, (1, 2))
+
 
 FLIP = OpSpec(
     "flip",
+    samples=tuple(
+        Sample(direction, lambda m, direction=direction: (m.image(3, 5, 6), direction), linear=True)
+        for direction in ("horizontal", "vertical", "both")
+    ),
+    reference=flip_reference,
     errors=(
         ErrorInput(
             ValueError,
@@ -329,6 +347,11 @@ FLIP = OpSpec(
 
 ROTATE90 = OpSpec(
     "rotate90",
+    samples=tuple(
+        Sample(f"{turns}", lambda m, turns=turns: (m.image(3, 5, 6), turns), linear=True)
+        for turns in (1, 2, -1, 4)
+    ),
+    reference=rotate90_reference,
     errors=(
         ErrorInput(
             TypeError, "rotate90: turns must be an integer, got float 1.5", lambda x: imgops.rotate90(x, 1.5)
@@ -385,12 +408,6 @@ def _remap_calls(case: Any) -> bench.Calls:
     )
 
 
-_MAP = torch.stack([plain.rand(4, 4, low=-1.7, high=6.2), plain.rand(4, 4, low=-1.6, high=5.3)])
-
-
-_SMALL = plain.rand(3, 4, 4)
-
-
 def _under_water(x: Tensor) -> Tensor:
     """Return a map of waves."""
     v, u = torch.meshgrid(torch.arange(x.shape[-2]), torch.arange(x.shape[-1]), indexing="ij")
@@ -432,7 +449,6 @@ REMAP = OpSpec(
     ),
     of_number=lambda x, v: imgops.remap(x, torch.ones(2, 4, 5), fill=v),
     reference=remap_reference,
-    plain=Plain(remap, plain.remap, (_UNIT, _MAP)),
     reference_name="`cv2.remap`",
     formula=r"y(p) = \sum_q k\big(\mathrm{map}(p) - q\big)\, x_q",
     transforms=(
@@ -489,16 +505,6 @@ REMAP_ADJOINT = OpSpec(
     tolerance=_NEAR_OPENCV,
     decomposed=CLOSE,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g, m: ops.remap_adjoint(g, m, 5, 6, "bilinear", "constant"),
-        lambda g, m: torch.einsum(
-            "...chw,...hwi,...hwj->...cij",
-            g,
-            plain.hats(m[..., 1, :, :], 5),
-            plain.hats(m[..., 0, :, :], 6),
-        ),
-        (_SMALL, _MAP),
-    ),
     reference_name="transpose of remap",
     difference="float64 1e-12",
     dtype_names="floats",
@@ -533,11 +539,6 @@ REMAP_GRAD_MAP = OpSpec(
     reference="tests/test_geometry.py::test_the_derivative_of_a_map_is_that_of_opencv",
     tolerance=REAL,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g, x, m: ops.remap_grad_map(g, x, m, None, "bilinear", "constant"),
-        lambda g, x, m: torch.func.vjp(lambda at: plain.remap(x, at), m)[1](g)[0],
-        (_SMALL, _UNIT, _MAP),
-    ),
     reference_name="derivative of remap in its map",
     difference="float64 1e-12",
     dtype_names="floats",
@@ -633,7 +634,7 @@ def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **fac
         dtype_names="uint8, uint16, floats; nearest: all",
         section="Warps",
         border="``fill`` outside of the image",
-        cores=(3, 0),
+        cores=(3, 0, 1, 0, 1, 0, 1, 0),
         **facts,
     )
 
@@ -689,6 +690,19 @@ AFFINE = _by_angle(
         Sample("bilinear", lambda m: (m.image(3, 7, 9), 20.0, (1.2, -0.7), 1.1, (8, -5))),
         Sample("nearest", lambda m: (m.image(3, 7, 9), -100, (2, 0), 0.8, 12.0, "nearest", (3, 2.5), 1)),
         Sample("each", lambda m: (m.image(3, 7, 9), m.per_sample(20.0, -130.0), (0.3, 0.4), 1.3)),
+        Sample(
+            "every",
+            lambda m: (
+                m.image(2, 6, 7),
+                m.per_sample(10.3, -33.1),
+                torch.stack([m.per_sample(1.02, -1.1), m.per_sample(2.3, 0.4)], -1),
+                m.per_sample(1.2, 0.9),
+                torch.stack([m.per_sample(5.0, 3.0), m.per_sample(-9.0, 2.0)], -1),
+                "bilinear",
+                torch.stack([m.per_sample(3.05), m.per_sample(4.2)], -1),
+                parameter(m, torch.tensor(0.3).double()),
+            ),
+        ),
     ),
     ErrorInput(ValueError, "affine: scale must be positive, got 0", lambda x: imgops.affine(x, scale=0)),
     ErrorInput(

@@ -15,11 +15,10 @@ from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import CLOSE, ROUNDED, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
-from tests.specs.levels import _UNIT, benchmark_calls, spec_of_imageops
+from tests.specs._spec import CLOSE, ROUNDED, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs.levels import benchmark_calls, spec_of_imageops
 
 # -- clahe -------------------------------------------------------------------------------------------
 
@@ -76,17 +75,6 @@ def _unit(m: Maker, height: int, width: int) -> Tensor:
     return m.image(1, height, width, 0.05, 0.95, snap=True)
 
 
-def _one_tile(x: Tensor) -> Tensor:
-    """Without a limit, return the share of values up to each level, interpolated between levels."""
-    position = x.flatten(-2) * 255
-    level, low = position.detach().round(), position.detach().floor()
-
-    def share(limit: Tensor) -> Tensor:
-        return (level[..., None, :] <= limit[..., None]).double().mean(-1)
-
-    return (share(low) + (share(low + 1) - share(low)) * (position - low)).reshape(x.shape)
-
-
 CLAHE = OpSpec(
     "clahe",
     samples=(
@@ -137,7 +125,6 @@ CLAHE = OpSpec(
     reference=clahe_reference,
     tolerance={**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-9)},
     decomposed={**ROUNDED, torch.float32: Tolerance(1e-5)},
-    plain=Plain(lambda x: imgops.clahe(x, 0.0, 1), _one_tile, (plain.rand(1, 5, 6),)),
     reference_name="`cv2.createCLAHE`",
     difference="uint8, uint16 0; floats 1e-5",
     dtype_names="uint8, uint16, floats",
@@ -194,15 +181,6 @@ def match_reference(image: Array, reference: Array) -> Array:
     return match_histograms(np.ascontiguousarray(image), np.ascontiguousarray(reference), channel_axis=0)
 
 
-def _matched(reference: Tensor) -> Tensor:
-    """For equal numbers of pixels, return those of the reference, in the order of the image."""
-    places = _SOURCE.flatten(-2).argsort(-1).argsort(-1)
-    return reference.flatten(-2).sort(-1).values.gather(-1, places).reshape(_SOURCE.shape)
-
-
-_SOURCE = plain.rand(3, 4, 5)
-
-
 def _match_calls(case: Any) -> bench.Calls:
     from skimage.exposure import match_histograms
 
@@ -246,11 +224,6 @@ MATCH_HISTOGRAMS = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     decomposed={**CLOSE, torch.float64: Tolerance(1e-12)},
-    plain=Plain(
-        lambda r: imgops.match_histograms(_SOURCE.expand(*r.shape[:-3], *_SOURCE.shape), r),
-        _matched,
-        (plain.rand(3, 4, 5),),
-    ),
     reference_name="`skimage.exposure.match_histograms`",
     decomposed_difference="0",
     section="Histograms",
@@ -304,11 +277,6 @@ def _stretched_to_white(plane: Array) -> Array:
     return np.array([table[level] for level in plane.ravel()], np.uint16).reshape(plane.shape)
 
 
-def _stretched(x: Tensor) -> Tensor:
-    low, high = x.amin((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
-    return (x - low) / (high - low)
-
-
 AUTOCONTRAST = spec_of_imageops(
     "autocontrast",
     section="Histograms",
@@ -316,7 +284,6 @@ AUTOCONTRAST = spec_of_imageops(
     reference=autocontrast_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
-    plain=Plain(imgops.autocontrast, _stretched, (_UNIT,)),
     formula=r"y = \frac{x - \min x}{\max x - \min x}\ \text{for each channel}",
     transforms=("RandomAutocontrast", "PixMix"),
     photo=(imgops.autocontrast, lambda x: chw(ImageOps.autocontrast(photo_pil(x)))),
@@ -358,7 +325,6 @@ EQUALIZE = spec_of_imageops(
     dtype_names="uint8, uint16, floats",
     decomposed={},
     # So few pixels that the result is just a rounding to levels.
-    plain=Plain(imgops.equalize, lambda x: (x * 255.999).floor() / 255, (_UNIT,)),
     reference_name="`PIL.ImageOps.equalize`; `cv2.equalizeHist`'s formula for uint16",
     difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="0",

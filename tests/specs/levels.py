@@ -13,16 +13,12 @@ from torchvision.transforms.v2 import functional as tv
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._draw import numbers_of
 from tests.specs._libraries import Array, by_pil_planes, chw, photo_frame, photo_pil
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, of_levels
-from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, number
+from tests.specs._spec import REAL, Benchmark, ErrorInput, OpSpec, Sample
 
 NO_BORDER = "no pixel looks at another"
-_UNIT = plain.rand(3, 5, 6)
-
-
 # -- adjust_gamma ------------------------------------------------------------------------------------
 
 
@@ -108,9 +104,6 @@ ADJUST_GAMMA = OpSpec(
     tolerance=REAL,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
-    plain=Plain(
-        imgops.adjust_gamma, lambda x, g, k: (k * x**g).clamp(0, 1), (_UNIT, number(1.7), number(0.9))
-    ),
     reference_name="`Image.point` with torchvision's table",
     difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="uint8 0; uint16 1 level; floats 1e-5",
@@ -163,7 +156,6 @@ POSTERIZE = spec_of_imageops(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     neutral=8,
-    plain=Plain(lambda x: imgops.posterize(x, 3), lambda x: (x * 8).floor().clamp(0, 7) / 8, (_UNIT,)),
     words="``bits`` (PIL)",
     formula=r"y = \lfloor x\, 2^{b} \rfloor\, 2^{-b}",
     transforms=("RandomPosterize", "PixMix"),
@@ -202,7 +194,6 @@ SOLARIZE = spec_of_imageops(
     dtype_names="uint8, uint16, floats",
     of_number=imgops.solarize,
     neutral=256,
-    plain=Plain(lambda x: imgops.solarize(x, 0.5), lambda x: torch.where(x >= 0.5, 1 - x, x), (_UNIT,)),
     formula=r"y = x \text{ below the threshold},\ 1 - x \text{ from it on}",
     transforms=("RandomSolarize", "PixMix"),
     photo=(lambda x: imgops.solarize(x, 128), lambda x: chw(ImageOps.solarize(photo_pil(x), 128))),
@@ -279,7 +270,6 @@ def lut_reference(image: Array, table: Array) -> Array:
     return np.stack([cv2.LUT(np.ascontiguousarray(p), r.copy()) for p, r in zip(image, rows)])
 
 
-_LEVELS = torch.randint(0, 256, (3, 5, 6), generator=torch.Generator().manual_seed(11), dtype=torch.uint8)
 _PHOTO_TABLE = (np.arange(256) * 7 % 251).astype(np.uint8)
 
 LUT = OpSpec(
@@ -306,7 +296,6 @@ LUT = OpSpec(
     reference=lut_reference,
     dtypes=(torch.uint8, torch.uint16),
     decomposed={},
-    plain=Plain(lambda t: imgops.lut(_LEVELS, t), lambda t: t[_LEVELS.long()], (plain.rand(256),)),
     reference_name="`cv2.LUT`; NumPy's indexing of uint16",
     dtype_names="uint8, uint16; table any",
     decomposed_difference="0",

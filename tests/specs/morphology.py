@@ -9,15 +9,13 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample
 
 _CORNER = torch.tensor([[0, 2, 2], [0, 0, 2]])
 _CROSS = torch.tensor([[0, 2, 0], [2, 2, 2], [0, 2, 0]], dtype=torch.uint8)
@@ -107,12 +105,7 @@ def _calls(name: str, raw: Callable[..., Any]) -> Callable[[Any], bench.Calls]:
     )
 
 
-def _windows(x: Tensor, value: float) -> Tensor:
-    wide = F.pad(x, (1, 1, 1, 1), value=value)
-    return wide.unfold(-2, 3, 1).unfold(-2, 3, 1)
-
-
-def _spec(name: str, raw: Callable[..., Any], letter: str, theirs: Callable[[Tensor], Tensor]) -> OpSpec:
+def _spec(name: str, raw: Callable[..., Any], letter: str) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
         name,
@@ -123,7 +116,6 @@ def _spec(name: str, raw: Callable[..., Any], letter: str, theirs: Callable[[Ten
         dtypes=LEVELS_AND_FLOATS,
         dtype_names="uint8, uint16, floats",
         decomposed={},
-        plain=Plain(lambda x: call(x, 3), theirs, (plain.rand(3, 5, 6),)),
         reference_name=f"`cv2.{name}`",
         decomposed_difference="0",
         section="Morphology",
@@ -138,17 +130,16 @@ def _spec(name: str, raw: Callable[..., Any], letter: str, theirs: Callable[[Ten
     )
 
 
-ERODE = _spec("erode", cv2.erode, "min", lambda x: _windows(x, 9).amin((-2, -1)))
-DILATE = _spec("dilate", cv2.dilate, "max", lambda x: _windows(x, -9).amax((-2, -1)))
+ERODE = _spec("erode", cv2.erode, "min")
+DILATE = _spec("dilate", cv2.dilate, "max")
 
 
 def _by_morphology(image: Array, op: str, kernel: Array, padding_mode: str) -> Array:
     flag = getattr(cv2, f"MORPH_{op.upper()}")
-    return _reference(lambda a, k, **how: cv2.morphologyEx(a, flag, k, **how))(image, kernel, padding_mode)
-
-
-def _hit_or_miss_reference(image: Array, kernel: Array, padding_mode: str) -> Array:
-    return np.concatenate([_by_morphology(plane[None], "hitmiss", kernel, padding_mode) for plane in image])
+    call = _reference(lambda a, k, **how: cv2.morphologyEx(a, flag, k, **how))
+    if op == "hitmiss":  # which OpenCV computes of one plane
+        return np.concatenate([call(plane[None], kernel, padding_mode) for plane in image])
+    return call(image, kernel, padding_mode)
 
 
 def _blobs(m: Maker, channels: int = 1) -> Tensor:
@@ -173,7 +164,7 @@ HIT_OR_MISS = OpSpec(
         ),
     ),
     draw=lambda d: (d.levels(), d.element() - d.choice(0, 2) * d.element()[:1, :1], d.padding_mode()),
-    reference=_hit_or_miss_reference,
+    reference=lambda image, kernel, mode: _by_morphology(image, "hitmiss", kernel, mode),
     dtypes=(torch.uint8,),
     decomposed={},
     reference_name="`cv2.morphologyEx`, MORPH_HITMISS",
@@ -183,9 +174,17 @@ HIT_OR_MISS = OpSpec(
 
 MORPHOLOGY = OpSpec(
     "morphology",
-    samples=tuple(
-        Sample(op, lambda m, op=op: (m.image(3, 8, 7), op, torch.ones(3, 3), "constant"))
-        for op in ("erode", "dilate", "open", "close", "gradient", "tophat", "blackhat")
+    samples=(
+        *(
+            Sample(op, lambda m, op=op: (m.image(3, 8, 7), op, torch.ones(3, 3), "constant"))
+            for op in ("erode", "dilate", "open", "close", "gradient", "tophat", "blackhat")
+        ),
+        Sample(
+            "hitmiss",
+            lambda m: (_blobs(m, 3), "hitmiss", _PATTERN, "constant"),
+            dtypes=(torch.uint8,),
+            differentiable=False,
+        ),
     ),
     errors=(
         ErrorInput(
@@ -214,11 +213,6 @@ MORPHOLOGY = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats; hitmiss: uint8",
     cores=(3, 0, 2),
-    plain=Plain(
-        lambda x: imgops.morphology(x, "gradient", 3),
-        lambda x: _windows(x, -9).amax((-2, -1)) - _windows(x, 9).amin((-2, -1)),
-        (plain.rand(3, 5, 6),),
-    ),
     reference_name="`cv2.morphologyEx`",
     section="Morphology",
     formula=r"\text{open} = \delta(\varepsilon(x)),\quad \text{close} = \varepsilon(\delta(x))",

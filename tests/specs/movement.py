@@ -8,21 +8,18 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
 import imgops
 from imgops import crop, pad, paste
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._draw import Draw
 from tests.specs._libraries import BORDERS, Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter, rows
-from tests.specs._spec import CLOSE, REAL, Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs._spec import CLOSE, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ops = torch.ops.imgops
-_UNIT, _OTHER = plain.rand(3, 5, 6), plain.rand(3, 5, 6)
 DIMENSIONS = "must have at least 3 dimensions (..., C, H, W)"
 
 
@@ -69,6 +66,11 @@ CROP = OpSpec(
         ErrorInput(
             ValueError, f"crop: image {DIMENSIONS}, got shape (5, 6)", lambda x: crop(x[0, 0], (0, 0, 1, 1))
         ),
+        ErrorInput(
+            TypeError,
+            "crop: image must be a strided tensor, got torch.sparse_coo",
+            lambda x: crop(torch.ones(3, 5, 6).to_sparse(), (0, 0, 1, 1)),
+        ),
         ErrorInput(ValueError, f"{_BOX}, got 3", lambda x: crop(x, (0, 0, 1))),
         ErrorInput(TypeError, f"{_BOX}, got int", lambda x: crop(x, 3)),
         ErrorInput(TypeError, f"{_BOX}, got str", lambda x: crop(x, "0123")),
@@ -94,11 +96,9 @@ CROP = OpSpec(
         ),
     ),
     reference=crop_reference,
+    draw=lambda d: (d.image(), *_drawn_box(d)[0].tolist()),
     decomposed={},
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x: crop(x, (-1, 2, 6, 9)), lambda x: plain.crop(x, (-1, 2, 6, 9)), (plain.rand(3, 7, 9),)
-    ),
     reference_name="`PIL.Image.crop`",
     dtype_names="all",
     decomposed_difference="0",
@@ -185,11 +185,6 @@ CROP_EACH = OpSpec(
     draw=lambda d: (d.image(), *_drawn_box(d)),
     decomposed={},
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x: crop(x, torch.tensor([[-1, 2, 6, 9], [5, -4, 12, 3]])),
-        lambda x: torch.stack([plain.crop(x[0], (-1, 2, 6, 9)), plain.crop(x[1], (5, -4, 12, 3))]),
-        (plain.rand(2, 3, 7, 9),),
-    ),
     reference_name="`PIL.Image.crop` of each image",
     dtype_names="all",
     decomposed_difference="0",
@@ -343,6 +338,17 @@ PASTE = OpSpec(
             lambda x: paste(x, x, (0, 0), x[:, :1].long()),
         ),
         ErrorInput(
+            ValueError,
+            "paste: source must be on the device of image (cpu), got meta",
+            lambda x: paste(torch.ones(3, 5, 6), torch.ones(3, 5, 6, device="meta"), (0, 0)),
+        ),
+        ErrorInput(
+            ValueError,
+            "paste: mask must be on the device of image (cpu), got meta",
+            lambda x: paste(torch.ones(3, 5, 6), x[0].cpu(), (0, 0), torch.ones(1, 5, 6, device="meta")),
+            reads_values=True,
+        ),
+        ErrorInput(
             TypeError,
             "paste: mask must be bool for an image of torch.int64, got torch.float32",
             lambda x: paste(x, x, (0, 0), x[:, :1].float()),
@@ -350,14 +356,11 @@ PASTE = OpSpec(
         ),
     ),
     reference=paste_reference,
+    draw=lambda d: _drawn_paste(d, shared=True),
+    drawn=CLOSE,
     tolerance={torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)},
     decomposed={},
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x, s, m: paste(x, s, (-2, 5), m),
-        lambda x, s, m: plain.paste(x, s, (-2, 5), m),
-        (plain.rand(3, 7, 9), plain.rand(3, 4, 5), plain.rand(1, 4, 5)),
-    ),
     reference_name="`PIL.Image.paste`",
     dtype_names="all",
     decomposed_difference="0; float masks 1e-5",
@@ -453,23 +456,17 @@ PASTE_EACH = OpSpec(
     decomposed={},
     drawn=CLOSE,
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x, s, m: paste(x, s, torch.tensor([[-2, 5], [6, -1]]), m),
-        lambda x, s, m: torch.stack(
-            [plain.paste(x[0], s, (-2, 5), m[0]), plain.paste(x[1], s, (6, -1), m[1])]
-        ),
-        (plain.rand(2, 3, 7, 9), plain.rand(3, 4, 5), plain.rand(2, 1, 4, 5)),
-    ),
     reference_name="`PIL.Image.paste` of each image",
     dtype_names="all",
     decomposed_difference="0; float masks 1e-5",
 )
 
 
-def _drawn_paste(d: Draw) -> tuple[Any, ...]:
+def _drawn_paste(d: Draw, shared: bool = False) -> tuple[Any, ...]:
     image, size = d.image(), (d.whole(1, 30), d.whole(1, 30))
     mask = d.choice(None, d.image(1, size=size), d.image(1, size=size) > 0)
-    return image, d.image(len(image), size=size), mask, torch.tensor([d.whole(-30, 45), d.whole(-30, 45)])
+    position = d.whole(-30, 45), d.whole(-30, 45)
+    return image, d.image(len(image), size=size), mask, *(position if shared else [torch.tensor(position)])
 
 
 # -- erase -------------------------------------------------------------------------------------------
@@ -563,11 +560,6 @@ ERASE = OpSpec(
     reference=erase_reference,
     decomposed={},
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x, o: imgops.erase(x, torch.tensor([1, 1, 5, 4]), o),
-        lambda x, o: torch.where(_INSIDE, o, x),
-        (_UNIT, _OTHER),
-    ),
     reference_name="`PIL.Image.paste`",
     dtype_names="all",
     decomposed_difference="0",
@@ -706,9 +698,9 @@ PAD = OpSpec(
     ),
     of_number=lambda x, v: pad(x, 2, fill=v),
     reference=pad_reference,
+    draw=lambda d: _drawn_padding(d, shared=True),
     decomposed={},
     dtypes=ANY_DTYPE,
-    plain=Plain(lambda x: pad(x, 2, "reflect"), lambda x: plain.pad(x, 2, "reflect"), (plain.rand(3, 7, 9),)),
     reference_name="`cv2.copyMakeBorder`",
     dtype_names="all",
     decomposed_difference="0",
@@ -808,22 +800,17 @@ PAD_EACH = OpSpec(
     draw=lambda d: _drawn_padding(d),
     decomposed={},
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x: pad(x, torch.tensor([[2, 2, 0, 0], [0, 0, 2, 2]]), "reflect"),
-        lambda x: torch.stack(
-            [plain.pad(x[0], 2, "reflect")[..., :-2, :-2], plain.pad(x[1], 2, "reflect")[..., 2:, 2:]]
-        ),
-        (plain.rand(2, 3, 7, 9),),
-    ),
     reference_name="`cv2.copyMakeBorder` of each image",
     dtype_names="all",
     decomposed_difference="0",
 )
 
 
-def _drawn_padding(d: Draw) -> tuple[Any, ...]:
+def _drawn_padding(d: Draw, shared: bool = False) -> tuple[Any, ...]:
     image, mode = d.image(), d.padding_mode()
     padding = torch.tensor([d.whole(0, 50) for _ in range(4)])
+    if shared:
+        return image, d.choice(None, d.number(0, d.white)), *padding.tolist(), mode
     size = (n + int(padding[i::2].sum()) for i, n in ((1, image.shape[-2]), (0, image.shape[-1])))
     return image, d.choice(None, d.number(0, d.white)), padding, *size, mode
 
@@ -866,11 +853,6 @@ PAD_ADJOINT = OpSpec(
     reference=pad_adjoint_reference,
     tolerance=REAL,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g: ops.pad_adjoint(g, 1, 2, 1, 0, "edge"),
-        lambda g: plain.pulled(lambda x: F.pad(x, (1, 1, 2, 0), mode="replicate"), plain.zeros(3, 5, 7), g),
-        (plain.rand(3, 7, 9),),
-    ),
     reference_name="transpose of pad",
     difference="float32 1e-5, float64 1e-12",
     dtype_names="floats",

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from imgops import accumulate, paste_, paste_out
-from tests.specs import _plain as plain
 from tests.specs._libraries import chw
 from tests.specs._maker import ANY_DTYPE, FLOATS, Maker
-from tests.specs._spec import ErrorInput, OpSpec, Plain, Sample
+from tests.specs._spec import ErrorInput, OpSpec, Sample
 from tests.specs.movement import _PASTED, _pasted_photo
 
 X = torch.rand(2, 3, 5, 6)
@@ -82,11 +81,6 @@ PASTE_ = OpSpec(
     ),
     reference="tests/test_mutation.py::test_paste_in_place_is_pils",
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        written(lambda x, s, m: paste_(x, s, (3, -1), m), 0),
-        lambda x, s, m: plain.paste(x, s, (3, -1), m),
-        (plain.rand(3, 7, 9), plain.rand(3, 4, 5), plain.rand(1, 4, 5)),
-    ),
     reference_name="`paste`, in place",
     dtype_names="all",
     section="Into existing memory",
@@ -144,11 +138,6 @@ PASTE_OUT = OpSpec(
     ),
     reference="tests/test_mutation.py::test_out_of_any_strides_gets_the_same_bits",
     dtypes=ANY_DTYPE,
-    plain=Plain(
-        lambda x, s, m, out: paste_out(x, s, (3, -1), m, out=out.clone()),
-        lambda x, s, m, out: plain.paste(x, s, (3, -1), m),
-        (plain.rand(3, 7, 9), plain.rand(3, 4, 5), plain.rand(1, 4, 5), plain.rand(3, 7, 9)),
-    ),
     reference_name="`paste`, into `out`",
     dtype_names="all",
     section="Into existing memory",
@@ -209,11 +198,6 @@ ACCUMULATE = OpSpec(
     ),
     reference="tests/test_mutation.py::test_accumulate_is_opencvs",
     dtypes=(torch.float32, torch.float64),
-    plain=Plain(
-        written(lambda t, c, s, w: accumulate(t, c, s, (6, 1), w), 0, 1),
-        lambda t, c, s, w: plain.accumulate(t, c, s, (6, 1), w),
-        (plain.rand(3, 7, 9), plain.rand(1, 7, 9), plain.rand(3, 4, 5), plain.rand(1, 4, 5)),
-    ),
     reference_name="`cv2.accumulate`, `accumulateProduct`",
     dtype_names="float32, float64",
     section="Into existing memory",

@@ -13,7 +13,6 @@ from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import (
@@ -21,15 +20,11 @@ from tests.specs._spec import (
     Benchmark,
     ErrorInput,
     OpSpec,
-    Plain,
     Sample,
     Tolerance,
     Tolerances,
-    number,
 )
 
-_UNIT, _NORMAL = plain.rand(3, 5, 6), plain.rand(3, 5, 6, low=-1, high=1)
-_EVEN = plain.rand(3, 5, 6, low=0, high=1)
 _CLOSE: Tolerances = {
     torch.float16: Tolerance(1e-3),
     torch.bfloat16: Tolerance(8e-3),
@@ -163,9 +158,9 @@ def _spec(name: str, samples: tuple[Sample, ...], **facts: Any) -> OpSpec:
 SALT_AND_PEPPER = _spec(
     "salt_and_pepper",
     (
-        Sample("rgb", lambda m: (_image(m), _noise(m, 3, 0, 1), 0.4, 0.3), gradcheck=False),
-        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5), gradcheck=False),
-        Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9)), gradcheck=False),
+        Sample("rgb", lambda m: (_image(m), _noise(m, 3, 0, 1), 0.4, 0.3)),
+        Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5)),
+        Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9))),
     ),
     errors=(
         *_errors("salt_and_pepper", lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
@@ -179,11 +174,6 @@ SALT_AND_PEPPER = _spec(
     reference=salt_reference,
     tolerance={},
     difference="0",
-    plain=Plain(
-        lambda x: imgops.salt_and_pepper(x, _EVEN.expand(x.shape), 0.4),
-        lambda x: torch.where(_EVEN < 0.2, 0.0, torch.where(_EVEN >= 0.8, 1.0, x)),
-        (_UNIT,),
-    ),
     words="``salt``",
     formula=r"y = 0\ \text{where}\ n < a(1-s),\quad 1\ \text{where}\ n \ge 1 - a s,\quad x\ \text{elsewhere}",
     transforms=("RandomSaltAndPepper",),
@@ -220,11 +210,6 @@ SHOT_NOISE = _spec(
     # PyTorch's square root is not correctly rounded.
     decomposed={**_CLOSE, **dict.fromkeys((torch.uint8, torch.uint16), Tolerance(levels=1, share=0.02))},
     decomposed_difference="1 level; floats 1e-6",
-    plain=Plain(
-        lambda x, n, a: imgops.shot_noise(x, n, a),
-        lambda x, n, a: (x + (a * x).sqrt() * n).clamp(0, 1),
-        (_UNIT, _NORMAL, number(0.02)),
-    ),
     formula=r"y = x + \sqrt{a\,x}\; n",
     transforms=("RandomShotNoise",),
     picture=lambda x: imgops.shot_noise(x, _normal(3, x), 0.08),
@@ -249,11 +234,6 @@ SPECKLE_NOISE = _spec(
     errors=_errors("speckle_noise", lambda x, n: imgops.speckle_noise(x, n, 0.1)),
     of_number=lambda x, v: imgops.speckle_noise(x, x, v),
     reference=multiplied_reference,
-    plain=Plain(
-        lambda x, n, a: imgops.speckle_noise(x, n, a),
-        lambda x, n, a: (x * (1 + a * n)).clamp(0, 1),
-        (_UNIT, _NORMAL, number(0.2)),
-    ),
     formula=r"y = x\,(1 + a\,n)",
     picture=lambda x: imgops.speckle_noise(x, _normal(3, x), 0.4),
     benchmarks=(
@@ -267,25 +247,6 @@ SPECKLE_NOISE = _spec(
         ),
     ),
 )
-
-
-def _iso_plain(x: Tensor, noise: Tensor, shift: Tensor) -> Tensor:
-    """Compute it by the six sectors of hue: a color is full in the two around its own, and falls off in the next."""
-    high, low = x.amax(-3), x.amin(-3)
-    r, g, b = x.unbind(-3)
-    apart, total = high - low, high + low
-    sector = torch.where(
-        high == r, (g - b) / apart, torch.where(high == g, 2 + (b - r) / apart, 4 + (r - g) / apart)
-    )
-    share = apart / torch.where(total < 1, total, 2 - total)
-    of_hue, of_light = noise.unbind(-3)
-    sector = sector + shift / 60 * 0.4 * of_hue
-    light = total / 2 + 0.4 * of_light * (1 - total / 2)
-    top = torch.where(light <= 0.5, light * (1 + share), light + share - light * share)
-    ramps = []
-    for start in (0, 2, 4):
-        ramps.append((2 - ((sector - start + 3) % 6 - 3).abs()).clamp(0, 1))
-    return torch.stack([2 * light - top + (2 * top - 2 * light) * ramp for ramp in ramps], -3).clamp(0, 1)
 
 
 def _iso_calls(case: Any) -> bench.Calls:
@@ -327,9 +288,6 @@ ISO_NOISE = _spec(
     tolerance={**_CLOSE, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)},
     decomposed=LEVEL,
     smooth_on_gray=False,
-    plain=Plain(
-        lambda x, n, c: imgops.iso_noise(x, n, c, 0.4), _iso_plain, (_UNIT, _NORMAL[:2] * 0.3, number(10.8))
-    ),
     reference_name="`cv2.cvtColor` and NumPy's formula",
     difference="uint8, uint16 0; floats 1e-5",
     decomposed_difference="1 level; floats 1e-5",

@@ -8,16 +8,14 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._draw import Draw
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame
 from tests.specs._maker import LEVELS_AND_FLOATS
-from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -40,28 +38,7 @@ def _adjoint(call: Callable[[Array], Array]) -> Callable[..., Array]:
     return reference
 
 
-def _smaller(x: Tensor) -> Tensor:
-    weights = torch.tensor([1.0, 4, 6, 4, 1], dtype=x.dtype) / 16
-    wide = F.pad(x.reshape(-1, 1, *x.shape[-2:]), (2, 2, 2, 2), mode="reflect")
-    out = F.conv2d(wide, torch.outer(weights, weights)[None, None], stride=2)
-    return out.reshape(*x.shape[:-2], *out.shape[-2:])
-
-
-def _larger(x: Tensor) -> Tensor:
-    """Insert zeros between the pixels, then apply the same kernel times 4."""
-    wide = torch.cat([x[..., 1:2], x, x[..., -1:]], -1)
-    wide = torch.cat([wide[..., 1:2, :], wide, wide[..., -1:, :]], -2)
-    spread = torch.stack([wide, torch.zeros_like(wide)], -1).flatten(-2)
-    spread = torch.stack([spread, torch.zeros_like(spread)], -2).flatten(-3, -2)
-    weights = torch.tensor([1.0, 4, 6, 4, 1], dtype=x.dtype) / 8
-    out = F.conv2d(spread.reshape(-1, 1, *spread.shape[-2:]), torch.outer(weights, weights)[None, None])
-    height, width = x.shape[-2:]
-    return out[..., : 2 * height, : 2 * width].reshape(*x.shape[:-2], 2 * height, 2 * width)
-
-
-def _public(
-    name: str, raw: Callable[[Array], Array], theirs: Callable[[Tensor], Tensor], **facts: Any
-) -> OpSpec:
+def _public(name: str, raw: Callable[[Array], Array], **facts: Any) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
         name,
@@ -93,7 +70,6 @@ def _public(
             torch.float16: Tolerance(1e-3),
             torch.bfloat16: Tolerance(8e-3),
         },
-        plain=Plain(call, theirs, (plain.rand(3, 5, 6),)),
         reference_name=f"`cv2.{raw.__name__}`",
         decomposed_difference="uint8, uint16 0; floats 1e-5",
         section="Resizing",
@@ -126,7 +102,6 @@ def _of_adjoint(
     draw: Callable[[Draw], tuple[Any, ...]],
     samples: tuple[Sample, ...],
     error: ErrorInput,
-    plain: Plain,
 ) -> OpSpec:
     return OpSpec(
         f"{name}_adjoint",
@@ -134,7 +109,6 @@ def _of_adjoint(
         draw=draw,
         errors=(error,),
         reference=_adjoint(raw),
-        plain=plain,
         dtypes=_FLOATS,
         tolerance={
             torch.float16: Tolerance(2e-3),
@@ -157,7 +131,6 @@ def _of_adjoint(
 PYR_DOWN = _public(
     "pyr_down",
     cv2.pyrDown,
-    _smaller,
     formula=r"y_{i,j} = (g * x)_{2i,\,2j},\quad g = \tfrac{1}{16}(1, 4, 6, 4, 1)\ \text{along each axis}",
     border="reflect without the border pixel (BORDER_REFLECT_101)",
     picture=lambda x: imgops.pyr_down(imgops.pyr_down(x)),
@@ -165,7 +138,6 @@ PYR_DOWN = _public(
 PYR_UP = _public(
     "pyr_up",
     cv2.pyrUp,
-    _larger,
     formula=r"y = g * u,\quad u_{2i,\,2j} = 4\, x_{i,j}\ \text{and 0 elsewhere}",
     border="reflect at the top and left, edge at the bottom and right, as in OpenCV",
     picture=lambda x: imgops.pyr_up(
@@ -186,11 +158,6 @@ PYR_DOWN_ADJOINT = _of_adjoint(
         "pyr_down_adjoint: height and width must be those of an image whose half is as large as this one, got (5, 6)",
         lambda x: _ops.pyr_down_adjoint(x, 5, 6),
     ),
-    Plain(
-        lambda y: _ops.pyr_down_adjoint(y, 5, 6),
-        lambda y: plain.pulled(_smaller, plain.zeros(3, 5, 6), y),
-        (plain.rand(3, 3, 3),),
-    ),
 )
 PYR_UP_ADJOINT = _of_adjoint(
     "pyr_up",
@@ -204,11 +171,6 @@ PYR_UP_ADJOINT = _of_adjoint(
         ValueError,
         "pyr_up_adjoint: height and width must be even, got (5, 6)",
         lambda x: _ops.pyr_up_adjoint(x),
-    ),
-    Plain(
-        lambda y: _ops.pyr_up_adjoint(y),
-        lambda y: plain.pulled(_larger, plain.zeros(3, 4, 5), y),
-        (plain.rand(3, 8, 10),),
     ),
 )
 

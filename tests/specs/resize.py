@@ -9,12 +9,11 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image
 
 from imgops import resize, resize_out, resized_crop
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
+from tests.specs._draw import Draw
 from tests.specs._libraries import FILTERS, FLAGS, Array, by_opencv, by_pil_planes, chw, photo_pil
 from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, rows
 from tests.specs._spec import (
@@ -24,7 +23,6 @@ from tests.specs._spec import (
     Benchmark,
     ErrorInput,
     OpSpec,
-    Plain,
     Sample,
     Tolerance,
 )
@@ -116,6 +114,17 @@ def _nearest(image: Array, size: tuple[int, int], antialias: bool, box: Any, sca
     black = np.zeros((len(image), 1), image.dtype)  # PIL writes 0 for a position outside
     values = np.concatenate([black, image.reshape(len(image), rows * columns)], 1)
     return values[:, taken.astype(np.int64).reshape(-1)].reshape(len(image), *size)
+
+
+def _drawn(d: Draw) -> tuple[Any, ...]:
+    """Draw a call with one of PIL's filters, and at times a box, or with one of OpenCV's interpolations."""
+    image, size, antialias = d.image(), (d.whole(1, 40), d.whole(1, 40)), d.choice(True, False)
+    names = [*FILTERS] if antialias else [*FLAGS]
+    box = None
+    if antialias and d.choice(True, False):
+        ends = [sorted(d.random.uniform(0, n) for _ in range(2)) for n in (image.shape[-1], image.shape[-2])]
+        box = _float64(*(pair[i] for i in (0, 1) for pair in ends))
+    return image, box, *size, d.choice(*names), antialias, None
 
 
 #: PIL has no double precision, and OpenCV's weights are single: the exact test is in tests/test_values.py.
@@ -331,9 +340,10 @@ RESIZE = OpSpec(
         ),
     ),
     reference=resize_reference,
+    draw=_drawn,
+    drawn=LEVEL,
     tolerance=_TOLERANCE,
     dtypes=LEVELS_AND_FLOATS,
-    plain=Plain(lambda x: resize(x, (4, 13)), lambda x: plain.resize(x, (4, 13)), (plain.rand(3, 7, 9),)),
     reference_name="`PIL.Image.resize` (antialias), `cv2.resize` (not)",
     difference="uint8, uint16 0; float32 1e-5 (PIL), 0 (OpenCV)",
     dtype_names="uint8, uint16, floats; nearest: all",
@@ -441,11 +451,6 @@ RESIZE_ADJOINT = OpSpec(
     reference=resize_adjoint_reference,
     tolerance=_TOLERANCE,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g: ops.resize_adjoint(g, None, 5, 16, "bilinear", True, None),
-        lambda g: plain.pulled(lambda x: plain.resize(x, (7, 9)), plain.zeros(3, 5, 16), g),
-        (plain.rand(3, 7, 9),),
-    ),
     reference_name="transpose of resize",
     difference="float32 1e-5, float64 1e-12",
     dtype_names="floats",
@@ -493,11 +498,6 @@ RESIZE_OUT = OpSpec(
     reference="tests/test_mutation.py::test_out_of_any_strides_gets_the_same_bits",
     tolerance={torch.uint8: EXACT},
     dtypes=LEVELS_AND_FLOATS,
-    plain=Plain(
-        lambda x, out: resize_out(x, (4, 13), out=out.clone()),
-        lambda x, out: plain.resize(x, (4, 13)),
-        (plain.rand(3, 7, 9), plain.rand(3, 4, 13)),
-    ),
     reference_name="`resize`, into `out`",
     dtype_names="as resize",
     section="Into existing memory",
@@ -575,11 +575,6 @@ RESIZED_CROP = OpSpec(
     reference=resized_crop_reference,
     tolerance=_TOLERANCE,
     dtypes=LEVELS_AND_FLOATS,
-    plain=Plain(
-        lambda x: resized_crop(x, torch.tensor([1, 1, 5, 4]), (4, 7)),
-        lambda x: plain.resize(x[..., 1:4, 1:5], (4, 7)),
-        (plain.rand(3, 5, 6),),
-    ),
     reference_name="`Image.crop(box).resize`, `cv2.resize` of a slice",
     difference="as resize",
     dtype_names="as resize",
@@ -641,13 +636,6 @@ RESIZED_CROP_ADJOINT = OpSpec(
     reference=resized_crop_adjoint_reference,
     tolerance=_TOLERANCE,
     dtypes=FLOATS[1:],
-    plain=Plain(
-        lambda g: ops.resized_crop_adjoint(g, torch.tensor([1, 1, 5, 4]), 5, 6, "bilinear", True),
-        lambda g: F.pad(
-            plain.pulled(lambda x: plain.resize(x, (4, 4)), plain.zeros(3, 3, 4), g), (1, 1, 1, 1)
-        ),
-        (plain.rand(3, 4, 4),),
-    ),
     reference_name="transpose of resized_crop",
     difference="float32 1e-5, float64 1e-12",
     dtype_names="floats",

@@ -11,10 +11,9 @@ from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs import _plain as plain
 from tests.specs._libraries import Array, chw, photo_frame
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, of_levels, parameter
-from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Plain, Sample, Tolerance, number
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 _OPERATIONS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv")
 _FLAGS = {
@@ -121,11 +120,6 @@ THRESHOLD = OpSpec(
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
     decomposed={},
-    plain=Plain(
-        lambda x, v: imgops.threshold(x, v, operation="trunc"),
-        lambda x, v: torch.minimum(x, v),
-        (plain.rand(3, 5, 6), number(0.5)),
-    ),
     reference_name="`cv2.threshold`",
     decomposed_difference="0",
     section="Thresholds",
