@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import cv2
 import numpy as np
-import PIL.Image
 import pytest
 import torch
 from added_cases import JOINING, OF_BOXES, ROWS, Row
 from checks import bits_equal
-from groups import apart, compile_together, compiled, groups
+from groups import compiled
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
-from transform_cases import picture, sample, seeded
+from transform_cases import picture, seeded
 
 from imgops import transforms as ours
-from tests.tiers import nightly
 
 #: Before torch 2.13, dynamo does not support torchvision's tensor classes.
 CLASSES = hasattr(torch.Tag, "inplace")
@@ -107,182 +103,10 @@ def test_floats_are_the_same_picture(row: Row) -> None:
         assert bits_equal(seeded(seed, transform, interleaved).contiguous(), levels)
 
 
-@pytest.mark.parametrize("row", SAMPLING, ids=str)
-def test_per_sample_is_a_loop(row: Row) -> None:
-    for dtype in (torch.uint8, torch.float32):
-        images = torch.stack([picture(dtype, *row.size, s) for s in range(4)])
-        batched, single = row.make(per_sample=True), row.make()
-        for seed in range(4):
-            found = seeded(seed, batched, images)
-            wanted = seeded(seed, lambda: torch.stack([single(x) for x in images]))
-            torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
-
-
-#: Each row with shared draws and with draws for each sample. The quick ones of the latter are in test_gradients_in_a_graph.
-SHARED = [(row, False) for row in ROWS]
-OF_EACH = [(row, True) for row in SAMPLING]
-
-
-def images_of(row: Row) -> Tensor:
-    return torch.stack([picture(torch.float32, *row.size, s) for s in range(3)])
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        *groups(SHARED + [r for r in OF_EACH if not r[0].gradient]),
-        *groups((r for r in OF_EACH if r[0].gradient), marks=nightly),
-    ],
-)
-def test_one_graph_with_the_draws_of_eager_mode(rows: list[tuple[Row, bool]]) -> None:
-    transforms = {
-        f"{row}, per_sample" if each else str(row): row.make(per_sample=True) if each else row.make()
-        for row, each in rows
-    }
-    images = {name: (images_of(row),) for name, (row, _) in zip(transforms, rows)}
-    graph, counting = compile_together(transforms, inputs="own")
-    drawn: dict[str, set[bytes]] = {name: set() for name in transforms}
-    for seed in range(12):
-        found, wanted = (seeded(seed, f, images) for f in (graph, apart(transforms)))
-        for name, value in found.items():
-            assert torch.allclose(value, wanted[name], rtol=0, atol=2e-6), (name, seed)
-            drawn[name].add(value.numpy().tobytes())
-    assert counting.count == 1
-    for name, (row, _) in zip(transforms, rows):
-        assert not row.per_sample or len(drawn[name]) > 1, f"{name}: every call draws the same"
-
-
-def small(row: Row) -> Tensor:
-    """Return two images of float64 in [0.1, 0.9], which require a gradient."""
-    generator = torch.Generator().manual_seed(3)
-    width = 7 if row.size == (40, 40) else 9
-    return (torch.rand(2, 3, 7, width, dtype=torch.float64, generator=generator) * 0.8 + 0.1).requires_grad_()
-
-
-@pytest.mark.parametrize("row", [r for r in ROWS if r.gradient], ids=str)
-def test_gradients(row: Row) -> None:
-    """Gradients match finite differences, of a single image and, through the operator, of samples."""
-    image, transform = small(row), _chosen(row)
-    assert torch.autograd.gradcheck(lambda x: seeded(0, transform, x), (image,), fast_mode=True)
-    if not row.per_sample:
-        return
-    each = row.make(per_sample=True)
-    assert torch.autograd.gradcheck(lambda x: seeded(1, each, x), (image,), fast_mode=True)
-
-
-@pytest.mark.parametrize("rows", groups(r for r in SAMPLING if r.gradient))
-def test_gradients_in_a_graph(rows: list[Row]) -> None:
-    """Values and gradients of samples with draws of their own are those of eager mode."""
-    transforms = {str(row): row.make(per_sample=True) for row in rows}
-    images = {str(row): (small(row),) for row in rows}
-    graph, _ = compile_together(transforms, inputs="own")
-    found, wanted = (seeded(1, f, images) for f in (graph, apart(transforms)))
-    leaves = [image for (image,) in images.values()]
-    gradients = [
-        torch.autograd.grad(sum(v.square().sum() for v in out.values()), leaves) for out in (found, wanted)
-    ]
-    for name, in_graph, eager in zip(transforms, *gradients):
-        assert torch.allclose(found[name], wanted[name], rtol=0, atol=2e-6), name
-        assert torch.allclose(in_graph, eager, rtol=0, atol=1e-9), name
-
-
 def test_gradients_of_gradients() -> None:
     image = torch.rand(2, 3, 5, 6, dtype=torch.float64).requires_grad_()
     each = ours.RandomGamma((1.5, 2.5), p=1.0, per_sample=True)
     assert torch.autograd.gradgradcheck(lambda x: seeded(1, each, x), (image,))
-
-
-@pytest.mark.parametrize("row", [r for r in SAMPLING if not r.id], ids=str)
-def test_a_sample_that_is_not_chosen_stays(row: Row) -> None:
-    images = torch.stack([picture(torch.uint8, *row.size, s) for s in range(10)])
-    out = seeded(1, row.make(per_sample=True), images)
-    assert 0 < sum(bits_equal(a, b) for a, b in zip(out, images)) < 10
-    assert bits_equal(row.make(p=0.0, per_sample=True)(images), images)
-    assert row.make(p=0.0)(images) is images
-
-
-@pytest.mark.parametrize("row", [r for r in SAMPLING if not r.id], ids=str)
-def test_inputs_of_every_kind(row: Row) -> None:
-    """PIL images stay PIL images, with the pixels of tensors; tv_tensors keep their class; videos work, too."""
-    transform = _chosen(row)
-    image = picture(torch.uint8, *row.size)
-    for mode in ("RGB", "L"):
-        frame = PIL.Image.fromarray(image.permute(1, 2, 0).numpy()).convert(mode)
-        pixels = torch.from_numpy(np.array(frame))
-        tensor = pixels[None] if mode == "L" else pixels.permute(2, 0, 1)
-        try:
-            wanted = seeded(5, transform, tensor)
-        except ValueError:
-            with pytest.raises(ValueError):
-                seeded(5, transform, frame)
-            continue
-        found = seeded(5, transform, frame)
-        assert isinstance(found, PIL.Image.Image) and found.mode == mode
-        got = torch.from_numpy(np.array(found))
-        assert bits_equal(
-            got[None] if mode == "L" else got.permute(2, 0, 1).contiguous(), wanted.contiguous()
-        )
-    video = tv_tensors.Video(torch.stack([image, image]))
-    out = seeded(2, transform, video)
-    assert type(out) is tv_tensors.Video and out.shape == video.shape
-    each = seeded(2, row.make(p=1.0, per_sample=True), torch.stack([video, video]))
-    assert bits_equal(each[0].as_subclass(Tensor), seeded(2, transform, video).as_subclass(Tensor))
-    with pytest.raises((TypeError, ValueError)):
-        transform(PIL.Image.fromarray(image.permute(1, 2, 0).numpy()).convert("P"))
-    again = pickle.loads(pickle.dumps(transform))
-    assert bits_equal(seeded(5, again, image), seeded(5, transform, image))
-    assert repr(again) == repr(transform)
-
-
-@pytest.mark.parametrize("row", [r for r in ROWS if r.name not in ("FDA", "HistogramMatching")], ids=str)
-def test_what_goes_with_an_image(row: Row) -> None:
-    """Boxes, masks and keypoints follow where pixels move, and stay otherwise; also in a batch."""
-    given = sample(picture(torch.uint8, *row.size))
-    given.pop("label")
-    transform = _chosen(row)
-    found = seeded(5, transform, given)
-    assert {k: type(v) for k, v in found.items()} == {k: type(v) for k, v in given.items()}
-    still = all(
-        bits_equal(found[n].as_subclass(Tensor), given[n].as_subclass(Tensor)) for n in ("mask", "boxes")
-    )
-    assert still == (not row.moves or "Dropout" in row.name)
-    if not row.per_sample:
-        return
-    each = row.make(p=1.0, per_sample=True)
-    both = {
-        "image": tv_tensors.Image(torch.stack([picture(torch.uint8, *row.size)] * 2)),
-        "mask": tv_tensors.Mask(torch.stack([given["mask"], given["mask"]])),
-        "boxes": [given["boxes"], given["boxes"]],
-    }
-    out = seeded(5, each, both)
-    torch.manual_seed(5)
-    for i in range(2):
-        alone = transform({n: given[n] for n in ("image", "mask", "boxes")})
-        assert bits_equal(out["mask"][i].as_subclass(Tensor), alone["mask"].as_subclass(Tensor))
-        assert bits_equal(out["boxes"][i].as_subclass(Tensor), alone["boxes"].as_subclass(Tensor))
-
-
-@pytest.mark.skipif(not CLASSES, reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize(
-    "rows",
-    [
-        *groups(r for r in ROWS if r.moves),
-        *groups(
-            (r for r in ROWS if not r.moves and r.name not in ("FDA", "HistogramMatching")), marks=nightly
-        ),
-    ],
-)
-def test_what_goes_with_an_image_in_a_graph(rows: list[Row]) -> None:
-    given, transforms = {}, {str(row): _chosen(row) for row in rows}
-    for row in rows:
-        scene = sample(picture(torch.uint8, *row.size))
-        given[str(row)] = ({name: scene[name] for name in ("image", "mask", "boxes", "points")},)
-    graph, _ = compile_together(transforms, inputs="own")
-    found, wanted = (seeded(5, f, given) for f in (graph, apart(transforms)))
-    for name in transforms:
-        for a, b in zip(tree_leaves(found[name]), tree_leaves(wanted[name]), strict=True):
-            assert type(a) is type(b), name
-            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor), rtol=0, atol=1e-4)
 
 
 BENT = [r for r in ROWS if r.moves and "Dropout" not in r.name]
@@ -515,11 +339,3 @@ def test_autocast_keeps_the_dtype() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert blur(images).dtype == compiled(blur)[0](images).dtype == torch.float16
         assert ours.RandomMotionBlur(p=1.0)(images).dtype == torch.float16
-
-
-def test_under_vmap() -> None:
-    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
-    gamma = ours.RandomGamma((0.3, 3.0), p=0.7)
-    found = seeded(0, torch.vmap(gamma, randomness="different"), images)
-    wanted = seeded(0, ours.RandomGamma((0.3, 3.0), p=0.7, per_sample=True), images)
-    torch.testing.assert_close(found, wanted)

@@ -15,7 +15,7 @@ from added_cases import JOINING, REQUIRED, ROWS, Row
 from checks import bits_equal
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import CASES, Case, picture, seeded
+from transform_cases import picture, seeded
 
 import imgops
 from imgops import transforms as ours
@@ -25,7 +25,6 @@ from imgops.transforms.geometry import distortion
 from tests.tiers import nightly
 
 SAMPLING = [row for row in ROWS if row.per_sample]
-BATCHES = [*SAMPLING, *(c for c in CASES if c.draws and not (c.sized or c.boxes))]
 BENT = ("RandomElastic", "RandomGridDistortion", "RandomOpticalDistortion", "RandomThinPlateSpline")
 
 
@@ -36,72 +35,7 @@ def chosen(row: Row, **more: Any) -> Any:
 # -- nothing ---------------------------------------------------------------------------------------
 
 
-def of_no_objects(height: int, width: int, dtype: torch.dtype = torch.uint8) -> dict[str, Any]:
-    canvas = {"canvas_size": (height, width)}
-    return {
-        "image": tv_tensors.Image(picture(height=height, width=width)),
-        "masks": tv_tensors.Mask(torch.zeros(0, height, width, dtype=dtype)),
-        "boxes": tv_tensors.BoundingBoxes(torch.zeros(0, 4), format="XYXY", **canvas),
-        "points": tv_tensors.KeyPoints(torch.zeros(0, 2), **canvas),
-    }
-
-
-@pytest.mark.parametrize("row", ROWS, ids=str)
-def test_masks_of_no_objects(row: Row) -> None:
-    for dtype in (torch.uint8, torch.bool, torch.int64):
-        out = seeded(1, chosen(row), of_no_objects(*row.size, dtype))
-        assert out["masks"].shape == (0, *out["image"].shape[-2:]) and out["masks"].dtype == dtype
-        assert out["boxes"].shape == (0, 4) and out["points"].shape == (0, 2)
-    if row.per_sample:
-        image, masks = picture(height=row.size[0], width=row.size[1]), torch.zeros(2, 0, *row.size)
-        both = {"image": torch.stack([image, image]), "masks": tv_tensors.Mask(masks)}
-        assert seeded(1, chosen(row, per_sample=True), both)["masks"].shape == masks.shape
-
-
-@pytest.mark.parametrize("row", [r for r in ROWS if r.moves and not r.id], ids=str)
-def test_masks_of_no_objects_in_a_graph(row: Row) -> None:
-    transform = chosen(row)
-    given = {k: v for k, v in of_no_objects(*row.size).items() if k in ("image", "masks")}
-    if not hasattr(torch.Tag, "inplace"):
-        pytest.skip("dynamo takes no tv_tensors")
-    torch.compiler.reset()
-    graph = torch.compile(transform, fullgraph=True, backend="aot_eager")
-    found, wanted = (seeded(1, f, given) for f in (graph, transform))
-    assert found["masks"].shape == wanted["masks"].shape and found["masks"].dtype == torch.uint8
-
-
-@pytest.mark.parametrize("case", BATCHES, ids=str)
-def test_a_batch_of_nothing(case: Row | Case) -> None:
-    made = case.make(per_sample=True) if isinstance(case, Row) else case.make(ours, per_sample=True)
-    height, width = case.size if isinstance(case, Row) else (40, 52)
-    for dtype in (torch.uint8, torch.float32):
-        nothing = torch.zeros(0, 3, height, width, dtype=dtype)
-        if isinstance(case, Case) and case.levels and dtype == torch.float32:
-            continue
-        for out in (made(nothing), ours.seeded(made, [])(nothing)):
-            assert out.shape[:2] == (0, 3) and out.dtype == dtype
-
-
-@pytest.mark.parametrize("name", ["RandomGamma", "CoarseDropout", "RandomElastic", "RandomRotate90"])
-def test_a_batch_of_nothing_in_a_graph(name: str) -> None:
-    torch.compiler.reset()
-    graph = torch.compile(getattr(ours, name)(per_sample=True), fullgraph=True, backend="aot_eager")
-    assert graph(torch.zeros(0, 3, 8, 8)).shape == (0, 3, 8, 8)
-
-
 # -- a key twice -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("row", SAMPLING, ids=str)
-def test_one_key_twice_is_one_draw(row: Row) -> None:
-    """Equal keys give equal images, as sampling with replacement needs it, and each is that of its key alone."""
-    for dtype in (torch.uint8, torch.float32):
-        image = picture(dtype, *row.size)
-        each, alone = chosen(row, per_sample=True), chosen(row)
-        found = ours.seeded(each, ["a", "b", "a"])(torch.stack([image] * 3))
-        assert bits_equal(found[0], found[2])
-        for out, key in zip(found, "aba", strict=True):
-            torch.testing.assert_close(out, ours.seeded(alone, key)(image), rtol=0, atol=2e-6)
 
 
 # -- copy and paste ----------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS
-from checks import bits_equal
 from groups import groups
 from test_transforms_names import STILL
 from torch import Tensor, nn
@@ -23,13 +22,12 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, containers, picture, seeded
+from transform_cases import CASES, containers, picture, same, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops._common.torch_private import CountingBackend
 from imgops.transforms import functional as F
-from imgops.transforms import recipes
 from tests.specs import SPECS
 from tests.specs._maker import Maker
 from tests.tiers import every_night, nightly
@@ -141,27 +139,6 @@ def test_every_functional_has_a_call() -> None:
 def together(calls: Mapping[str, Call]) -> Callable[[Tensor], dict[str, Any]]:
     """Return one function of the results of all calls, by name."""
     return lambda x: {name: call(x) for name, call in calls.items()}
-
-
-def metadata(value: Any) -> tuple[Any, ...]:
-    return tuple(getattr(value, field, None) for field in ("canvas_size", "format", "clamping_mode"))
-
-
-def same(found: Any, wanted: Any, name: str, tolerance: float = 0.0) -> None:
-    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-        assert type(a) is type(b), name
-        assert metadata(a) == metadata(b), name
-        if isinstance(b, Tensor):
-            assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype, a.shape, b.shape)
-            plain = [x.as_subclass(Tensor) for x in (a, b)]
-            if tolerance and b.dtype.is_floating_point:
-                torch.testing.assert_close(*plain, rtol=tolerance, atol=tolerance, msg=name)
-            else:
-                assert bits_equal(*plain), (name, (plain[0].double() - plain[1].double()).abs().max())
-        elif isinstance(b, PIL.Image.Image):
-            assert np.array_equal(np.asarray(a), np.asarray(b)), name
-        else:
-            assert a == b, name
 
 
 def check(
@@ -956,39 +933,6 @@ def test_transforms_under_a_checkpoint(reentrant: bool) -> None:
         same(grads[1], grads[0], name)
         differentiable += grads[0] is not None
     assert differentiable > 80, differentiable
-
-
-def recipes_by_name() -> dict[str, Any]:
-    return {
-        "yolo_letterbox": recipes.yolo_letterbox(64),
-        "three_augment": recipes.three_augment(32),
-        "pixmix_cifar": ours.Compose(
-            [ours.Resize((40, 40)), recipes.pixmix_cifar(picture(REAL, 40, 40)[None])]
-        ),
-    }
-
-
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo does not support tv_tensors")
-@pytest.mark.parametrize("kind", [tv_tensors.Image, *every_night(tv_tensors.Video)])
-def test_transforms_of_tv_tensors_in_a_graph(kind: Any, whole: bool) -> None:
-    """A compiled transform gives a tv_tensor of the class, and the values, that eager mode gives."""
-    image = kind(
-        picture(REAL, 40, 40) if kind is tv_tensors.Image else picture(REAL, 40, 40).repeat(2, 1, 1, 1)
-    )
-    transforms = every_transform() | recipes_by_name()
-    if not whole and kind is tv_tensors.Image:  # test_transforms_compiled.py has torchvision's, with boxes
-        transforms = {n: t for n, t in transforms.items() if not hasattr(v2, n)}
-    refused = {n for n, t in transforms.items() if isinstance(attempt(lambda t=t: t(image)), type)}
-    assert refused <= {"three_augment"}, refused  # it takes levels
-    if (
-        kind is tv_tensors.Video
-    ):  # it leaves videos alone, and a compiler drops draws that no result depends on
-        refused.add("RandomGrayscale")
-    transforms = {n: t for n, t in transforms.items() if n not in refused}
-    found = seeded(5, lambda x: attempt_together(MODES["graph"], transforms, x), image)
-    for name, value in seeded(5, together(transforms), image).items():
-        assert [type(x) for x in tree_leaves(found[name])] == [type(x) for x in tree_leaves(value)], name
-        same(found[name], value, name, 1e-5)
 
 
 # The graphs of plain tensors are those of test_transforms_compiled.py and test_added.py, with more draws.

@@ -15,13 +15,9 @@ import numpy as np
 import pytest
 import torch
 import torchvision
-from added_cases import ROWS
 from torch.nn.modules.module import register_module_forward_hook
-from torch.utils._pytree import tree_leaves
-from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
-from transform_cases import CASES
 
 from imgops import transforms as v2
 from imgops.kernels.cpu import geometry, native
@@ -333,35 +329,6 @@ def test_results_that_go_around_the_cache() -> None:
 
 
 # -- what a call of each transform alone does ----------------------------------------------------------
-
-ALONE = [
-    *(pytest.param(case.make, id=str(case)) for case in CASES if not case.boxes),
-    *(pytest.param(lambda m, row=row: row.make(), id=f"added {row}") for row in ROWS),
-    pytest.param(lambda m: m.FiveCrop(10), id="FiveCrop"),
-    pytest.param(lambda m: m.TenCrop(10), id="TenCrop"),
-    pytest.param(lambda m: m.UniformTemporalSubsample(2), id="UniformTemporalSubsample"),
-    pytest.param(lambda m: m.CenterCrop((np.int64(20), np.int64(20))), id="sizes of NumPy"),
-]
-
-
-@pytest.mark.parametrize("make", ALONE)
-def test_each_transform_in_a_pipeline(make: Any) -> None:
-    """It changes a tensor, an Image and a PIL image as it does alone, in the middle of a pipeline and at its end."""
-    for image in (IMAGE, tv_tensors.Image(IMAGE), functional.to_pil_image(IMAGE)):
-        for rest in ([], [v2.RandomVerticalFlip(1.0)]):
-            steps = [v2.RandomHorizontalFlip(1.0), make(v2), *rest]
-            wanted, state = fuzz_pipelines.result(lambda: fuzz_pipelines.one_by_one(steps, image), 5)
-            pipeline = v2.Compose(steps)
-            for _ in range(3):
-                found, after = fuzz_pipelines.result(lambda: pipeline(image), 5)
-                assert type(found) is type(wanted)
-                if isinstance(found, str):
-                    assert found == wanted
-                    continue
-                assert torch.equal(state, after)
-                for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-                    a, b = (x if isinstance(x, torch.Tensor) else functional.pil_to_tensor(x) for x in (a, b))
-                    torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
 def test_users_code_is_called() -> None:

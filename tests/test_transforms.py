@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pickle
 import sys
 import warnings
 from collections.abc import Callable
@@ -16,7 +15,6 @@ import pytest
 import torch
 from checks import bits_equal
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 from transform_cases import CASES, Case, containers, picture, sample, seeded
@@ -221,17 +219,6 @@ def test_inputs_of_every_kind() -> None:
     assert type(turned) is tv_tensors.Video and turned.shape == video.shape
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.sized], ids=str)
-def test_per_sample_is_a_loop(case: Case) -> None:
-    """Each image has its own draw; the result is that of a loop over the images with the same seed."""
-    images = torch.stack([picture(torch.float32, seed=s) for s in range(5)])
-    batched, single = case.make(ours, per_sample=True), case.make(ours)
-    for seed in range(5):
-        found = seeded(seed, batched, images)
-        wanted = seeded(seed, lambda: torch.stack([single(x) for x in images]))
-        torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
-
-
 @pytest.mark.parametrize("name", list(containers(v2)))
 def test_containers_per_sample(name: str) -> None:
     """Each image has its own draws; the draws follow step by step."""
@@ -239,66 +226,6 @@ def test_containers_per_sample(name: str) -> None:
     out = seeded(0, containers(ours, per_sample=True)[name], images)
     assert out.shape == images.shape
     assert len({o.numpy().tobytes() for o in out}) > 2
-
-
-@pytest.mark.parametrize(
-    "name", ["RandomHorizontalFlip", "RandomInvert", "RandomSolarize", "RandomPerspective", "RandomErasing"]
-)
-def test_a_sample_that_is_not_chosen_stays(name: str) -> None:
-    options = {"threshold": 0.5} if name == "RandomSolarize" else {}
-    images = torch.stack([picture(torch.float32, seed=s) for s in range(12)]).requires_grad_()
-    out = seeded(1, getattr(ours, name)(p=0.5, per_sample=True, **options), images)
-    same = [bits_equal(a, b) for a, b in zip(out, images)]
-    assert 0 < sum(same) < 12
-    (grad,) = torch.autograd.grad(out.sum(), images)
-    assert all(bool((g == 1).all()) for g, kept in zip(grad, same) if kept)
-
-
-def test_per_sample_keypoints_and_masks() -> None:
-    images = torch.stack([picture(seed=s) for s in range(3)])
-    points = torch.tensor([[3.0, 4], [20, 30], [10, 2]]).repeat(3, 1, 1)
-    masks = torch.randint(0, 5, (3, 40, 52), dtype=torch.uint8)
-
-    def given(at: Any) -> dict[str, Any]:
-        return {
-            "image": tv_tensors.Image(images[at]),
-            "points": tv_tensors.KeyPoints(points[at].clone(), canvas_size=(40, 52)),
-            "mask": tv_tensors.Mask(masks[at]),
-        }
-
-    crop, affine = {"size": 20}, {"degrees": 30}
-    for name, options in (
-        ("RandomHorizontalFlip", {}),
-        ("RandomResizedCrop", crop),
-        ("RandomAffine", affine),
-    ):
-        made = getattr(ours, name)
-        found = seeded(4, made(**options, per_sample=True), given(slice(None)))
-        torch.manual_seed(4)
-        for i in range(3):
-            wanted = made(**options)(given(i))
-            torch.testing.assert_close(
-                found["points"][i].as_subclass(Tensor), wanted["points"].as_subclass(Tensor)
-            )
-            assert bits_equal(found["mask"][i].as_subclass(Tensor), wanted["mask"].as_subclass(Tensor))
-        assert found["points"].canvas_size == wanted["points"].canvas_size
-    boxes = tv_tensors.BoundingBoxes(torch.zeros(2, 4), format="XYXY", canvas_size=(40, 52))
-    with pytest.raises(
-        ValueError, match="RandomHorizontalFlip: bounding boxes must be a list of 3, one for each sample"
-    ):
-        ours.RandomHorizontalFlip(per_sample=True)(tv_tensors.Image(images), boxes)
-
-
-def test_pickles() -> None:
-    for case in CASES:
-        made = case.make(ours)
-        again = pickle.loads(pickle.dumps(made))
-        image = picture()
-        if case.name == "RandomSolarize" or case.boxes:
-            continue
-        for a, b in zip(tree_leaves(seeded(2, made, image)), tree_leaves(seeded(2, again, image))):
-            assert bits_equal(a, b)
-    assert repr(ours.RandomRotation(5, per_sample=True)).count("per_sample=True") == 1
 
 
 def test_a_parameter_that_is_changed_later_counts() -> None:

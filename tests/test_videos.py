@@ -7,25 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from added_cases import ROWS
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import CASES, Case, picture, seeded
+from transform_cases import picture, seeded
 
 from imgops import transforms as v2
-
-#: Transforms that draw noise for each pixel of a clip, so that frames differ.
-NOISY = ("GaussianNoise", "PixelDropout", "Noise", "SaltAndPepper", "Corruption", "random")
-#: torchvision's functionals return videos unchanged, and so do imgops' transforms of the same names.
-UNCHANGED = ("Grayscale", "RandomGrayscale", "RGB")
-EVERY = [
-    *((str(c), c) for c in CASES if not c.boxes),
-    *((str(r), r) for r in ROWS if r.name not in ("CopyPaste", "Mosaic")),
-]
-
-
-def made(case: Any, **more: Any) -> Any:
-    return case.make(v2, **more) if isinstance(case, Case) else case.make(**more)
 
 
 def clip(dtype: torch.dtype, interleaved: bool, *lead: int) -> Tensor:
@@ -35,34 +21,6 @@ def clip(dtype: torch.dtype, interleaved: bool, *lead: int) -> Tensor:
     if interleaved:
         made_of = made_of.contiguous(memory_format=torch.channels_last)
     return made_of.unflatten(0, lead)
-
-
-@pytest.mark.parametrize(("name", "case"), EVERY, ids=[name for name, _ in EVERY])
-def test_frames_of_a_clip_share_the_draw(name: str, case: Any, whole: bool) -> None:
-    """A clip is what its frames are alone with the parameters of the clip; ``(N, T, C, H, W)`` works, too.
-
-    `make test` tries each dtype in one memory format.
-    """
-    transform = made(case)
-    for dtype in (torch.uint8, torch.float32):
-        for interleaved in (False, True) if whole else (dtype == torch.uint8,):
-            frames = clip(dtype, interleaved, 2)
-            try:
-                out = seeded(3, transform, tv_tensors.Video(frames))
-            except TypeError:
-                assert dtype == torch.float32 and getattr(case, "levels", False), name
-                continue
-            assert type(out) is tv_tensors.Video and len(out) == 2
-            several = seeded(3, transform, tv_tensors.Video(frames[None]))
-            assert several.shape == (1, *out.shape)
-            if any(part in name for part in NOISY):
-                continue
-            if any(part in name for part in UNCHANGED) and torch.equal(out.as_subclass(Tensor), frames):
-                continue
-            assert torch.equal(several[0].as_subclass(Tensor), out.as_subclass(Tensor)), name
-            wanted = torch.stack([seeded(3, transform, frame) for frame in frames])
-            apart = (out.as_subclass(Tensor).double() - wanted.double()).abs().max()
-            assert apart <= (0 if dtype == torch.uint8 else 2e-6), name
 
 
 @pytest.mark.parametrize("per_clip", [True, False])
