@@ -21,6 +21,7 @@ from transform_cases import CASES, Case, picture, sample, seeded
 
 import imgops
 from imgops import transforms as ours
+from tests.tiers import every_night, nightly_unless
 
 #: Names that change no result of a call, and that no transform reads.
 WITHOUT_EFFECT = {
@@ -70,10 +71,18 @@ def made(library: Any, case: Case, method: str, calls: list[str], how: str, **mo
 
 
 ONE_OF_EACH = list({case.name: case for case in CASES}.values())
+#: Each method once, on the first class that has it.
+METHODS = {method: case for case in reversed(ONE_OF_EACH) for method in overridable(case.name)}
+#: What `make test` overrides: the classes with those methods, and one of each kind.
+QUICK = [
+    c
+    for c in ONE_OF_EACH
+    if c in METHODS.values() or c.name in ("RandomAffine", "ColorJitter", "RandAugment")
+]
 
 
-@pytest.mark.parametrize("how", ["subclass", "object"])
-@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
+@pytest.mark.parametrize("how", ["subclass", *every_night("object")])
+@pytest.mark.parametrize("case", nightly_unless(QUICK.__contains__, ONE_OF_EACH), ids=str)
 def test_overridden_methods_are_called(case: Case, how: str) -> None:
     image = sample(picture()) if case.boxes else picture()
     for method in overridable(case.name):
@@ -112,10 +121,6 @@ def test_overridden_methods_are_called(case: Case, how: str) -> None:
             continue
         torch.manual_seed(0)
         assert torch.equal(found, torch.stack([transform(x) for x in batch])), f"{method}: is no loop"
-
-
-#: Each method once, on the first class that has it.
-METHODS = {method: case for case in reversed(ONE_OF_EACH) for method in overridable(case.name)}
 
 
 def test_graphs_call_or_refuse_overridden_methods() -> None:
@@ -282,12 +287,12 @@ OTHERS = (
 PACKED = [case for case in (*ONE_OF_EACH, *OTHERS) if not case.boxes]
 
 
-@pytest.mark.parametrize("how", ["subclass", "object"])
-def test_overridden_methods_are_called_on_files_and_packed_images(how: str) -> None:
+@pytest.mark.parametrize("how", ["subclass", *every_night("object")])
+def test_overridden_methods_are_called_on_files_and_packed_images(how: str, whole: bool) -> None:
     """Files are decoded first; batches of images of different sizes are refused."""
     image = picture()
     file = imgops.encode_image(image)
-    for case in PACKED:
+    for case in PACKED if whole else [c for c in PACKED if c in (*QUICK, *OTHERS)]:
         levels_first = case.name == "Normalize"
         for method in overridable(case.name) if hasattr(reference, case.name) else ():
             calls: list[str] = []

@@ -359,16 +359,6 @@ def test_hooks_of_all_modules_run() -> None:
     assert seen == ["RandomResizedCrop", "RandomHorizontalFlip", "ToDtype", "Normalize", "Compose"]
 
 
-def test_lists_that_change_in_place() -> None:
-    crop = v2.RandomCrop([20, 20])
-    pipeline = v2.Compose([crop, v2.RandomVerticalFlip()])
-    for _ in range(3):
-        assert pipeline(IMAGE).shape == (3, 20, 20)
-    crop.size[0] = 10
-    for _ in range(3):
-        assert pipeline(IMAGE).shape == (3, 10, 20)
-
-
 def test_probabilities_that_only_the_constructor_refuses() -> None:
     flip = v2.RandomHorizontalFlip()
     flip.p = 1.5

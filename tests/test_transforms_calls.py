@@ -206,9 +206,8 @@ def of_a_clip(case: Every, dtype: torch.dtype) -> Pairs:
         assert type(out) is tv_tensors.Video and len(out) == 2
         several = seeded(3, transform, tv_tensors.Video(clip[None]))
         yield several[:, :0], out[None][:, :0]
-        if case.each and not isinstance(case, Case):
-            each = seeded(3, case.applied(per_sample=True), tv_tensors.Video(clip[None]))
-            yield each[0], out.as_subclass(Tensor)
+        if case.each:  # a clip is one sample
+            yield seeded(3, case.applied(per_sample=True), tv_tensors.Video(clip)), out
         if not any(part in str(case) for part in NOISY):
             yield several[0], out.as_subclass(Tensor)
             plain = clip if case.name in UNCHANGED else loop(lambda x: seeded(3, transform, x), clip)

@@ -8,26 +8,15 @@ from typing import Any
 import pytest
 import torch
 from checks import bits_equal
-from groups import compile_together, compiled, together
+from groups import compiled
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
-from transform_cases import AFFINE, JITTER, containers, picture, same, sample, seeded
+from transform_cases import AFFINE, JITTER, picture, same, sample, seeded
 
 import imgops
 from imgops import transforms as ours
 from tests.tiers import nightly, nightly_unless
-
-
-def test_containers_are_one_graph() -> None:
-    image, transforms = picture(), containers(ours)
-    graph, counting = compile_together(transforms)
-    for seed in range(20):
-        found, wanted = seeded(seed, graph, image), seeded(seed, together(transforms), image)
-        for name in transforms:
-            same(found[name], wanted[name], (name, seed))
-    assert counting.count == 1
-
 
 #: Before torch 2.13, dynamo does not support torchvision's tensor classes.
 CLASSES = pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
@@ -196,14 +185,6 @@ def test_gradients_to_the_parameters_of_functionals(whole: bool) -> None:
     ):
         assert torch.autograd.gradcheck(function, parameters, fast_mode=not whole)
         assert torch.autograd.gradgradcheck(function, parameters, fast_mode=not whole)
-
-
-def test_what_may_be_left_out_keeps_its_shape() -> None:
-    choice = ours.RandomApply([ours.Resize(10)], p=0.5)
-    with pytest.raises(
-        Exception, match="transforms that may be left out must keep the structure, shapes and dtypes"
-    ):
-        compiled(choice)[0](picture())
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

@@ -304,23 +304,6 @@ def test_accepted_as_by_torchvision(name: str) -> None:
     assert bits_equal(*(ACCEPTED[name](m.functional).as_subclass(Tensor) for m in (ours, v2)))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda m: m.center_crop(LEVELS, [5, 7, 9]),
-        lambda m: m.permute_channels(LEVELS, [3, 1, 0]),
-        lambda m: m.adjust_brightness(LEVELS[0], -1.0),
-        lambda m: m.rotate(LEVELS, 3.0, center=[1], interpolation="x"),
-    ],
-)
-def test_functionals_refuse_as_torchvisions(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(Exception) as theirs:
-        call(v2.functional)
-    with pytest.raises(theirs.type) as mine:
-        call(ours.functional)
-    assert str(mine.value) == str(theirs.value)
-
-
 @pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", "AutoAugment", "AugMix"])
 def test_policies_refuse_labels_everywhere(name: str) -> None:
     given = (tv_tensors.Image(picture()[None]), tv_tensors.Mask(torch.zeros(1, 40, 52)))
@@ -532,31 +515,6 @@ def test_a_subclass_that_transforms_in_its_own_way() -> None:
             call()
 
 
-class Counted(ours.RandomHorizontalFlip):
-    calls = 0
-
-    def forward(self, *inputs: Any) -> Any:
-        self.calls += 1
-        return super().forward(*inputs)
-
-
-def test_a_subclass_with_a_forward_of_its_own() -> None:
-    flip = Counted(1.0)
-    pipeline = ours.Compose([flip, ours.RandomInvert(1.0)])
-    assert bits_equal(pipeline(picture()), 255 - picture().flip(-1)) and flip.calls == 1
-
-
-def test_an_order_whose_list_grew() -> None:
-    order = ours.RandomOrder([ours.RandomInvert(1.0)])
-    order.transforms.append(ours.RandomHorizontalFlip(1.0))
-    image, wanted = picture(), 255 - picture().flip(-1)
-    for call in (order, compiled(order)):
-        assert bits_equal(call(image), wanted)
-    each = ours.RandomOrder(list(order.transforms), per_sample=True)
-    each.transforms.append(ours.RandomVerticalFlip(1.0))
-    assert bits_equal(each(image[None])[0], wanted.flip(-2))
-
-
 def test_noise_is_drawn_in_its_turn() -> None:
     """It is drawn between other draws and only where it was chosen: eager, compiled and in torchvision alike."""
 
@@ -578,41 +536,6 @@ def test_noise_is_drawn_in_its_turn() -> None:
 
 
 # -- a batch is a loop -----------------------------------------------------------------------------
-
-
-def pipelines() -> dict[str, Callable[..., Any]]:
-    def flips(m: Any, **each: Any) -> list[Any]:
-        return [m.RandomHorizontalFlip(**each), m.RandomVerticalFlip(**each), m.RandomInvert(**each)]
-
-    return {
-        "Compose": lambda **e: ours.Compose([ours.RandomCrop(30, padding=4), *flips(ours)], **e),
-        "of its parts": lambda **e: ours.Compose([ours.RandomResizedCrop(24, **e), *flips(ours, **e)]),
-        "RandomApply": lambda **e: ours.RandomApply([*flips(ours), ours.GaussianBlur(3)], p=0.6, **e),
-        "RandomChoice": lambda **e: ours.RandomChoice([ours.ColorJitter(0.5), *flips(ours)], **e),
-        "RandomOrder": lambda **e: ours.RandomOrder([ours.RandomRotation(20), *flips(ours)], **e),
-        "nested": lambda **e: ours.Compose(
-            [
-                ours.RandomApply(
-                    [ours.RandomChoice(flips(ours)), ours.RandomErasing(1.0, value="random")], p=0.7
-                ),
-                ours.RandomOrder(flips(ours)),
-                ours.RandAugment(),
-                ours.ToDtype(torch.float32, scale=True),
-            ],
-            **e,
-        ),
-    }
-
-
-@pytest.mark.parametrize("name", pipelines())
-def test_a_batch_is_a_loop(name: str) -> None:
-    images = torch.stack([picture(seed=s) for s in range(5)])
-    each, single = pipelines()[name](per_sample=True), pipelines()[name]()
-    graph = compiled(each)
-    for seed in range(6):
-        wanted = seeded(seed, lambda: torch.stack([single(x) for x in images]))
-        assert bits_equal(seeded(seed, each, images), wanted)
-        assert bits_equal(seeded(seed, graph, images), wanted)
 
 
 def test_every_combination_of_center_crops() -> None:

@@ -413,31 +413,6 @@ def test_probabilities_of_every_kind(p: Any) -> None:
             assert torch.equal(transform(image), wanted)
 
 
-def test_what_a_user_puts_on_one_transform_is_called() -> None:
-    def refuse(flat: Any) -> None:
-        raise KeyError("refused")
-
-    transform = ours.RandomInvert(1.0)
-    transform.check_inputs = refuse
-    with pytest.raises(KeyError):
-        transform(torch.rand(3, 4, 4))
-    transform = ours.RandomInvert(1.0)
-    transform.transform = lambda inpt, params: "mine"
-    assert transform(torch.rand(3, 4, 4)) == "mine"
-
-    class Probable(ours.RandomInvert):
-        @property
-        def p(self) -> float:
-            return 0.0
-
-        @p.setter
-        def p(self, value: float) -> None:
-            pass
-
-    image = torch.rand(3, 4, 4)
-    assert torch.equal(Probable()(image), image)
-
-
 #: Public members that a transform has in addition to torchvision's and to its arguments.
 PUBLIC_MEMBERS = {
     "apply",

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import picture, seeded
+from transform_cases import picture
 
 from imgops import transforms as v2
 
@@ -78,16 +78,3 @@ def test_a_subsample_takes_the_right_frames() -> None:
         video = torch.arange(count).reshape(count, 1, 1, 1)
         wanted = [i * (count - 1) // 14 for i in range(15)]
         assert graph(video, 15).flatten().tolist() == wanted
-
-
-def test_a_clip_alone_shares_a_draw() -> None:
-    """A clip without a batch dimension is one sample, also with draws for each sample."""
-    clip = tv_tensors.Video(torch.randint(0, 256, (6, 3, 5, 7), dtype=torch.uint8))
-    for name in ("RandomHorizontalFlip", "RandomRotate90", "ColorJitter"):
-        how: Any = {"brightness": 0.5} if name == "ColorJitter" else {}
-        each, alone = getattr(v2, name)(**how, per_sample=True), getattr(v2, name)(**how)
-        for seed in range(4):
-            a, b = (seeded(seed, transform, clip) for transform in (each, alone))
-            assert torch.equal(a, b)
-            frames = seeded(seed, each, clip[:1].repeat(6, 1, 1, 1).as_subclass(tv_tensors.Video))
-            assert all(torch.equal(frame, frames[0]) for frame in frames)

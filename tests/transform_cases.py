@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 import PIL.Image
+import pytest
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
@@ -204,3 +205,12 @@ def same(found: Any, wanted: Any, name: Any, tolerance: float = 0.0, levels: int
             assert np.array_equal(np.asarray(a), np.asarray(b)), name
         else:
             assert a == b, name
+
+
+def check_refusals(refused: dict[str, list[Callable[[], Any]]], error: type[Exception]) -> None:
+    """Check the beginnings of the texts of the errors that calls raise."""
+    for text, calls in refused.items():
+        for call in calls:
+            with pytest.raises(error) as found:
+                call()
+            assert str(found.value).startswith(text), (text, str(found.value))
