@@ -500,6 +500,19 @@ def test_tensor_parameters_in_a_graph(backend: str) -> None:
         torch.testing.assert_close(in_graph[name], value, rtol=1e-4, atol=1e-4, msg=name)
 
 
+@pytest.mark.parametrize("name", [n for n in TENSORS if n not in NO_GRADIENT])
+def test_gradients_to_tensor_parameters(name: str, whole: bool) -> None:
+    """Gradients of first and second order match finite differences: in `make test` along a random direction."""
+    rows, arguments = TENSORS[name]
+    image = torch.stack([picture(torch.float64, seed=s) for s in (1, 2)]) * 0.8 + 0.1
+    function = getattr(F, name.partition("-")[0])
+    leaf = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda t: function(image, *arguments(t)), leaf, fast_mode=True)
+    assert not whole or torch.autograd.gradgradcheck(
+        lambda t: function(image, *arguments(t)), leaf, fast_mode=True
+    )
+
+
 #: Functional, and what else tells a call -> its arguments as a function of a number, all numbers.
 NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
     **dict.fromkeys(
@@ -935,7 +948,7 @@ def test_transforms_under_a_checkpoint(reentrant: bool) -> None:
     assert differentiable > 80, differentiable
 
 
-# The graphs of plain tensors are those of test_transforms_compiled.py and test_added.py, with more draws.
+# The graphs are those of test_transforms_calls.py.
 @pytest.mark.parametrize("mode", [*every_night("graph"), "strict export"])
 def test_transforms(mode: str) -> None:
     """Equal seeds give equal results, the transforms of a program after each other."""

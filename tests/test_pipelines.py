@@ -15,15 +15,18 @@ import numpy as np
 import pytest
 import torch
 import torchvision
+from groups import compiled
 from torch.nn.modules.module import register_module_forward_hook
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
+from transform_cases import picture, same, sample, seeded
 
 from imgops import transforms as v2
 from imgops.kernels.cpu import geometry, native
 from imgops.kernels.cpu.program import ImageProgram, accepts
 from imgops.transforms._core import pending
 from imgops.transforms._core.plans import Plan
+from tests.tiers import every_night, nightly_unless
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
 JITTER = v2.ColorJitter(0.4, 0.4, 0.4, 0.1)
@@ -489,3 +492,99 @@ def test_no_call_of_a_pipeline_aliases_its_input_where_its_transforms_copy() -> 
                     for _ in range(4):
                         out = pipeline(image)
                         assert torch.equal(out, image) and (out is image) is (kind == "stays"), pipeline
+
+
+# -- graphs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+@pytest.mark.parametrize("backend", ["aot_eager", *every_night("inductor")])
+def test_pipelines_in_a_graph(backend: str) -> None:
+    """Values and gradients are those of eager mode, for levels, floats, and an image with all that follows it."""
+    pipelines = {name: v2.Compose(steps) for name, steps in WHOLE.items()}
+    smooth = v2.Compose([*WHOLE["warps"], v2.RandomPerspective(), v2.GaussianBlur(5), v2.Resize(24)])
+    scene = {name: value for name, value in sample(picture()).items() if name != "label"}
+
+    def call(image: torch.Tensor, real: torch.Tensor, scene: Any) -> Any:
+        return {name: pipeline(image) for name, pipeline in pipelines.items()}, smooth(real), smooth(scene)
+
+    graph, counting = compiled(call, backend)
+    for seed in range(5):
+        found, wanted = (
+            (seeded(seed, f, picture(seed=seed), real, scene), real)
+            for f in (graph, call)
+            for real in [picture(torch.float32).requires_grad_()]
+        )
+        same(found[0], wanted[0], seed, 1e-4)
+        grads = [torch.autograd.grad(out[1].square().sum(), real)[0] for out, real in (found, wanted)]
+        torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-4)
+    assert counting.count <= 2
+
+
+def test_a_plane_becomes_an_image_with_a_channel() -> None:
+    graph = torch.compile(v2.ToImage(), backend="eager", fullgraph=True)
+    assert graph(torch.zeros(4, 5)).shape == v2.ToImage()(torch.zeros(4, 5)).shape == (1, 4, 5)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", *every_night("inductor")])
+def test_sizes_between_two_numbers_are_rounded_alike(backend: str) -> None:
+    """Half a pixel goes to the even number, as Python rounds, where a compiler knows sizes by name, too."""
+    transform = v2.LongestMaxSize(10)
+    graph = torch.compile(transform, fullgraph=True, dynamic=True, backend=backend)
+    for width in (5, 7, 9, 11):
+        image = torch.rand(3, 20, width)
+        wanted = transform(image)
+        assert wanted.shape[-1] == round(width / 2)
+        same(graph(image), wanted, width, 2e-6)
+
+
+def _draws_in(graph: Any, image: torch.Tensor) -> int:
+    """Count the operator calls that draw, in the graph of a transform."""
+    found: list[int] = []
+
+    def count(module: Any, _: Any) -> Any:
+        found.append(
+            sum(
+                "imgops_transforms.sample" in str(n.target)
+                for n in module.graph.nodes
+                if n.op == "call_function"
+            )
+        )
+        return module.forward
+
+    torch.compiler.reset()
+    torch.compile(graph, fullgraph=True, backend=count)(image)
+    return found[0]
+
+
+def _planned() -> dict[str, tuple[Any, int]]:
+    """Return pipelines, and the number of draw operators in their graph."""
+    crop, flip, jitter = v2.RandomCrop(30, padding=3), v2.RandomHorizontalFlip(), v2.ColorJitter(0.4)
+    each = v2.RandomHorizontalFlip(per_sample=True)
+    nested = v2.RandomOrder([v2.Compose([flip, jitter]), v2.RandomApply([v2.RandomInvert()], p=0.5)])
+    whole = v2.RandomCrop((40, 52))  # draws nothing, because the image has that size
+    inside = v2.RandomApply([flip, v2.RandomErasing(0.5)], p=0.7, per_sample=True)
+    return {
+        "one after the other": (v2.Compose(WHOLE["SimCLR"]), 1),
+        "sizes change": (v2.Compose([v2.Resize(36), crop, v2.Pad(2), v2.RandomPerspective()]), 1),
+        "nested": (v2.Compose([whole, nested, v2.RandomChoice([flip, jitter]), v2.RandAugment()]), 1),
+        "a stranger between": (v2.Compose([flip, jitter, torch.nn.Identity(), flip, jitter]), 2),
+        "a stranger inside": (v2.Compose([flip, jitter, v2.RandomApply([torch.nn.Identity(), flip])]), 3),
+        "each and all": (v2.Compose([flip, jitter, each, each]), 2),
+        "each inside": (v2.Compose([inside, each, v2.RandomRotation(20, per_sample=True)]), 1),
+    }
+
+
+#: The pipelines in which draws are made ahead in each of the ways.
+AHEAD = ("nested", "a stranger inside", "each and all", "each inside")
+
+
+@pytest.mark.parametrize("name", nightly_unless(AHEAD.__contains__, list(_planned())))
+def test_a_graph_draws_as_often_as_it_must(name: str) -> None:
+    transform, draws = _planned()[name]
+    image = torch.stack([picture(seed=s) for s in range(3)])
+    assert _draws_in(transform, image) == draws
+    graph, counting = compiled(transform)
+    for seed in range(20):
+        same(seeded(seed, graph, image), seeded(seed, transform, image), seed, 2e-6)
+    assert counting.count == 1
