@@ -22,7 +22,7 @@ from imgops import transforms as ours
 from imgops._common.torch_private import CountingBackend
 from imgops.kernels.cpu import _splines
 from imgops.transforms.geometry import distortion
-from tests.tiers import nightly
+from tests.tiers import nightly, nightly_unless
 
 SAMPLING = [row for row in ROWS if row.per_sample]
 BENT = ("RandomElastic", "RandomGridDistortion", "RandomOpticalDistortion", "RandomThinPlateSpline")
@@ -218,7 +218,11 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "argument"), ARGUMENTS, ids=["-".join(a) for a in ARGUMENTS])
+#: Each argument once, of the first transform that has it.
+FIRST_OF_KIND = list({argument: (name, argument) for name, argument in reversed(ARGUMENTS)}.values())
+
+
+@pytest.mark.parametrize(("name", "argument"), nightly_unless(FIRST_OF_KIND.__contains__, ARGUMENTS), ids=str)
 def test_an_argument_is_refused_or_works(name: str, argument: str) -> None:
     """An argument is refused when it is given, or at the first call if it depends on the image (channels, dtype); quickly."""
     cls = getattr(ours, name)

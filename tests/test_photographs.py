@@ -14,6 +14,7 @@ from torchvision.transforms import v2
 from transform_cases import JITTER, seeded
 
 from imgops import transforms as ours
+from tests.tiers import nightly, nightly_unless
 
 
 def photographs() -> dict[str, Image.Image]:
@@ -44,7 +45,7 @@ def steps(module: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", list(steps(v2)))
+@pytest.mark.parametrize("name", nightly_unless(("geometry", "jitter").__contains__, list(steps(v2))))
 def test_photographs(name: str) -> None:
     """99.9 % of the pixels are within a level of torchvision's, in both memory formats.
 
@@ -98,6 +99,7 @@ def test_one_pixel() -> None:
         assert getattr(ours, name)(**options)(image).shape == image.shape
 
 
+@nightly
 def test_thirty_five_million_pixels() -> None:
     rows = torch.arange(5000).reshape(1, -1, 1) // 20
     image = ((rows + torch.arange(7000) // 28 + torch.tensor([0, 40, 90]).reshape(3, 1, 1)) % 256).to(

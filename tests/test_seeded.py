@@ -20,6 +20,7 @@ from transform_cases import picture
 
 from imgops import transforms as v2
 from imgops.transforms._core.seeding import seed_of
+from tests.tiers import every_night, nightly
 
 GOLDEN = [
     *(6450899586159507901, 3095411427825261844, 6030964643878359419, 705271316562965202, 4410727507812524023),
@@ -159,7 +160,7 @@ class Photographs(Dataset[Tensor]):
         return v2.seeded(pipeline(), ("epoch 0", i))(picture(torch.float32, seed=i))
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, *every_night(1, 3)])
 def test_any_number_of_workers(workers: int) -> None:
     torch.manual_seed(workers)  # a different seed each time
     loader = DataLoader(Photographs(), batch_size=2 + workers, num_workers=workers)
@@ -168,6 +169,7 @@ def test_any_number_of_workers(workers: int) -> None:
     assert bits_equal(found, wanted)
 
 
+@nightly
 def test_another_process_has_the_same_draws() -> None:
     code = (
         "import torch; from imgops import transforms as v2\n"
