@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 import torch
 from groups import compile_together
-from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2 as reference
-from transform_cases import picture
+from transform_cases import outcome, picture, same
 
 import imgops
 from imgops import transforms as ours
@@ -63,22 +62,6 @@ def has_one_form(container: str, inner: str, p: float) -> bool:
         and container not in ("RandomChoice", "RandomOrder")
         and (container != "nested" or not p)
     )
-
-
-def outcome(transform: Any, seed: int, x: Any) -> tuple[Any, Tensor]:
-    torch.manual_seed(seed)
-    out = transform(x)
-    return out, torch.get_rng_state()
-
-
-def assert_equal(found: tuple[Any, Tensor], wanted: tuple[Any, Tensor], which: str) -> None:
-    (a, state), (b, wanted_state) = found, wanted
-    assert type(a) is type(b), which
-    assert a.shape == b.shape and a.dtype == b.dtype, (
-        f"{which}: {tuple(a.shape)}, torchvision {tuple(b.shape)}"
-    )
-    assert torch.allclose(a.double(), b.double(), rtol=0, atol=1e-6), which
-    assert torch.equal(state, wanted_state), f"{which}: other draws"
 
 
 def changes(transform: Any, path: str = "") -> Iterator[tuple[str, Callable[[Any], None]]]:
@@ -128,16 +111,16 @@ def test_every_call_is_that_of_new_objects(container: str, whole: bool) -> None:
             theirs = CONTAINERS[container](reference, inner, p)
             which = f"{name}, p = {p}"
             for call in range(4):
-                wanted = outcome(theirs, call, IMAGE)
-                assert_equal(outcome(transform, call, IMAGE), wanted, f"{which}, call {call + 1}")
+                wanted = outcome(call, theirs, IMAGE)
+                same(outcome(call, transform, IMAGE), wanted, f"{which}, call {call + 1}", 1e-6)
             for what, change in list(changes(transform)):
                 if container == "RandomChoice" and "transforms" in what:
                     continue  # the weights are for as many transforms as before
                 change(transform), change(theirs)
                 which += f", then {what}"
                 for call in range(2):
-                    wanted = outcome(theirs, call, IMAGE)
-                    assert_equal(outcome(transform, call, IMAGE), wanted, f"{which}, call {call + 1}")
+                    wanted = outcome(call, theirs, IMAGE)
+                    same(outcome(call, transform, IMAGE), wanted, f"{which}, call {call + 1}", 1e-6)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -148,17 +131,17 @@ def test_samples_are_a_loop(container: str, whole: bool) -> None:
         for p in PROBABILITIES:
             torch.manual_seed(4)
             loop = [CONTAINERS[container](reference, inner, p)(x) for x in batch]
-            state = torch.get_rng_state()
+            state = torch.rand(1)
             transform = ours.Compose([CONTAINERS[container](ours, inner, p)], per_sample=True)
             for call in range(3):
                 for form in ("batch", "packed"):
                     x = batch if form == "batch" else imgops.PackedImages.of(list(batch))
                     which = f"{name}, p = {p}, call {call + 1}, {form}"
                     if form == "batch" and has_one_form(container, name, p):
-                        out, after = outcome(transform, 4, x)
+                        out, after = outcome(4, transform, x)
                     else:
                         try:
-                            out, after = outcome(transform, 4, x)
+                            out, after = outcome(4, transform, x)
                         except (TypeError, ValueError):
                             continue
                     for a, b in zip(out, loop, strict=True):

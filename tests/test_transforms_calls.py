@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional
-from transform_cases import CASES, Case, picture, same, sample, seeded
+from transform_cases import CASES, Case, outcome, picture, same, sample, seeded
 
 from imgops import transforms as ours
 from imgops.transforms.imagenet_c.formulas import FORMULAS
@@ -57,11 +57,6 @@ def loop(transform: Callable[[Any], Any], images: Any) -> Tensor:
     return torch.stack([transform(x) for x in images])
 
 
-def with_its_state(seed: int, call: Callable[..., Any], *inputs: Any) -> Any:
-    """Return a result and the next random number, which shows how many were drawn."""
-    return seeded(seed, call, *inputs), torch.rand(1)
-
-
 # -- kinds of calls ------------------------------------------------------------------------------------
 
 
@@ -70,7 +65,7 @@ def of_a_batch(case: Every, dtype: torch.dtype) -> Pairs:
     if case.each:
         images, each, one = images_of(case, dtype), case.make(per_sample=True), case.make()
         for seed in range(3):
-            yield with_its_state(seed, each, images), with_its_state(seed, loop, one, images)
+            yield outcome(seed, each, images), outcome(seed, loop, one, images)
 
 
 def of_one(case: Every, dtype: torch.dtype) -> Pairs:
@@ -456,7 +451,7 @@ def check_graph(made: dict[str, tuple[Any, Any]], whole: bool, backend: str = "a
     graph, counting = compile_together(transforms, backend, inputs="own")
     drawn: dict[str, set[str]] = {name: set() for name in made}
     for seed in range(16 if whole else 2):
-        found, wanted = (with_its_state(seed, f, inputs) for f in (graph, apart(transforms)))
+        found, wanted = (outcome(seed, f, inputs) for f in (graph, apart(transforms)))
         same(found[1], wanted[1], "the next draw")
         for name in made:
             same(found[0][name], wanted[0][name], (name, seed), 2e-6)

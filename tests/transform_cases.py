@@ -183,6 +183,11 @@ def seeded(seed: int, function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
+def outcome(seed: int, function: Callable[..., Any], *args: Any) -> tuple[Any, Tensor]:
+    """Return a result and the next random number, which shows how many were drawn."""
+    return seeded(seed, function, *args), torch.rand(1)
+
+
 def metadata(value: Any) -> tuple[Any, ...]:
     return tuple(getattr(value, field, None) for field in ("canvas_size", "format", "clamping_mode"))
 
