@@ -212,14 +212,6 @@ def test_inputs_of_every_kind() -> None:
     assert type(turned) is tv_tensors.Video and turned.shape == video.shape
 
 
-def test_a_parameter_that_is_changed_later_counts() -> None:
-    flip = ours.RandomHorizontalFlip(0.0, per_sample=True)
-    images = torch.stack([picture(), picture()])
-    assert bits_equal(flip(images), images)
-    flip.p = 1.0
-    assert bits_equal(flip(images), images.flip(-1))
-
-
 def test_a_subclass_that_draws_in_its_own_way() -> None:
     class Quarter(ours.RandomRotation):
         def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

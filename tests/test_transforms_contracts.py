@@ -389,6 +389,66 @@ def test_posterize_keeps_no_bits() -> None:
         assert bits_equal(F.posterize(image, 0), T.posterize(image, 0))
 
 
+# -- videos ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per_clip", [True, False])
+def test_draws_for_clips_and_for_frames(per_clip: bool) -> None:
+    """``per_sample`` draws for each clip of videos; frames that are images have draws of their own."""
+    transform = ours.Compose([ours.RandomRotation(40), ours.ColorJitter(0.4, 0.4, 0.4)], per_sample=True)
+    alone = ours.Compose([ours.RandomRotation(40), ours.ColorJitter(0.4, 0.4, 0.4)])
+    clips = torch.stack([picture(height=40, width=40, seed=s) for s in range(6)]).unflatten(0, (2, 3))
+    torch.manual_seed(1)
+    if per_clip:
+        out = transform(tv_tensors.Video(clips))
+        torch.manual_seed(1)
+        wanted = torch.stack([alone(tv_tensors.Video(each)).as_subclass(Tensor) for each in clips])
+    else:
+        out = tv_tensors.Video(transform(tv_tensors.Image(clips.flatten(0, 1))).unflatten(0, (2, 3)))
+        torch.manual_seed(1)
+        wanted = torch.stack([alone(frame) for frame in clips.flatten(0, 1)]).unflatten(0, (2, 3))
+    assert torch.equal(out.as_subclass(Tensor), wanted)
+
+
+@pytest.mark.parametrize("backend", [None, "eager"])
+def test_a_subsample_refuses_what_it_cannot_take(backend: str | None) -> None:
+    for wrong in (-1, 1.5, None, "3", True):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"^UniformTemporalSubsample: num_samples must be an integer"
+        ):
+            ours.UniformTemporalSubsample(wrong)  # type: ignore[arg-type]
+        with pytest.raises((TypeError, RuntimeError)):  # torchvision's own words
+            ours.functional.uniform_temporal_subsample(torch.zeros(4, 3, 5, 5), wrong)  # type: ignore[arg-type]
+    for video in (torch.zeros(3, 5, 5), torch.zeros(0, 3, 5, 5), tv_tensors.Video(torch.zeros(0, 3, 5, 5))):
+        transform: Any = ours.UniformTemporalSubsample(2)
+        if backend is not None:
+            torch._dynamo.reset()
+            transform = torch.compile(transform, backend=backend)
+        with pytest.raises(
+            ValueError, match=r"^UniformTemporalSubsample: video must be \(\.\.\., T, C, H, W\) with"
+        ):
+            transform(video)
+    assert ours.UniformTemporalSubsample(0)(torch.zeros(2, 3, 5, 5)).shape == (0, 3, 5, 5)
+
+
+def test_a_subsample_takes_the_right_frames() -> None:
+    """torchvision's single precision takes the frame before in places: of 3 frames 15, of 5 frames 27."""
+    for count in range(1, 70):
+        frames = tv_tensors.Video(torch.arange(count).reshape(count, 1, 1, 1))
+        for samples in range(1, 66):
+            wanted = [i * (count - 1) // max(samples - 1, 1) for i in range(samples)]
+            assert ours.UniformTemporalSubsample(samples)(frames).flatten().tolist() == wanted
+            apart = np.abs(np.linspace(0, count - 1, samples) - wanted)
+            assert (apart < 1 + 1e-9).all()
+    graph = torch.compile(
+        ours.functional.uniform_temporal_subsample, fullgraph=True, backend="aot_eager", dynamic=True
+    )
+    for count in (3, 9, 30):
+        video = torch.arange(count).reshape(count, 1, 1, 1)
+        wanted = [i * (count - 1) // 14 for i in range(15)]
+        assert graph(video, 15).flatten().tolist() == wanted
+
+
 # -- TorchScript, registered kernels, aliases ----------------------------------------------------
 
 
