@@ -474,10 +474,20 @@ def test_a_graph_of_every_transform(cases: list[Every], whole: bool) -> None:
     check_graph({str(case): of_its_form(case) for case in cases}, whole, "eager")
 
 
+#: The forms in which the arguments of a transform decide nothing: the first case of each stands for the others.
+_OF_CLASSES = ("masks_of_no_objects", "clips", "batches_of_nothing")
+
+
 @nightly
 @CLASSES
-@pytest.mark.parametrize("cases", groups(EVERY))
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "cases"),
+    [
+        pytest.param(form, *part.values, id=f"{form}-{part.id}")
+        for form in FORMS
+        for part in groups(FIRST if form in _OF_CLASSES else [*CASES, *ROWS])
+    ],
+)
 def test_graphs(form: str, cases: list[Every]) -> None:
     made = {str(c): pair for c in cases if (pair := FORMS[form](c)) is not None}
     drawing = {str(c) for c in cases if c.draws and c.name != "RandomAutocontrast"}  # which changes little

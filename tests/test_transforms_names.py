@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from checks import bits_equal
+from groups import apart, compile_together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -22,7 +23,7 @@ from transform_cases import CASES, containers, picture, same, sample, seeded
 import imgops
 from imgops import transforms as ours
 from imgops._common.torch_private import CountingBackend
-from tests.tiers import nightly_unless
+from tests.tiers import every_night, nightly, nightly_unless
 
 TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
 
@@ -95,16 +96,16 @@ def test_transforms_that_sample_nothing(name: str) -> None:
     same(mine(given()), wanted, name, 1e-4, levels=1)
     if name != "SanitizeKeyPoints":  # torchvision's own one has a lambda
         same(pickle.loads(pickle.dumps(mine))(given()), wanted, name, 1e-4, levels=1)
-    torch.compiler.reset()
-    counting = CountingBackend("aot_eager")
-    graph = torch.compile(mine, fullgraph=True, backend=counting)
-    if name == "ToPILImage":
-        with pytest.raises(Exception, match="a graph has no PIL images"):
-            graph(given())
-    elif name not in NOT_IN_A_GRAPH and TV_TENSORS:
-        same(graph(given()), mine(given()), name, 1e-4, levels=1)
-        same(graph(given()), mine(given()), name, 1e-4, levels=1)
-        assert counting.count <= 1
+
+
+@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+def test_transforms_that_sample_nothing_in_a_graph() -> None:
+    calls = {n: getattr(ours, n)(**options) for n, (options, _) in STILL.items() if n not in NOT_IN_A_GRAPH}
+    inputs = {name: (STILL[name][1](),) for name in calls}
+    graph, counting = compile_together(calls, inputs="own")
+    for _ in range(2):
+        same(graph(inputs), apart(calls)(inputs), "in a graph", 1e-4)
+    assert counting.count <= 1
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,7 @@ def test_a_temporal_subsample_is_of_videos() -> None:
             assert type(a) is type(b) and (not isinstance(a, Tensor) or bits_equal(a, b))
 
 
+@nightly
 def test_sizes_of_boxes_that_stay() -> None:
     """One graph serves any number of boxes that stay, in a pipeline with a crop that depends on the boxes."""
     pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
@@ -183,14 +185,14 @@ def sized_pipelines() -> dict[str, list[Any]]:
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 @pytest.mark.parametrize(
     "name",
-    nightly_unless(("large scale jitter", "many scales", "sizes of sizes").__contains__, sized_pipelines()),
+    nightly_unless(("many scales",).__contains__, sized_pipelines()),
 )
-def test_what_follows_a_dynamic_size(name: str) -> None:
+def test_what_follows_a_dynamic_size(name: str, pytestconfig: pytest.Config) -> None:
     pipeline, counting = ours.Compose(sized_pipelines()[name]), CountingBackend("aot_eager")
     torch.compiler.reset()
     graph = torch.compile(pipeline, fullgraph=True, backend=counting)
     sizes = set()
-    for seed in range(50):
+    for seed in range(50 if pytestconfig.getoption("whole") else 12):
         found = seeded(seed, graph, whole())
         if seed % 4 == 0:
             same(found, seeded(seed, pipeline, whole()), name, 1e-4, levels=1)
@@ -319,9 +321,6 @@ def test_parameters_of_a_pipeline_applied_again() -> None:
     assert bits_equal(mix.apply((images, labels), params)[0], seeded(3, mix, images, labels)[0])
 
 
-# -- batches of tv_tensors ---------------------------------------------------------------------
-
-
 # -- vmap --------------------------------------------------------------------------------------
 
 
@@ -335,7 +334,7 @@ def test_vmap_of_containers(name: str) -> None:
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["different", "same", "error"])
+@pytest.mark.parametrize("mode", ["different", *every_night("same", "error")])
 def test_vmap_in_a_graph(mode: str) -> None:
     """A graph has the draws of eager mode: the transforms that share a way to sample are one function."""
     images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
