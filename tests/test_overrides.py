@@ -21,7 +21,7 @@ from transform_cases import CASES, Case, picture, sample, seeded
 
 import imgops
 from imgops import transforms as ours
-from tests.tiers import every_night, nightly_unless
+from tests.tiers import every_night, nightly, nightly_unless
 
 #: Names that change no result of a call, and that no transform reads.
 WITHOUT_EFFECT = {
@@ -153,6 +153,7 @@ def test_overridden_methods_are_called(case: Case, how: str) -> None:
                 check(call, inpt, f"on {type(inpt).__name__}", refused)
 
 
+@nightly
 def test_graphs_call_or_refuse_overridden_methods() -> None:
     for method, case in METHODS.items():
         calls: list[str] = []
@@ -179,8 +180,8 @@ SPACE = {
 }
 
 
-@pytest.mark.parametrize("how", ["subclass", "object"])
-@pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", "AugMix"])
+@pytest.mark.parametrize("how", ["subclass", *every_night("object")])
+@pytest.mark.parametrize("name", ["RandAugment", "TrivialAugmentWide", *every_night("AugMix")])
 def test_the_steps_of_a_policy_are_the_users(name: str, how: str) -> None:
     names = ("_AUGMENTATION_SPACE", "_PARTIAL_AUGMENTATION_SPACE")[: 2 if name == "AugMix" else 1]
 
@@ -245,7 +246,7 @@ def test_every_get_params_is_listed() -> None:
     assert named == FIRST.keys()
 
 
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", nightly_unless(("RandomCrop", "ColorJitter").__contains__, FIRST))
 def test_get_params_is_called_as_in_the_first_version(name: str) -> None:
     """The parameters of the first call stay, on images of any kind, in pipelines and for each sample."""
     pixels = picture()
