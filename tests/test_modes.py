@@ -275,8 +275,8 @@ MODES: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
 DTYPES = [pytest.param(True, id="uint8"), pytest.param(False, id="float32", marks=nightly)]
 
 
-#: Modes that `make test` leaves out, because another mode is the same with less known.
-_KNOWN_MORE = ("graph", "export of any size", "transform in a graph")
+#: Modes that `make test` leaves out: they are parts or combinations of the others.
+_KNOWN_MORE = ("graph", "export of any size", "transform in a graph", "Lambda in a graph")
 
 
 @pytest.mark.parametrize("levels", DTYPES)
@@ -392,8 +392,8 @@ def test_functionals_of_every_class(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("Image", "BoundingBoxes", "UsersImage"),
-        *every_night("Video", "Mask", "KeyPoints", "UsersMask", "UsersBoxes", "Parameter"),
+        *("BoundingBoxes", "UsersImage"),
+        *every_night("Image", "Video", "Mask", "KeyPoints", "UsersMask", "UsersBoxes", "Parameter"),
     ],
 )
 def test_functionals_of_classes_in_a_graph(kind: str, whole: bool) -> None:
@@ -839,8 +839,9 @@ def all_public(calls: Mapping[str, Call]) -> Callable[[dict[str, Tensor]], dict[
     return lambda inputs: {name: call(inputs[name]) for name, call in calls.items()}
 
 
+# test_generic.py compiles a call of each in `make test`.
 @pytest.mark.parametrize("names", groups(public_calls()[0], 20))
-@pytest.mark.parametrize("mode", ["graph of any size", *every_night("graph", "strict export")])
+@pytest.mark.parametrize("mode", every_night("graph", "graph of any size", "strict export"))
 def test_public_functions(mode: str, names: list[str]) -> None:
     calls, inputs = public_calls()
     calls = {n: calls[n] for n in names if mode != "strict export" or n not in WRITES}
