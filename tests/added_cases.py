@@ -49,8 +49,25 @@ class Row:
     per_sample: bool = True
     id: str = ""
 
+    #: As of a Case: they need no boxes, are no policies, and take both dtypes.
+    boxes = policy = False
+    dtypes = (torch.uint8, torch.float32)
+
     def make(self, **more: Any) -> Any:
         return getattr(ours, self.name)(**{**self.options, **more})
+
+    def applied(self, **more: Any) -> Any:
+        """Return the transform, which is always applied."""
+        return self.make(p=1.0, **more) if self.per_sample else self.make(**more)
+
+    @property
+    def each(self) -> bool:
+        """Whether it takes a batch with draws for each sample."""
+        return self.per_sample
+
+    @property
+    def draws(self) -> bool:
+        return self.per_sample
 
     @property
     def size(self) -> tuple[int, int]:

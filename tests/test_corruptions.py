@@ -17,10 +17,12 @@ import pytest
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
+from transform_cases import check_refusals
 
 from imgops import transforms as v2
 from imgops.transforms.imagenet_c.formulas import FORMULAS, _fog_side, _moved, corrupted
 from imgops.transforms.imagenet_c.pictures import DrawnFrost
+from tests.tiers import every_night, nightly
 
 DATA = np.load(Path(__file__).parent / "data" / "corruptions.npz")
 NAMES = DATA["names"].tolist()
@@ -69,7 +71,7 @@ def numbers_of(name: str, severity: int) -> tuple[Any, ...]:
     return ()
 
 
-@pytest.mark.parametrize("severity", range(1, 6))
+@pytest.mark.parametrize("severity", [3, *every_night(1, 2, 4, 5)])
 @pytest.mark.parametrize("name", NAMES)
 def test_pixels_are_those_of_imagecorruptions(name: str, severity: int) -> None:
     numbers = numbers_of(name, severity)
@@ -79,7 +81,7 @@ def test_pixels_are_those_of_imagecorruptions(name: str, severity: int) -> None:
     assert apart.max() <= 1 and (apart > 0).float().mean() < 0.12
 
 
-@pytest.mark.parametrize("severity", range(1, 6))
+@pytest.mark.parametrize("severity", [3, *every_night(1, 2, 4, 5)])
 def test_zoom_blur_of_many_sizes(severity: int) -> None:
     """The sizes of the zoomed images are rounded from products, whose last digits decide at common sizes."""
     heights = DATA["heights"].tolist()
@@ -95,7 +97,7 @@ def test_zoom_blur_of_many_sizes(severity: int) -> None:
             assert (found[..., 0].int() - right.int()).abs().max() <= 1, len(column)
 
 
-@pytest.mark.parametrize("severity", range(1, 6))
+@pytest.mark.parametrize("severity", [3, *every_night(1, 2, 4, 5)])
 def test_snow_falls_from_beyond_the_border(severity: int) -> None:
     """The zoomed flakes are a little wider than the image, and are blurred before they are cut."""
     height, width, _ = DATA["wide"].shape
@@ -272,7 +274,7 @@ def test_pictures_of_frost() -> None:
     assert all(p.shape == (3, 512, 512) and 60 < p.float().mean() < 200 for p in pictures)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (1, 9), (7, 1), (2, 3), (31, 33)])
+@pytest.mark.parametrize("size", [(1, 1), *every_night((1, 9), (7, 1), (2, 3), (31, 33))])
 @pytest.mark.parametrize("name", NAMES)
 def test_small_images(name: str, size: tuple[int, int]) -> None:
     image = torch.randint(0, 256, (3, *size), dtype=torch.uint8)
@@ -282,71 +284,42 @@ def test_small_images(name: str, size: tuple[int, int]) -> None:
         assert bool(((real >= 0) & (real <= 1)).all())
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "text"),
-    [
-        (
-            lambda: v2.Corruption("rain"),
-            ValueError,
-            "Corruption: name must be one of 'gaussian_noise', 'shot_noise'",
-        ),
-        (
-            lambda: v2.Corruption("fog", 6),
-            ValueError,
-            "Corruption: severity must be an integer from 1 to 5, got 6",
-        ),
-        (
-            lambda: v2.Corruption("fog")(torch.zeros(1, 4, 4)),
-            ValueError,
-            "Corruption: image must have 3 channels",
-        ),
-        (
-            lambda: v2.Corruption("fog")(torch.zeros(3, 4, 4, dtype=torch.int16)),
-            TypeError,
-            "Corruption: image must be uint8 or floating point",
-        ),
-        (
-            lambda: v2.Corruption("frost", pictures=[torch.zeros(1, 4, 4)]),
-            ValueError,
-            "Corruption: pictures must be RGB images",
-        ),
-        (
+#: Error -> the beginning of its text -> the calls that raise it.
+REFUSED: dict[type[Exception], dict[str, list[Callable[[], Any]]]] = {
+    ValueError: {
+        "Corruption: name must be one of 'gaussian_noise', 'shot_noise'": [lambda: v2.Corruption("rain")],
+        "Corruption: severity must be an integer from 1 to 5, got 6": [lambda: v2.Corruption("fog", 6)],
+        "Corruption: image must have 3 channels": [lambda: v2.Corruption("fog")(torch.zeros(1, 4, 4))],
+        "Corruption: pictures must be RGB images": [
+            lambda: v2.Corruption("frost", pictures=[torch.zeros(1, 4, 4)])
+        ],
+        "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]": [
             lambda: v2.Corruption("frost", pictures=[torch.full((3, 4, 4), 200.0)]),
-            ValueError,
-            "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]",
-        ),
-        (
             lambda: v2.Corruption("frost", pictures=[torch.full((3, 4, 4), torch.nan)]),
-            ValueError,
-            "Corruption: pictures must be RGB images (3, H, W), all uint8 or all floating point in [0, 1]",
-        ),
-        (
-            lambda: v2.Corruption("frost", pictures=["a.png"]),  # type: ignore[list-item]
-            TypeError,
-            "Corruption: pictures must be RGB images",
-        ),
-        (
-            lambda: v2.corruptions(torch.zeros(3, 4, 4), "every"),
-            ValueError,
-            "corruptions: names must be 'common', 'validation', 'all' or names of corruptions, got 'every'",
-        ),
-        (
-            lambda: v2.corruptions(torch.zeros(3, 4, 4), seed=-1),
-            ValueError,
-            "corruptions: seed must be an integer from 0 on, got -1",
-        ),
-        (
-            lambda: v2.corruptions(torch.zeros(3, 4, 4), ["rain"]),
-            ValueError,
-            "Corruption: name must be one of",
-        ),
-    ],
-)
-def test_errors(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
-    with pytest.raises(kind, match=re.escape(text)):
-        call()
+        ],
+        "corruptions: names must be 'common', 'validation', 'all' or names of corruptions, got 'every'": [
+            lambda: v2.corruptions(torch.zeros(3, 4, 4), "every")
+        ],
+        "corruptions: seed must be an integer from 0 on, got -1": [
+            lambda: v2.corruptions(torch.zeros(3, 4, 4), seed=-1)
+        ],
+        "Corruption: name must be one of": [lambda: v2.corruptions(torch.zeros(3, 4, 4), ["rain"])],
+    },
+    TypeError: {
+        "Corruption: image must be uint8 or floating point": [
+            lambda: v2.Corruption("fog")(torch.zeros(3, 4, 4, dtype=torch.int16))
+        ],
+        "Corruption: pictures must be RGB images": [lambda: v2.Corruption("frost", pictures=["a.png"])],
+    },
+}
 
 
+@pytest.mark.parametrize("error", REFUSED)
+def test_refusals(error: type[Exception]) -> None:
+    check_refusals(REFUSED[error], error)
+
+
+@nightly
 def test_the_example_of_robustness() -> None:
     """Its network is right about what it knows, and corruptions cost it something."""
     pytest.importorskip("skimage")

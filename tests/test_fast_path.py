@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.autograd.forward_ad as forward_ad
 from checks import bits_equal
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
@@ -88,45 +87,11 @@ def test_requires_grad() -> None:
     assert imgops.crop(torch.nn.Parameter(X.clone()), BOX).grad_fn is not None
 
 
-def test_torch_func() -> None:
-    loss = lambda x: imgops.crop(x, BOX).pow(2).sum()
-    wanted = torch.zeros_like(X)
-    wanted[:, 1:4, 1:3] = 2 * X[:, 1:4, 1:3]
-    assert bits_equal(torch.func.grad(loss)(X), wanted)
-    assert bits_equal(torch.vmap(torch.func.grad(loss))(torch.stack([X, X]))[1], wanted)
-    _, pull = torch.func.vjp(lambda x: imgops.crop(x, BOX), X)
-    assert pull(torch.ones(3, 3, 2))[0].sum() == 18
-    assert torch.func.jacrev(lambda x: imgops.crop(x, BOX))(X).sum() == 18
-    assert torch.func.jacfwd(lambda x: imgops.crop(x, BOX))(X).sum() == 18
-    assert torch.func.hessian(loss)(X).sum() == 2 * 18
-
-
-def test_forward_mode() -> None:
-    _, tangent = torch.func.jvp(lambda x: imgops.resize(x, (2, 2)), (X,), (X,))
-    assert bits_equal(tangent, imgops.resize(X, (2, 2)))
-    with forward_ad.dual_level():
-        out = imgops.crop(forward_ad.make_dual(X, X), BOX)
-        assert bits_equal(forward_ad.unpack_dual(out).tangent, X[:, 1:4, 1:3])
-
-
 def test_make_fx() -> None:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     graph = make_fx(lambda x: imgops.crop(x, BOX))(X)
     assert OVERLOAD in [str(n.target) for n in graph.graph.nodes]
-
-
-def test_compile_and_export() -> None:
-    class Crop(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return imgops.crop(x, BOX)
-
-    for strict in (False, True):
-        program = torch.export.export(Crop(), (X,), strict=strict)
-        assert OVERLOAD in [str(n.target) for n in program.graph.nodes]
-    graphs: list[Any] = []
-    torch.compile(Crop(), backend=lambda g, _: graphs.append(g) or g.forward, fullgraph=True)(X)
-    assert any("crop" in str(n.target) for n in graphs[0].graph.nodes)
 
 
 def test_profiler_shows_the_operator() -> None:
@@ -150,17 +115,6 @@ def test_negative_views() -> None:
     recorded = torch.complex(X, X).requires_grad_()
     imgops.crop(recorded.conj().imag, BOX).sum().backward()
     assert recorded.grad.imag.sum() == -18
-
-
-def test_autocast() -> None:
-    wanted = imgops.resize(X, (2, 2))
-    half = X.to(torch.bfloat16)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert bits_equal(imgops.resize(X, (2, 2)), wanted)
-        assert bits_equal(imgops.resize(X.clone().requires_grad_(), (2, 2)), wanted)
-        assert bits_equal(imgops.resize(half, (2, 2)), imgops.resize(half.float(), (2, 2)))
-        assert imgops.crop(half, BOX).dtype == torch.bfloat16
-    assert imgops.resize(half, (2, 2)).dtype == torch.bfloat16
 
 
 def test_gradients_of_a_batch_of_cotangents() -> None:
@@ -243,14 +197,6 @@ def test_deterministic_mode_fills_no_output_twice() -> None:
         torch.use_deterministic_algorithms(False)
 
 
-def test_default_dtype() -> None:
-    torch.set_default_dtype(torch.float64)
-    try:
-        assert imgops.crop(X, BOX).dtype == torch.float32
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
 def test_compiled_autograd() -> None:
     x = X.clone().requires_grad_()
     with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
@@ -279,12 +225,3 @@ def test_what_a_fake_said_is_remembered_only_where_it_holds() -> None:
 def test_jit_trace() -> None:
     traced = torch.jit.trace(lambda x: imgops.crop(x, BOX), (X,), check_trace=False)
     assert "imgops::crop" in str(traced.graph)
-
-
-def test_checkpoint_and_hooks() -> None:
-    x = X.clone().requires_grad_()
-    out = torch.utils.checkpoint.checkpoint(lambda t: imgops.crop(t, BOX).sin(), x, use_reentrant=False)
-    out.sum().backward()
-    wanted = torch.zeros_like(X)
-    wanted[:, 1:4, 1:3] = X[:, 1:4, 1:3].cos()
-    torch.testing.assert_close(x.grad, wanted)

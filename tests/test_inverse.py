@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,32 +10,26 @@ from checks import bits_equal, check_raises
 from torch import Tensor
 
 import imgops
-from imgops.extend.testing import _call
+from imgops._operator.record import operators
+from tests.specs import SAMPLES, Sample
+from tests.specs._maker import Maker
 
 ops = torch.ops.imgops
 X = torch.rand(2, 3, 8, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
-LINEAR: dict[str, tuple[Callable[..., Tensor], tuple[Any, ...], dict[str, Any], str]] = {
-    "crop": (imgops.crop, ((1, -2, 12, 5),), {}, "paste"),
-    "pad": (imgops.pad, ((1, 2, 3, 4), "reflect"), {}, "pad_adjoint"),
-    "pad-constant": (imgops.pad, (2,), {}, "pad_adjoint"),
-    "resize": (imgops.resize, ((4, 5), "bicubic"), {"box": (0, 1, 7.5, 8)}, "resize_adjoint"),
-    "resize-plain": (imgops.resize, ((14, 5), "area"), {"antialias": False}, "resize_adjoint"),
-    "pad_adjoint": (ops.pad_adjoint, (1, 1, 1, 2, "wrap"), {}, "pad"),
-    "resize_adjoint": (ops.resize_adjoint, (None, 16, 16, "bilinear", True, None), {}, "resize"),
-}
+
+#: Samples that are linear in their image alone.
+LINEAR = [s for s in SAMPLES if s.linear and operators()[s.op].adjoint and "paste" not in s.op]
 
 
-@pytest.mark.parametrize("name", list(LINEAR))
-def test_adjoint(name: str) -> None:
-    op, args, keywords, registered = LINEAR[name]
-    out = op(X, *args, **keywords)
+@pytest.mark.parametrize("sample", LINEAR, ids=str)
+def test_adjoint(sample: Sample) -> None:
+    function, (image, *args), keywords = sample.call(Maker(torch.float64))
+    out = function(image, *args, **keywords)
     y = torch.cos(torch.arange(out.numel(), dtype=out.dtype)).reshape(out.shape)
-    back = imgops.adjoint(op)(y, X, *args, **keywords)
-    assert back.shape == X.shape
-    torch.testing.assert_close((out * y).sum(), (X * back).sum(), rtol=1e-12, atol=1e-12)
-    calls = {o.name() for o, _, _ in _call.capture(imgops.adjoint(op), y, X, *args, **keywords)}
-    assert f"imgops::{registered}" in calls
+    back = imgops.adjoint(function)(y, image, *args, **keywords)
+    assert back.shape == image.shape
+    torch.testing.assert_close((out * y).sum(), (image * back).sum(), rtol=1e-12, atol=1e-12)
 
 
 def test_adjoint_of_paste_is_of_its_image() -> None:

@@ -15,24 +15,22 @@ import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS
-from checks import bits_equal
-from groups import groups
+from groups import groups, together
 from test_transforms_names import STILL
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, containers, picture, seeded
+from transform_cases import CASES, containers, picture, same, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops._common.torch_private import CountingBackend
 from imgops.transforms import functional as F
-from imgops.transforms import recipes
 from tests.specs import SPECS
 from tests.specs._maker import Maker
-from tests.tiers import every_night, nightly
+from tests.tiers import every_night, nightly, nightly_unless
 
 TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
 REAL = torch.float32
@@ -136,32 +134,6 @@ def test_every_functional_has_a_call() -> None:
     }
     assert all(getattr(F, n) is getattr(v2.functional, n) for n in others)  # torchvision's, in every mode
     assert set(dir(F)) == set(F.__all__) == {n for n in dir(v2.functional) if not n.startswith("_")}
-
-
-def together(calls: Mapping[str, Call]) -> Callable[[Tensor], dict[str, Any]]:
-    """Return one function of the results of all calls, by name."""
-    return lambda x: {name: call(x) for name, call in calls.items()}
-
-
-def metadata(value: Any) -> tuple[Any, ...]:
-    return tuple(getattr(value, field, None) for field in ("canvas_size", "format", "clamping_mode"))
-
-
-def same(found: Any, wanted: Any, name: str, tolerance: float = 0.0) -> None:
-    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-        assert type(a) is type(b), name
-        assert metadata(a) == metadata(b), name
-        if isinstance(b, Tensor):
-            assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype, a.shape, b.shape)
-            plain = [x.as_subclass(Tensor) for x in (a, b)]
-            if tolerance and b.dtype.is_floating_point:
-                torch.testing.assert_close(*plain, rtol=tolerance, atol=tolerance, msg=name)
-            else:
-                assert bits_equal(*plain), (name, (plain[0].double() - plain[1].double()).abs().max())
-        elif isinstance(b, PIL.Image.Image):
-            assert np.array_equal(np.asarray(a), np.asarray(b)), name
-        else:
-            assert a == b, name
 
 
 def check(
@@ -303,12 +275,21 @@ MODES: dict[str, Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = {
 DTYPES = [pytest.param(True, id="uint8"), pytest.param(False, id="float32", marks=nightly)]
 
 
+#: Modes that `make test` leaves out: they are parts or combinations of the others.
+_KNOWN_MORE = ("graph", "export of any size", "transform in a graph", "Lambda in a graph")
+
+
 @pytest.mark.parametrize("levels", DTYPES)
-@pytest.mark.parametrize("mode", [m for m in MODES if m != "strict export"])
-def test_functionals(mode: str, levels: bool) -> None:
+@pytest.mark.parametrize(
+    "mode", nightly_unless(lambda m: m not in _KNOWN_MORE, [m for m in MODES if m != "strict export"])
+)
+def test_functionals(mode: str, levels: bool, whole: bool) -> None:
+    """`make test` makes the first call of each functional where it costs a graph."""
     image = picture() if levels else picture(REAL)
     calls = functional_calls(levels)
-    del calls["uniform_temporal_subsample-0"]  # of videos: the next test
+    if not whole and ("graph" in mode or "export" in mode):
+        calls = {n: c for n, c in calls.items() if n.endswith("-0")}
+    calls.pop("uniform_temporal_subsample-0")  # of videos: the next test
     if "any size" in mode:
         del calls["elastic-0"]  # whose map has the size of the image
     check(MODES[mode], calls, image)
@@ -317,7 +298,7 @@ def test_functionals(mode: str, levels: bool) -> None:
 _OF_VIDEOS = ("uniform_temporal_subsample-0", "resize-0", "rotate-0", "elastic-0")
 
 
-@pytest.mark.parametrize("mode", ["graph", "strict export"])
+@pytest.mark.parametrize("mode", ["graph", *every_night("strict export")])
 def test_functionals_of_videos(mode: str) -> None:
     video = torch.stack([picture(seed=s) for s in range(3)])
     calls = functional_calls(True)
@@ -325,7 +306,7 @@ def test_functionals_of_videos(mode: str) -> None:
 
 
 @pytest.mark.parametrize("levels", DTYPES)
-@pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize("graph", [False, *every_night(True)])
 def test_functionals_by_call_kernel(graph: bool, levels: bool) -> None:
     image = picture() if levels else picture(REAL)
     calls, wanted = by_kernels(F, levels), functional_calls(levels)
@@ -411,21 +392,21 @@ def test_functionals_of_every_class(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("Image", *every_night("Video"), "Mask", "BoundingBoxes", "KeyPoints"),
-        *("UsersImage", "UsersMask", "UsersBoxes", "Parameter"),
+        *("BoundingBoxes", "UsersImage"),
+        *every_night("Image", "Video", "Mask", "KeyPoints", "UsersMask", "UsersBoxes", "Parameter"),
     ],
 )
-def test_functionals_of_classes_in_a_graph(kind: str) -> None:
+def test_functionals_of_classes_in_a_graph(kind: str, whole: bool) -> None:
     inpt = everything()[kind.replace("UsersBoxes", "BoundingBoxes").removeprefix("Users")]
     if kind.startswith("Users"):
         given, inpt = inpt, inpt.as_subclass(globals()[kind])
         inpt.__dict__.update(given.__dict__)
     calls = functional_calls(True)
-    if kind.startswith(("Users", "Parameter")):  # the class is chosen in one place: a call of each family
+    if not whole or kind.startswith(("Users", "Parameter")):  # the class is chosen in one place
         family = ("rotate-0", "resize-0", "crop-0", "invert-0", "horizontal_flip-0", "to_dtype-0")
         calls = {n: calls[n] for n in calls if n in family}
     known = {n: c for n, c in calls.items() if isinstance(attempt(lambda c=c: c(inpt)), (Tensor, tuple))}
-    assert len(known) > (3 if len(calls) < 7 else 15)
+    assert len(known) > (2 if len(calls) < 7 else 15)
     check(MODES["graph"], known, inpt)
 
 
@@ -523,6 +504,21 @@ def test_tensor_parameters_in_a_graph(backend: str) -> None:
         torch.testing.assert_close(in_graph[name], value, rtol=1e-4, atol=1e-4, msg=name)
 
 
+@nightly
+@pytest.mark.parametrize("name", [n for n in TENSORS if n not in NO_GRADIENT])
+def test_gradients_to_tensor_parameters(name: str) -> None:
+    """Gradients of first and second order match finite differences along a random direction."""
+    rows, arguments = TENSORS[name]
+    size = (40, 52) if name == "elastic" else (6, 7)  # its map has the size of an image
+    generator = torch.Generator().manual_seed(3)
+    image = torch.rand(2, 3, *size, dtype=torch.float64, generator=generator) * 0.8 + 0.1
+    function = getattr(F, name.partition("-")[0])
+    leaf = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
+    call = lambda t: function(image, *arguments(t))
+    assert torch.autograd.gradcheck(call, leaf, fast_mode=True)
+    assert torch.autograd.gradgradcheck(call, leaf, fast_mode=True)
+
+
 #: Functional, and what else tells a call -> its arguments as a function of a number, all numbers.
 NUMBERS: dict[str, Callable[[float], tuple[Any, ...]]] = {
     **dict.fromkeys(
@@ -584,7 +580,7 @@ INTEGERS: dict[str, Callable[[Callable[[Any], Any]], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize("graph", [False, *every_night(True)])
 def test_forms_of_numbers(graph: bool) -> None:
     """Numbers of NumPy, and a tensor of one number for one image, give what Python's numbers give."""
     real, levels = picture(REAL), picture()
@@ -642,6 +638,7 @@ def test_forms_of_numbers_of_boxes(kind: str) -> None:
             assert [type(side) for side in found.canvas_size] == [int, int], name
 
 
+@nightly
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 def test_numbers_of_boxes_in_a_graph() -> None:
     """Numbers and sizes that the graph does not know, and gradients of coordinates."""
@@ -711,10 +708,10 @@ REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-def test_refusals() -> None:
-    """A graph shows the text of an error, not dynamo's report of it."""
+def test_refusals(whole: bool) -> None:
+    """A graph shows the text of an error, not dynamo's report of it; `make test` takes every fourth."""
     image = picture(REAL)
-    for name, (args, text) in REFUSED.items():
+    for name, (args, text) in list(REFUSED.items())[:: 1 if whole else 4]:
         function = getattr(F, name.partition("-")[0])
         call = _call(function, args)
         with pytest.raises((TypeError, ValueError, IndexError, RuntimeError)):
@@ -754,6 +751,7 @@ def test_limits_are_taken() -> None:
             torch.testing.assert_close(found, wanted, rtol=0, atol=1e-3, msg=f"{name}{args}")
 
 
+@nightly
 def test_images_without_channels() -> None:
     """A graph computes and refuses the same calls on a tensor ``(H, W)`` as eager mode, in our words."""
     plane, calls = picture()[0], functional_calls(True)
@@ -843,8 +841,9 @@ def all_public(calls: Mapping[str, Call]) -> Callable[[dict[str, Tensor]], dict[
     return lambda inputs: {name: call(inputs[name]) for name, call in calls.items()}
 
 
-@pytest.mark.parametrize("names", groups(public_calls()[0], 10))
-@pytest.mark.parametrize("mode", [*every_night("graph"), "graph of any size", "strict export"])
+# test_generic.py compiles a call of each in `make test`.
+@pytest.mark.parametrize("names", groups(public_calls()[0], 20))
+@pytest.mark.parametrize("mode", every_night("graph", "graph of any size", "strict export"))
 def test_public_functions(mode: str, names: list[str]) -> None:
     calls, inputs = public_calls()
     calls = {n: calls[n] for n in names if mode != "strict export" or n not in WRITES}
@@ -914,7 +913,7 @@ WRAPPERS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("levels", [True, False], ids=["uint8", "float32"])
+@pytest.mark.parametrize("levels", DTYPES)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_transforms_in_wrappers(wrapper: str, levels: bool) -> None:
     reference, wrap = WRAPPERS[wrapper]
@@ -939,7 +938,7 @@ def test_classes_that_a_user_chooses() -> None:
             assert isinstance(found, type) or torch.equal(found, image[None]), name
 
 
-@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize("reentrant", [False, *every_night(True)])
 def test_transforms_under_a_checkpoint(reentrant: bool) -> None:
     """A checkpoint restores the state of the global generator, and the second run draws the same numbers."""
     differentiable = 0
@@ -958,41 +957,8 @@ def test_transforms_under_a_checkpoint(reentrant: bool) -> None:
     assert differentiable > 80, differentiable
 
 
-def recipes_by_name() -> dict[str, Any]:
-    return {
-        "yolo_letterbox": recipes.yolo_letterbox(64),
-        "three_augment": recipes.three_augment(32),
-        "pixmix_cifar": ours.Compose(
-            [ours.Resize((40, 40)), recipes.pixmix_cifar(picture(REAL, 40, 40)[None])]
-        ),
-    }
-
-
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo does not support tv_tensors")
-@pytest.mark.parametrize("kind", [tv_tensors.Image, *every_night(tv_tensors.Video)])
-def test_transforms_of_tv_tensors_in_a_graph(kind: Any, whole: bool) -> None:
-    """A compiled transform gives a tv_tensor of the class, and the values, that eager mode gives."""
-    image = kind(
-        picture(REAL, 40, 40) if kind is tv_tensors.Image else picture(REAL, 40, 40).repeat(2, 1, 1, 1)
-    )
-    transforms = every_transform() | recipes_by_name()
-    if not whole and kind is tv_tensors.Image:  # test_transforms_compiled.py has torchvision's, with boxes
-        transforms = {n: t for n, t in transforms.items() if not hasattr(v2, n)}
-    refused = {n for n, t in transforms.items() if isinstance(attempt(lambda t=t: t(image)), type)}
-    assert refused <= {"three_augment"}, refused  # it takes levels
-    if (
-        kind is tv_tensors.Video
-    ):  # it leaves videos alone, and a compiler drops draws that no result depends on
-        refused.add("RandomGrayscale")
-    transforms = {n: t for n, t in transforms.items() if n not in refused}
-    found = seeded(5, lambda x: attempt_together(MODES["graph"], transforms, x), image)
-    for name, value in seeded(5, together(transforms), image).items():
-        assert [type(x) for x in tree_leaves(found[name])] == [type(x) for x in tree_leaves(value)], name
-        same(found[name], value, name, 1e-5)
-
-
-# The graphs of plain tensors are those of test_transforms_compiled.py and test_added.py, with more draws.
-@pytest.mark.parametrize("mode", [*every_night("graph"), "strict export"])
+# The graphs are those of test_transforms_calls.py.
+@pytest.mark.parametrize("mode", every_night("graph", "strict export"))
 def test_transforms(mode: str) -> None:
     """Equal seeds give equal results, the transforms of a program after each other."""
     image = picture(REAL, 40, 40)

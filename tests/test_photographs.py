@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib.cbook
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -14,6 +13,7 @@ from torchvision.transforms import v2
 from transform_cases import JITTER, seeded
 
 from imgops import transforms as ours
+from tests.tiers import nightly, nightly_unless
 
 
 def photographs() -> dict[str, Image.Image]:
@@ -44,7 +44,7 @@ def steps(module: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", list(steps(v2)))
+@pytest.mark.parametrize("name", nightly_unless(("geometry", "jitter").__contains__, list(steps(v2))))
 def test_photographs(name: str) -> None:
     """99.9 % of the pixels are within a level of torchvision's, in both memory formats.
 
@@ -67,20 +67,6 @@ def test_photographs(name: str) -> None:
                 )
 
 
-@pytest.mark.parametrize("mode", ["P", "L", "RGBA", "LA"])
-def test_modes_of_pil(mode: str) -> None:
-    picture = photographs()["chelsea"].convert(mode)
-    flip, resize = (lambda m: m.RandomHorizontalFlip(1.0)), (lambda m: m.Resize((50, 60)))
-    for make in (flip, resize):
-        found, wanted = make(ours)(picture), make(v2)(picture)
-        assert found.mode == wanted.mode and np.array_equal(np.array(found), np.array(wanted))
-    tensor = v2.functional.pil_to_tensor(picture)
-    pipeline = ours.Compose(
-        [ours.RandomResizedCrop(32), ours.RandomAffine(20), ours.GaussianBlur(3), ours.RandomInvert(1.0)]
-    )
-    assert pipeline(tensor).shape == (tensor.shape[0], 32, 32)
-
-
 def test_one_pixel() -> None:
     image = torch.tensor([[[10]], [[20]], [[30]]], dtype=torch.uint8)
     pipeline = ours.Compose(
@@ -98,6 +84,7 @@ def test_one_pixel() -> None:
         assert getattr(ours, name)(**options)(image).shape == image.shape
 
 
+@nightly
 def test_thirty_five_million_pixels() -> None:
     rows = torch.arange(5000).reshape(1, -1, 1) // 20
     image = ((rows + torch.arange(7000) // 28 + torch.tensor([0, 40, 90]).reshape(3, 1, 1)) % 256).to(

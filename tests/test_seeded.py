@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import random
 import subprocess
 import sys
 import threading
@@ -13,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from added_cases import ROWS, Row
 from checks import bits_equal
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2 as reference
-from transform_cases import CASES, Case, picture
+from transform_cases import picture
 
 from imgops import transforms as v2
 from imgops.transforms._core.seeding import seed_of
+from tests.tiers import every_night, nightly
 
 GOLDEN = [
     *(6450899586159507901, 3095411427825261844, 6030964643878359419, 705271316562965202, 4410727507812524023),
@@ -97,25 +96,6 @@ def test_wrong_transforms_are_refused() -> None:
 # -- draws -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.draws and not c.boxes and not c.sized], ids=str)
-def test_an_image_of_a_batch_is_an_image_alone(case: Case) -> None:
-    """They are equal bit for bit where pixels only move, else to the last bit of float32."""
-    batch, alone, each = images(), case.make(v2), case.make(v2, per_sample=True)
-    found = v2.seeded(each, KEYS)(batch)
-    for image, key, out in zip(batch, KEYS, found, strict=True):
-        torch.testing.assert_close(out, v2.seeded(alone, key)(image), rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("row", [r for r in ROWS if r.per_sample], ids=str)
-def test_added_transforms_too(row: Row) -> None:
-    height, width = row.size
-    batch = torch.stack([picture(height=height, width=width, seed=s) for s in range(3)])
-    found = v2.seeded(row.make(per_sample=True), KEYS)(batch)
-    for image, key, out in zip(batch, KEYS, found, strict=True):
-        random.seed(0), np.random.seed(0), torch.manual_seed(0)  # the global generators must not matter
-        assert bits_equal(out, v2.seeded(row.make(), key)(image))
-
-
 def test_a_batch_in_any_order_and_any_company() -> None:
     batch, made = images(), pipeline(per_sample=True)
     whole = v2.seeded(made, KEYS)(batch)
@@ -180,7 +160,7 @@ class Photographs(Dataset[Tensor]):
         return v2.seeded(pipeline(), ("epoch 0", i))(picture(torch.float32, seed=i))
 
 
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, *every_night(1, 3)])
 def test_any_number_of_workers(workers: int) -> None:
     torch.manual_seed(workers)  # a different seed each time
     loader = DataLoader(Photographs(), batch_size=2 + workers, num_workers=workers)
@@ -189,6 +169,7 @@ def test_any_number_of_workers(workers: int) -> None:
     assert bits_equal(found, wanted)
 
 
+@nightly
 def test_another_process_has_the_same_draws() -> None:
     code = (
         "import torch; from imgops import transforms as v2\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from torchvision_suite import differences, judged, substituted
 
-from tests.tiers import nightly_unless
+from tests.tiers import every_night, nightly
 
 PROGRAM = Path(__file__).with_name("torchvision_suite.py")
 SOURCE = """
@@ -65,6 +65,7 @@ def test_public(interpolation):
 """
 
 
+@nightly
 def test_private_modules_stay_torchvisions(tmp_path: Path) -> None:
     text = substituted(PRIVATE)
     assert "F._geometry" not in text and "transforms.functional._geometry._crop" not in text
@@ -82,7 +83,7 @@ def test_differences_are_judged() -> None:
     assert judged(["a::w", "a::x"], ours, {"a::x": "known", "a::y": "gone"}) == (["a::w"], ["a::y"])
 
 
-@pytest.mark.parametrize("select", nightly_unless(lambda s: s == "where", ["same", "where"]))
+@pytest.mark.parametrize("select", every_night("same", "where"))
 def test_the_program(tmp_path: Path, select: str) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "test_transforms_v2.py").write_text(SOURCE)
@@ -94,6 +95,7 @@ def test_the_program(tmp_path: Path, select: str) -> None:
     assert ("TestFlip::test_where_it_is_from" in done.stdout) == differs
 
 
+@nightly
 def test_a_path_without_tests_is_refused(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(PROGRAM), str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 2 and "PATH must be a source tree of torchvision" in done.stderr

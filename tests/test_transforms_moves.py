@@ -10,13 +10,11 @@ import pytest
 import torch
 from added_cases import ROWS, Row
 from checks import bits_equal
-from groups import compile_together, groups
 from torch import Tensor
 from torchvision import tv_tensors
 from transform_cases import CASES, Case, seeded
 
 from imgops import transforms as ours
-from tests.tiers import nightly
 
 FORMATS = [format.value for format in tv_tensors.BoundingBoxFormat]
 GRAPHS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes no tv_tensors
@@ -28,9 +26,6 @@ MOVING: list[Case | Row] = [
     for case in (*CASES, *ROWS)
     if getattr(ours, case.name)._moves and case.options.get("padding_mode") not in _WITHOUT_BOXES
 ]
-
-
-IN_GRAPHS = [c for c in MOVING if not c.id or c.id == "expand"]
 
 
 def made(case: Case | Row, **more: Any) -> Any:
@@ -88,14 +83,6 @@ def test_one_canvas(case: Case | Row) -> None:
     transform = made(case)
     for seed in range(6):
         assert_one_canvas(seeded(seed, transform, scene_of(case)))
-
-
-@pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("cases", [*groups(IN_GRAPHS[::2]), *groups(IN_GRAPHS[1::2], marks=nightly)])
-def test_one_canvas_in_a_graph(cases: list[Case | Row]) -> None:
-    graph, _ = compile_together({str(c): made(c) for c in cases}, "eager", inputs="own")
-    for out in seeded(0, graph, {str(c): (scene_of(c),) for c in cases}).values():
-        assert_one_canvas(out)
 
 
 MASK_DTYPES = (

@@ -8,12 +8,16 @@ from typing import Any
 
 import cv2
 import numpy as np
+import PIL.Image
+import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 
 from imgops import transforms as ours
+from tests.checks import bits_equal
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,15 @@ class Case:
     hue: bool = False  # on uint8 the pixels are those of torchvision's PIL images, to the bit
     id: str = ""
 
-    def make(self, module: Any, **more: Any) -> Any:
+    #: The size of an image that can also go into a batch and a graph.
+    size = (40, 52)
+
+    def make(self, module: Any = ours, **more: Any) -> Any:
         return getattr(module, self.name)(**self.options, **more)
+
+    def applied(self, **more: Any) -> Any:
+        """Return imgops' transform, as an added one that is always applied."""
+        return self.make(**more)
 
     @property
     def policy(self) -> bool:
@@ -41,6 +52,20 @@ class Case:
     @property
     def draws(self) -> bool:
         return hasattr(getattr(ours, self.name), "per_sample")
+
+    @property
+    def each(self) -> bool:
+        """Whether it takes a batch with draws for each sample."""
+        return self.draws and not (self.sized or self.boxes)
+
+    @property
+    def gradient(self) -> bool:
+        levels = self.name in ("RandomPosterize", "RandomEqualize", "JPEG")
+        return not (levels or self.policy or self.boxes)
+
+    @property
+    def dtypes(self) -> tuple[torch.dtype, ...]:
+        return (torch.uint8,) if self.levels else (torch.uint8, torch.float32)
 
     def __str__(self) -> str:
         return self.name + (f"-{self.id}" if self.id else "")
@@ -156,3 +181,41 @@ def sample(image: Tensor) -> dict[str, Any]:
 def seeded(seed: int, function: Callable[..., Any], *args: Any) -> Any:
     torch.manual_seed(seed)
     return function(*args)
+
+
+def outcome(seed: int, function: Callable[..., Any], *args: Any) -> tuple[Any, Tensor]:
+    """Return a result and the next random number, which shows how many were drawn."""
+    return seeded(seed, function, *args), torch.rand(1)
+
+
+def metadata(value: Any) -> tuple[Any, ...]:
+    return tuple(getattr(value, field, None) for field in ("canvas_size", "format", "clamping_mode"))
+
+
+def same(found: Any, wanted: Any, name: Any, tolerance: float = 0.0, levels: int = 0) -> None:
+    """Check classes, metadata, shapes, dtypes and values, those of floats and of integers within tolerances."""
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        assert type(a) is type(b), name
+        if isinstance(b, Tensor):
+            assert metadata(a) == metadata(b), name
+            assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype, a.shape, b.shape)
+            plain = [x.as_subclass(Tensor) for x in (a, b)]
+            within = tolerance if b.dtype.is_floating_point else levels
+            if within:
+                plain = [x.double() for x in plain] if levels else plain
+                torch.testing.assert_close(*plain, rtol=tolerance, atol=within, msg=str(name))
+            else:
+                assert bits_equal(*plain), (name, (plain[0].double() - plain[1].double()).abs().max())
+        elif isinstance(b, PIL.Image.Image):
+            assert np.array_equal(np.asarray(a), np.asarray(b)), name
+        else:
+            assert a == b, name
+
+
+def check_refusals(refused: dict[str, list[Callable[[], Any]]], error: type[Exception]) -> None:
+    """Check the beginnings of the texts of the errors that calls raise."""
+    for text, calls in refused.items():
+        for call in calls:
+            with pytest.raises(error) as found:
+                call()
+            assert str(found.value).startswith(text), (text, str(found.value))
