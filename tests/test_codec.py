@@ -169,6 +169,12 @@ WRONG_VALUES: dict[str, Callable[[], Any]] = {
             *((PNG, "14 x 39", box) for box in ((0, 0, 40, 14), (0, 0, 39, 15), (39, 0, 40, 1))),
         )
     },
+    "EncodedImages: files[1] must have mode 'LA', as other files, for 'unchanged', got 'L'": lambda: (
+        EncodedImages([kinds()["TIFF LA"], kinds()["BMP gray"]], "unchanged")
+    ),
+    "decode_images: files[0] must be an image of 8 or 16 bits, got a TIFF of int32": lambda: EncodedImages(
+        [kinds()["TIFF int32"]], "unchanged"
+    ),
     f"decode_image: {_MODES} 3": lambda: few(PNG, 3),
     f"decode_images: {_MODES} 'RBG'": lambda: many(FILES, "RBG", skipped=[]),
     f"EncodedImages: {_MODES} 'RBG'": lambda: EncodedImages(FILES, "RBG", skipped=[]),
@@ -208,7 +214,7 @@ def test_limits_of_pixels_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("damage", ["another kind", "empty", "cut"])
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_an_error_names_the_path_of_its_file(format: str, damage: str, tmp_path: Path) -> None:
     """Every function that reads files says which one it could not read; bytes have no path to name."""
     good = saved(Image.fromarray(noise(40, 60, 3)), format)
