@@ -19,7 +19,7 @@ from torch import Tensor
 
 MODES = ("RGB", "L", "LA", "RGBA")
 #: Files whose pictures are numbers alone, without levels from black to white.
-NUMBERS = ("TIFF int32", "TIFF float32")
+NUMBERS = ("TIFF I raw", "TIFF F tiff_adobe_deflate")
 
 
 def tensor(raw: bytes) -> Tensor:
@@ -89,82 +89,64 @@ def kinds() -> dict[str, bytes]:
     deep = Image.fromarray(noise()[..., 0].astype(np.uint16) * 251)
     holes = Image.fromarray(np.where(noise()[..., 3:] > 99, noise(), 0).astype(np.uint8))
     large = rgb.resize((97, 71), Image.Resampling.BICUBIC)  # several blocks each way: a region skips some
-    exif = oriented(6)
-    several = {"save_all": True, "append_images": [rgb.rotate(180), rgb.rotate(90, expand=False)]}
-    # Pillow 11 cannot write a frame whose pixels become the background.
-    disposal = [1, 2 if int(PIL.__version__.split(".")[0]) > 11 else 3, 3, 1]
     big_endian = Image.frombytes("I;16B", deep.size, np.asarray(deep).astype(">u2").tobytes())
+    of_modes = {mode: (rgba if mode == "RGBA" else rgb).convert(mode) for mode in MODES}
+    of_modes |= {mode: rgb.convert(mode) for mode in ("CMYK", "YCbCr", "I", "F")}
+    of_modes |= {"P": rgb.quantize(8), "1": gray.convert("1"), "I;16": deep}
+    several = {"save_all": True, "append_images": [rgb.rotate(180), rgb.rotate(90, expand=False)]}
+    with_holes = {"save_all": True, "append_images": [holes, rgba]}
+    # Pillow 11 cannot write a frame whose pixels become the background.
+    disposal = [1, 2 if int(PIL.__version__.split(".")[0]) > 11 else 3, 3]
+    tiffs = [
+        ("RGB", "raw"),
+        ("RGBA", "tiff_lzw"),
+        ("LA", "raw"),
+        ("RGB", "tiff_adobe_deflate"),
+        ("RGB", "jpeg"),
+    ]
+    tiffs += [("CMYK", "packbits"), ("1", "raw"), ("1", "group4"), ("P", "raw"), ("YCbCr", "tiff_lzw")]
+    tiffs += [("I;16", "tiff_lzw"), ("I", "raw"), ("F", "tiff_adobe_deflate")]
     made = _written(
         {
             "JPEG": (rgb, {}),
-            "JPEG progressive": (rgb, {"progressive": True, "exif": exif}),
+            "JPEG progressive": (rgb, {"progressive": True, "exif": oriented(6)}),
             "JPEG restarts": (rgb, {"subsampling": 0, "restart_marker_blocks": 2}),
-            "JPEG gray": (gray, {"quality": 10}),
+            "JPEG L": (gray, {"quality": 10}),
             "JPEG CMYK": (rgb.convert("CMYK"), {}),
             "JPEG large": (large, {"quality": 40}),
             "JPEG large restarts": (large, {"quality": 40, "subsampling": 1, "restart_marker_rows": 1}),
             "JPEG large progressive": (large, {"quality": 30, "progressive": True}),
-            "PNG RGBA": (rgba, {}),
-            "PNG 1": (gray.convert("1"), {}),
-            "PNG palette": (rgb.quantize(8), {"transparency": 3, "exif": exif}),
-            "PNG 16": (Image.fromarray(noise()[..., 0].astype(np.uint16) * 257), {}),
-            "PNG LA": (rgba.convert("LA"), {}),
+            **{f"PNG {mode}": (of_modes[mode], {}) for mode in ("RGBA", "LA", "1", "I;16")},
+            "PNG P": (of_modes["P"], {"transparency": 3, "exif": oriented(6)}),
             "PNG frames": (rgb, several),
-            "PNG frames of parts": (
-                rgba,
-                {"save_all": True, "append_images": [holes, rgba], "disposal": 1, "blend": 1},
-            ),
+            "PNG frames of parts": (rgba, {**with_holes, "disposal": 1, "blend": 1}),
             "PNG frames with another default": (rgb, {**several, "default_image": True}),
-            "WEBP": (rgb, {"exif": exif}),
+            "WEBP": (rgb, {}),
             "WEBP lossless": (rgba, {"lossless": True}),
-            "WEBP two frames": (rgb, {"save_all": True, "append_images": [rgb.rotate(180)]}),
-            "WEBP frames": (rgba, {"save_all": True, "append_images": [holes, rgb], "lossless": True}),
-            "TIFF RGB": (rgb, {"exif": exif}),
-            "TIFF RGBA": (rgba, {"compression": "tiff_lzw"}),
-            "TIFF LA": (rgba.convert("LA"), {}),
-            "TIFF deflate": (rgb, {"compression": "tiff_adobe_deflate", "exif": exif}),
-            "TIFF JPEG": (rgb, {"compression": "jpeg"}),
-            "TIFF CMYK": (rgb.convert("CMYK"), {"compression": "packbits"}),
-            "TIFF 1": (gray.convert("1"), {}),
-            "TIFF group 4": (gray.convert("1"), {"compression": "group4"}),
-            "TIFF group 3": (gray.convert("1"), {"compression": "group3", "strip_size": 80}),
-            "TIFF palette": (rgb.quantize(8), {}),
-            "TIFF YCbCr": (rgb.convert("YCbCr"), {"compression": "tiff_lzw"}),
-            "TIFF 16": (deep, {"compression": "tiff_lzw"}),
-            "TIFF 16 big-endian": (big_endian, {}),
-            "TIFF int32": (gray.convert("I"), {}),
-            "TIFF float32": (gray.convert("F"), {"compression": "tiff_adobe_deflate"}),
-            "TIFF pages": (rgb, several),
-            "TIFF pages LZW": (rgb, {**several, "compression": "tiff_lzw"}),
+            "WEBP frames": (rgba, {**with_holes, "lossless": True}),
+            **{f"TIFF {mode} {c}": (of_modes[mode], {"compression": c}) for mode, c in tiffs},
+            "TIFF 1 group3": (of_modes["1"], {"compression": "group3", "strip_size": 80}),
+            "TIFF I;16B": (big_endian, {}),
+            "TIFF frames": (rgb, several),
+            "TIFF frames LZW": (rgb, {**several, "compression": "tiff_lzw"}),
             "TIFF big": (rgba, {"big_tiff": True}),
             "GIF": (rgb, {}),
-            "GIF gray": (gray, {"interlace": 0}),
-            "GIF gray with transparency": (gray, {"transparency": 3}),
+            "GIF L": (gray, {"interlace": 0}),
+            "GIF L with transparency": (gray, {"transparency": 3}),
             "GIF with transparency": (holes, {}),
             "GIF frames": (rgb, several),
-            "GIF frames with transparency": (
-                holes,
-                {"save_all": True, "append_images": [holes.rotate(180), rgb, rgba], "disposal": disposal},
-            ),
-            "BMP 1": (gray.convert("1"), {}),
-            "BMP gray": (gray, {}),
-            "BMP palette": (rgb.quantize(8), {}),
-            "BMP RGB": (rgb, {}),
-            "BMP RGBA": (rgba, {}),
-            "AVIF": (rgb, {"exif": exif}),
-            "AVIF RGBA": (rgba, {"quality": 90}),
-            "AVIF gray": (gray, {}),
+            "GIF frames with transparency": (holes, {**with_holes, "disposal": disposal}),
+            **{f"BMP {mode}": (of_modes[mode], {}) for mode in ("1", "L", "P", "RGB", "RGBA")},
+            **{f"AVIF {mode}": (of_modes[mode], {"quality": 90}) for mode in ("L", "RGB", "RGBA")},
             "AVIF frames": (rgb, several),
-            "JPEG2000": (rgb, {}),
-            "JPEG2000 gray": (gray, {"no_jp2": True}),
+            **{f"JPEG2000 {mode}": (of_modes[mode], {}) for mode in ("RGB", "I;16")},
+            "JPEG2000 L": (gray, {"no_jp2": True}),
             "JPEG2000 RGBA": (rgba, {"irreversible": True, "tile_size": (16, 16)}),
-            "JPEG2000 16": (deep, {}),
         }
     )
-    for channels in (3, 4):  # 16 bits of color, which Pillow cannot write
+    for channels, format in itertools.product((3, 4), ("PNG", "TIFF")):  # which Pillow cannot write
         colors = noise()[..., :channels].astype(np.uint16) * 251
-        for format in ("PNG", "TIFF"):
-            made[f"{format} 16 of {channels}"] = cv2.imencode(f".{format.lower()}", colors)[1].tobytes()
+        made[f"{format} ;16 of {channels}"] = cv2.imencode(f".{format.lower()}", colors)[1].tobytes()
     made["BMP runs"] = _bmp_of_runs()
     made["TIFF tiles"] = tiff(noise()[:20, :, :1], tile=16, deflate=True)
     return made
@@ -182,19 +164,17 @@ def oriented_files() -> dict[str, bytes]:
 
 
 @cache
-def ordinary_jpegs(sizes: Sequence[tuple[int, int]]) -> dict[str, bytes]:
+def ordinary_jpegs(*sizes: tuple[int, int]) -> dict[str, bytes]:
     """Return every form of JPEG that libjpeg-turbo decodes here, in each size."""
-    ways: list[dict[str, Any]] = [
-        *({"subsampling": s, "progressive": p} for s in (0, 1, 2) for p in (False, True)),
-        *({"restart_marker_blocks": 5}, {"optimize": True, "quality": 95}),
+    ways: list[tuple[str, dict[str, Any]]] = [
+        *(("RGB", {"subsampling": s, "progressive": p}) for s in (0, 1, 2) for p in (False, True)),
+        *(("L", {"progressive": p}) for p in (False, True)),
+        *(("RGB", {"restart_marker_blocks": 5}), ("RGB", {"optimize": True, "quality": 95})),
     ]
     image = Image.fromarray(noise(9, 12, 3, seed=2)).resize((200, 160), Image.Resampling.BICUBIC)
-    files = {}
-    for size in sizes:
-        small = image.resize(size)
-        files |= {f"JPEG {size} {way}": (small, way) for way in ways}
-        files |= {f"JPEG {size} gray {p}": (small.convert("L"), {"progressive": p}) for p in (False, True)}
-    return _written(files)
+    images = {(mode, size): image.resize(size).convert(mode) for mode in ("RGB", "L") for size in sizes}
+    every = itertools.product(sizes, ways)
+    return _written({f"JPEG {mode} {size} {way}": (images[mode, size], way) for size, (mode, way) in every})
 
 
 def animation(seed: int) -> bytes:
@@ -212,9 +192,9 @@ def animation(seed: int) -> bytes:
 @cache
 def levelled() -> dict[str, bytes]:
     """Return every valid file above that has levels."""
-    sizes = (131, 77), (16, 16), (1, 40), (33, 1)
+    jpegs = ordinary_jpegs((131, 77), (16, 16), (1, 40), (33, 1))
     known = {name: raw for name, raw in kinds().items() if name not in NUMBERS}
-    return known | oriented_files() | ordinary_jpegs(sizes) | looks_short()
+    return known | oriented_files() | jpegs | looks_short()
 
 
 # -- files that are made by hand ---------------------------------------------------------------------

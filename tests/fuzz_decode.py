@@ -120,7 +120,7 @@ def readers(raw: bytes, mode: str, **how: Any) -> dict[str, Callable[[Box | None
 
 
 #: How the error of each reader begins, before what must be true of the file.
-_BEGINS = re.compile(r"(?:decode_image: data|decode_images: files\[\d\]) (?=must )")
+_BEGINS = re.compile(r"(?:decode_(?:image|frames): (?:data|frames)|decode_images: files\[\d\]) (?=must )")
 
 
 def outcome(read: Callable[[Box | None], Tensor], box: Box | None = None) -> Tensor | str:

@@ -58,7 +58,7 @@ def test_ordinary_jpegs_are_not_left_to_pillow(monkeypatch: pytest.MonkeyPatch) 
     """Pillow reads their headers only, once the two were compared."""
     assert _libjpeg.is_pillow()
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("Pillow decodes"))
-    for name, raw in ordinary_jpegs(((99, 71),)).items():
+    for name, raw in ordinary_jpegs((99, 71)).items():
         for mode in ("L", "RGB"):
             assert imgops.decode_image(raw, mode).shape == (len(mode), 71, 99), name
             assert imgops.decode_image(raw, mode, box=(60, 40, 70, 71)).shape == (len(mode), 31, 10), name
@@ -170,16 +170,16 @@ WRONG_VALUES: dict[str, Callable[[], Any]] = {
         )
     },
     "EncodedImages: files[1] must have mode 'LA', as other files, for 'unchanged', got 'L'": lambda: (
-        EncodedImages([kinds()["TIFF LA"], kinds()["BMP gray"]], "unchanged")
+        EncodedImages([kinds()["TIFF LA raw"], kinds()["BMP L"]], "unchanged")
     ),
     "decode_images: files[0] must be an image of 8 or 16 bits, got a TIFF of int32": lambda: EncodedImages(
-        [kinds()["TIFF int32"]], "unchanged"
+        [kinds()["TIFF I raw"]], "unchanged"
     ),
     f"decode_image: {_MODES} 3": lambda: few(PNG, 3),
     f"decode_images: {_MODES} 'RBG'": lambda: many(FILES, "RBG", skipped=[]),
     f"EncodedImages: {_MODES} 'RBG'": lambda: EncodedImages(FILES, "RBG", skipped=[]),
     f"decode_image: {_DEEP} PNG of mode 'LA'": lambda: few(kinds()["PNG LA"], "L;16"),
-    f"decode_image: {_DEEP} JPEG of mode 'L'": lambda: few(kinds()["JPEG gray"], "L;16"),
+    f"decode_image: {_DEEP} JPEG of mode 'L'": lambda: few(kinds()["JPEG L"], "L;16"),
 }
 
 
