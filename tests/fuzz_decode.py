@@ -151,8 +151,10 @@ def check(raw: bytes, mode: str = "RGB", turned: bool = False, part: float = 0.5
         ours = outcome(ways["decode_image"])
         with _without_libjpeg():
             by_pillow = outcome(ways["decode_image"])
+            batch = outcome(ways["EncodedImages"])
         if isinstance(ours, str):
             assert ours == by_pillow, f"not Pillow's verdict: {by_pillow}"
+            assert isinstance(batch, str), "not Pillow's verdict on a batch"
             for name, read in ways.items():  # a header of numbers is refused before their pixels are read
                 found = outcome(read)
                 same = found == ours if name.startswith("decode") else isinstance(found, str)
@@ -160,7 +162,9 @@ def check(raw: bytes, mode: str = "RGB", turned: bool = False, part: float = 0.5
             _check_part_of_refused(raw, part)
             return "refused"
         assert not isinstance(by_pillow, str) and torch.equal(ours, by_pillow), "not Pillow's verdict"
-        if ours.dtype in (torch.int32, torch.float32):
+        if ours.dtype not in (torch.int32, torch.float32):
+            assert not isinstance(batch, str) and torch.equal(ours, batch), "not Pillow's verdict on a batch"
+        else:
             ways = {name: read for name, read in ways.items() if name.startswith("decode")}
         left, top, right, bottom = box = _box(*ours.shape[1:], part)
         for name, read in ways.items():

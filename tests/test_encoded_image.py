@@ -153,9 +153,10 @@ def files_of(count: int = 8) -> list[bytes]:
 
 def deep_files() -> list[bytes]:
     """Return files of RGBA of 16 bits."""
-    pixels = [np.random.default_rng(h).integers(0, 65536, (h, 40, 4)).astype(np.uint16) for h in (40, 43, 47)]
-    png = bytes(imgops.encode_image(planar(pixels[1]), "png").numpy())
-    return [tiff(pixels[0], ">", rows=9, deflate=True), png, tiff(pixels[2])]
+    rng = np.random.default_rng(0)
+    pixels = [rng.integers(0, 65536, (height, 40, 4)).astype(np.uint16) for height in (40, 43, 47, 50, 41)]
+    png = bytes(imgops.encode_image(planar(pixels[0]), "png").numpy())
+    return [png, *(tiff(x, "<>"[i % 2], rows=9 * i, deflate=i > 1) for i, x in enumerate(pixels[1:]))]
 
 
 #: Batches of files, and how they are read.
@@ -190,8 +191,8 @@ def test_a_batch_is_the_loop(name: str, threads: int) -> None:
 
 
 @pytest.mark.parametrize("name", nightly_unless(lambda name: name == "compose", REGIONS))
-def test_a_graph_of_files(name: str, tmp_path: Path) -> None:
-    """One graph for files of any size, with the draws of eager mode: of one file, and of batches of any length."""
+def test_a_graph_of_one_file(name: str, tmp_path: Path) -> None:
+    """One graph for files of any size, with the draws of eager mode."""
     later = ALL[{"compose": "RandomHorizontalFlip", "crop": "Resize"}.get(name, "later")]
     one = {"first": REGIONS[name](), "later": later, "decode": EncodedImage.decode}
     graph, counting = compile_together(one, dynamic=True)
@@ -201,11 +202,21 @@ def test_a_graph_of_files(name: str, tmp_path: Path) -> None:
         found, wanted = (seeded(seed, call, EncodedImage(path)) for call in (graph, together(one)))
         assert all(same(found[key], x) for key, x in wanted.items())
     assert counting.count <= 2
-    whole = REGIONS[name](per_sample=True)
-    graph, counting = compile_together({"whole": whole}, dynamic=True)
-    for seed, files in enumerate((files_of()[:4], files_of()[2:7], files_of()[::-1])):
-        images = EncodedImages(files)
-        assert torch.equal(seeded(seed, graph, images)["whole"], seeded(seed, whole, images))
+
+
+@pytest.mark.parametrize("name", nightly_unless(lambda name: name == "16 bits", BATCHES))
+def test_a_graph_of_batches(name: str) -> None:
+    """One graph for batches of any length, with the draws of eager mode."""
+    make, how = BATCHES[name]
+    large = {} if name in ("every kind", "16 bits") else REGIONS
+    calls = {key: make(per_sample=True) for key, make in large.items() if key != "nested"}
+    calls |= {str(i): v2.Compose([pipeline], per_sample=True) for i, pipeline in enumerate(USUAL)}
+    graph, counting = compile_together(calls, dynamic=True)
+    files = [*make()]
+    for seed, chosen in enumerate((files[-4:], files[::-1])):
+        images = EncodedImages(chosen, **how)
+        found, wanted = (seeded(seed, call, images) for call in (graph, together(calls)))
+        assert all(same(found[key], x) for key, x in wanted.items())
     assert counting.count == 1
 
 
@@ -281,7 +292,7 @@ def test_damaged_files_of_a_batch() -> None:
     assert out.shape == (4, 3, 16, 16)
     assert {i for i, _ in skipped} <= {1, 2}  # of a truncated file a box near the top may be there
     deep = deep_files()
-    batch = EncodedImages([b"no image", deep[0], deep[2][:-50]], "unchanged", skipped=(skipped := []))
+    batch = EncodedImages([b"no image", deep[0], deep[1][:-50]], "unchanged", skipped=(skipped := []))
     black, image, cut = batch.decode().unpack()
     assert batch.mode == "RGBA;16" and [i for i, _ in skipped] == [0, 2]
     assert not black.int().any() and not cut.int().any()
