@@ -147,6 +147,8 @@ def kinds() -> dict[str, bytes]:
     for channels, format in itertools.product((3, 4), ("PNG", "TIFF")):  # which Pillow cannot write
         colors = noise()[..., :channels].astype(np.uint16) * 251
         made[f"{format} ;16 of {channels}"] = cv2.imencode(f".{format.lower()}", colors)[1].tobytes()
+    rows = b"".join(b"\0" + row.tobytes() for row in noise())
+    made["PNG ;16 of 2"] = png(png_header(17, 23, 16, 4), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     made["BMP runs"] = _bmp_of_runs()
     made["TIFF tiles"] = tiff(noise()[:20, :, :1], tile=16, deflate=True)
     return made

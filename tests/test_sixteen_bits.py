@@ -24,7 +24,6 @@ from torchvision.transforms import v2 as tv
 import imgops
 from imgops import transforms as v2
 from imgops.transforms.policy import _COLORS, _Color
-from tests import fuzz_decode
 from tests.specs import SPECS
 
 #: PNG's color types by the number of channels.
@@ -149,18 +148,6 @@ def test_round_trip_of_sixteen_bits() -> None:
                 theirs[..., [2, 1, 0, 3][:channels] if channels > 1 else [0]], image.permute(1, 2, 0).numpy()
             )
             assert torch.equal(imgops.decode_image(raw, "unchanged"), image)
-
-
-def test_hostile_files_of_sixteen_bits() -> None:
-    """Bytes that are changed, with correct checksums, give a whole image or a ValueError."""
-    random, outcomes = np.random.default_rng(0), set()
-    for raw in (png(levels(6, 5, c), (b"eXIf", b"II*\0\x08\0\0\0\0\0")) for c in (1, 2, 3, 4)):
-        for _ in range(60):
-            changed = bytearray(raw)
-            for at in random.integers(8, len(raw), 1 + random.integers(3)):
-                changed[at] = random.integers(256)
-            outcomes.add(fuzz_decode.check(fuzz_decode._with_checksums(bytes(changed)), "unchanged"))
-    assert outcomes == {"refused", "unchanged"}
 
 
 def test_a_graph_knows_channels_and_dtype() -> None:
