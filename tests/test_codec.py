@@ -18,7 +18,7 @@ from torch import Tensor
 from torchvision.io import ImageReadMode
 
 import imgops
-from imgops import EncodedImage, EncodedImages
+from imgops import EncodedImage, EncodedImages, decode_frames, decode_image, decode_images, encode_image
 from imgops import transforms as v2
 from imgops.kernels.cpu import _libjpeg
 from imgops.ops import codec
@@ -47,7 +47,7 @@ def test_encoded_bytes_are_pillows(photograph: Tensor, format: str, mode: str) -
     for quality in (1, 50, 95, 100):
         expected = saved(image, format, **({} if format == "png" else {"quality": quality}))
         for x in (pixels, interleaved, sliced):
-            assert bytes(imgops.encode_image(x, format, quality).numpy()) == expected
+            assert bytes(encode_image(x, format, quality).numpy()) == expected
 
 
 # -- how files are given -----------------------------------------------------------------------------
@@ -60,8 +60,8 @@ def test_ordinary_jpegs_are_not_left_to_pillow(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("Pillow decodes"))
     for name, raw in ordinary_jpegs((99, 71)).items():
         for mode in ("L", "RGB"):
-            assert imgops.decode_image(raw, mode).shape == (len(mode), 71, 99), name
-            assert imgops.decode_image(raw, mode, box=(60, 40, 70, 71)).shape == (len(mode), 31, 10), name
+            assert decode_image(raw, mode).shape == (len(mode), 71, 99), name
+            assert decode_image(raw, mode, box=(60, 40, 70, 71)).shape == (len(mode), 31, 10), name
 
 
 def test_forms_of_files_modes_and_boxes(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_forms_of_files_modes_and_boxes(tmp_path: Path) -> None:
     path = tmp_path / "image.png"
     path.write_bytes(raw)
     for data in (raw, bytearray(raw), memoryview(raw), path, str(path), tensor(raw)):
-        assert torch.equal(imgops.decode_image(data, "RGBA"), planar(noise()))
-        assert torch.equal(imgops.decode_images([data], "RGBA")[0], planar(noise()))
+        assert torch.equal(decode_image(data, "RGBA"), planar(noise()))
+        assert torch.equal(decode_images([data], "RGBA")[0], planar(noise()))
     with pytest.raises(FileNotFoundError):
-        imgops.decode_image(tmp_path / "none.png")
+        decode_image(tmp_path / "none.png")
     members = ImageReadMode.GRAY, ImageReadMode.GRAY_ALPHA, ImageReadMode.RGB, ImageReadMode.RGB_ALPHA
     for mode, member in zip(("L", "LA", "RGB", "RGBA"), members, strict=True):
         for name in (member, member.name, mode.lower(), member.name.lower()):
-            assert torch.equal(imgops.decode_image(raw, name), imgops.decode_image(raw, mode))
+            assert torch.equal(decode_image(raw, name), decode_image(raw, mode))
     raws, corners = files_of(2), torch.tensor([[0, 1, 4, 7], [2, 0, 3, 9]])
     one = [tuple(corners[0].tolist())] * 2
     for box, wanted in (
@@ -87,8 +87,8 @@ def test_forms_of_files_modes_and_boxes(tmp_path: Path) -> None:
         *((form, corners.tolist()) for form in (corners, corners.tolist(), corners.numpy(), list(corners))),
         ([(1, 2, 10, 9), None], [(1, 2, 10, 9), None]),
     ):
-        for image, file, part in zip(imgops.decode_images(raws, box=box), raws, wanted, strict=True):
-            assert torch.equal(image, imgops.decode_image(file, box=part))
+        for image, file, part in zip(decode_images(raws, box=box), raws, wanted, strict=True):
+            assert torch.equal(image, decode_image(file, box=part))
 
 
 @pytest.mark.parametrize("threads", [1, 2, *every_night(5)])
@@ -98,17 +98,17 @@ def test_many_files_are_read_as_one_by_one(threads: int, tmp_path: Path) -> None
     torch.set_num_threads(threads)
     raws = files_of(14)
     for keywords in ({}, {"mode": "L", "memory_format": torch.channels_last}, {"max_pixels": 10**4}):
-        for image, raw in zip(imgops.decode_images(iter(raws), **keywords), raws, strict=True):
-            expected = imgops.decode_image(raw, **keywords)
+        for image, raw in zip(decode_images(iter(raws), **keywords), raws, strict=True):
+            expected = decode_image(raw, **keywords)
             assert torch.equal(image, expected) and image.stride() == expected.stride()
     bad = [raws[0], b"no image", *raws[2:5], raws[5][:40], tmp_path / "none.jpg", raws[7]]
     with pytest.raises(ValueError, match=r"^decode_images: files\[1\] must be a JPEG, PNG, .*, got 8 bytes"):
-        imgops.decode_images(bad)
+        decode_images(bad)
     skipped: list[tuple[int, Exception]] = []
-    images = imgops.decode_images(bad, skipped=skipped)
+    images = decode_images(bad, skipped=skipped)
     assert [(i, type(e)) for i, e in skipped] == [(1, ValueError), (5, ValueError), (6, FileNotFoundError)]
     for image, i in zip(images, (0, 2, 3, 4, 7), strict=True):
-        assert torch.equal(image, imgops.decode_image(raws[i]))
+        assert torch.equal(image, decode_image(raws[i]))
     torch.set_num_threads(before)
 
 
@@ -118,7 +118,7 @@ def test_every_thread_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "decode_image", lambda *a, **k: (both.wait(), decode(*a, **k))[1])
     torch.set_num_threads(2)
     try:
-        assert len(imgops.decode_images(files_of(2))) == 2
+        assert len(decode_images(files_of(2))) == 2
     finally:
         torch.set_num_threads(before)
 
@@ -127,7 +127,6 @@ def test_every_thread_works(monkeypatch: pytest.MonkeyPatch) -> None:
 
 JPEG, PNG = FILES = files_of(2)
 OUTSIDE = (0, 0, 50, 1)
-many, few = imgops.decode_images, imgops.decode_image
 _SEQUENCE, _BOX = "files must be a sequence of files, got", "box must be one box, or one for each of the"
 _MODES = (
     "mode must be one of 'L', 'LA', 'RGB', 'RGBA', 'L;16', 'LA;16', 'RGB;16', 'RGBA;16', 'UNCHANGED', got"
@@ -135,19 +134,19 @@ _MODES = (
 _DATA, _DEEP = "must be a Tensor, bytes or a path, got int", "data must be an image of mode 'L;16', got a"
 #: What the errors of wrong calls say. A wrong setting is no fault of a file, which might be skipped.
 WRONG_TYPES: dict[str, Callable[[], Any]] = {
-    f"decode_images: {_SEQUENCE} bytes": lambda: many(JPEG),
-    f"decode_images: {_SEQUENCE} int": lambda: many(3),
+    f"decode_images: {_SEQUENCE} bytes": lambda: decode_images(JPEG),
+    f"decode_images: {_SEQUENCE} int": lambda: decode_images(3),
     f"EncodedImages: {_SEQUENCE} bytes": lambda: EncodedImages(JPEG),
     f"EncodedImages: {_SEQUENCE} int": lambda: EncodedImages(3),
-    f"decode_images: {_BOX} files, got set": lambda: many(FILES, box={1, 2}),
-    f"decode_image: data {_DATA}": lambda: few(3),
-    f"decode_images: files[1] {_DATA}": lambda: many([JPEG, 3], skipped=[]),
+    f"decode_images: {_BOX} files, got set": lambda: decode_images(FILES, box={1, 2}),
+    f"decode_image: data {_DATA}": lambda: decode_image(3),
+    f"decode_images: files[1] {_DATA}": lambda: decode_images([JPEG, 3], skipped=[]),
     f"decode_images: files[0] {_DATA}": lambda: EncodedImages([3]),
     "EncodedImages: skipped must be a list, got dict": lambda: EncodedImages(FILES, skipped={}),
     "EncodedImage: apply_exif_orientation must be a bool, got 'no'": lambda: EncodedImage(
         JPEG, apply_exif_orientation="no"
     ),
-    "decode_images: max_pixels must be an integer, got str many": lambda: many(
+    "decode_images: max_pixels must be an integer, got str many": lambda: decode_images(
         FILES, max_pixels="many", skipped=[]
     ),
     "EncodedImages: max_pixels must be an integer, got str many": lambda: EncodedImages(
@@ -156,13 +155,13 @@ WRONG_TYPES: dict[str, Callable[[], Any]] = {
 }
 WRONG_VALUES: dict[str, Callable[[], Any]] = {
     "EncodedImages: files must be one or more files, got none": lambda: EncodedImages([]),
-    f"decode_images: {_BOX} 2 files, got 1 of them": lambda: many(FILES, box=[None]),
-    f"decode_images: box[1] must lie inside of the image of 14 x 39, got {OUTSIDE}": lambda: many(
+    f"decode_images: {_BOX} 2 files, got 1 of them": lambda: decode_images(FILES, box=[None]),
+    f"decode_images: box[1] must lie inside of the image of 14 x 39, got {OUTSIDE}": lambda: decode_images(
         FILES, box=[None, OUTSIDE]
     ),
     **{
-        f"decode_image: box must lie inside of the image of {size}, got {box}": lambda f=file, b=box: few(
-            f, box=b
+        f"decode_image: box must lie inside of the image of {size}, got {box}": lambda f=file, b=box: (
+            decode_image(f, box=b)
         )
         for file, size, box in (
             *((JPEG, "9 x 40", box) for box in ((0, 0, 41, 9), (0, 0, 40, 10), (40, 0, 41, 1))),
@@ -175,11 +174,11 @@ WRONG_VALUES: dict[str, Callable[[], Any]] = {
     "decode_images: files[0] must be an image of 8 or 16 bits, got a TIFF of int32": lambda: EncodedImages(
         [kinds()["TIFF I raw"]], "unchanged"
     ),
-    f"decode_image: {_MODES} 3": lambda: few(PNG, 3),
-    f"decode_images: {_MODES} 'RBG'": lambda: many(FILES, "RBG", skipped=[]),
+    f"decode_image: {_MODES} 3": lambda: decode_image(PNG, 3),
+    f"decode_images: {_MODES} 'RBG'": lambda: decode_images(FILES, "RBG", skipped=[]),
     f"EncodedImages: {_MODES} 'RBG'": lambda: EncodedImages(FILES, "RBG", skipped=[]),
-    f"decode_image: {_DEEP} PNG of mode 'LA'": lambda: few(kinds()["PNG LA"], "L;16"),
-    f"decode_image: {_DEEP} JPEG of mode 'L'": lambda: few(kinds()["JPEG L"], "L;16"),
+    f"decode_image: {_DEEP} PNG of mode 'LA'": lambda: decode_image(kinds()["PNG LA"], "L;16"),
+    f"decode_image: {_DEEP} JPEG of mode 'L'": lambda: decode_image(kinds()["JPEG L"], "L;16"),
 }
 
 
@@ -187,12 +186,15 @@ def test_wrong_calls() -> None:
     for error, wrong in ((TypeError, WRONG_TYPES), (ValueError, WRONG_VALUES)):
         for message, call in wrong.items():
             check_raises(call, error, message)
-    assert many([]) == []
+    assert decode_images([]) == []
     unchanged = "mode must name channels in a compiled graph"
     for message, call in (
-        ("decode_images: files must be decoded outside of a compiled graph", lambda data: many([data])),
-        (unchanged, lambda data: few(data, "unchanged")),
-        (unchanged, lambda data: imgops.decode_frames(data, mode="unchanged")),
+        (
+            "decode_images: files must be decoded outside of a compiled graph",
+            lambda data: decode_images([data]),
+        ),
+        (unchanged, lambda data: decode_image(data, "unchanged")),
+        (unchanged, lambda data: decode_frames(data, mode="unchanged")),
     ):
         with pytest.raises(Exception, match=message):
             torch.compile(call, fullgraph=True, backend="eager")(tensor(PNG))
@@ -200,17 +202,17 @@ def test_wrong_calls() -> None:
 
 def test_limits_of_pixels_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow's own limit and its setting for truncated files are global to the process."""
-    raw = imgops.encode_image(torch.zeros(3, 20, 30, dtype=torch.uint8), "png")
+    raw = encode_image(torch.zeros(3, 20, 30, dtype=torch.uint8), "png")
     must = "decode_image: data must be an image of at most 599 pixels (max_pixels), got 20 x 30"
-    for call in (imgops.decode_image, EncodedImage):
+    for call in (decode_image, EncodedImage):
         check_raises(lambda call=call: call(raw, max_pixels=599), ValueError, must)
-    assert imgops.decode_image(raw, max_pixels=600).shape == (3, 20, 30)
+    assert decode_image(raw, max_pixels=600).shape == (3, 20, 30)
     assert imgops.extend.config.DecodeImage().max_pixels == Image.MAX_IMAGE_PIXELS
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    assert imgops.decode_image(raw).shape == (3, 20, 30)
+    assert decode_image(raw).shape == (3, 20, 30)
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     with pytest.raises(ValueError, match="LOAD_TRUNCATED_IMAGES must be False"):
-        imgops.decode_image(raw)
+        decode_image(raw)
 
 
 @pytest.mark.parametrize("damage", ["another kind", "empty", "cut"])
@@ -227,21 +229,21 @@ def test_an_error_names_the_path_of_its_file(format: str, damage: str, tmp_path:
     steps = v2.Compose([v2.RandomCrop((40, 8)), v2.ColorJitter(0.4)], per_sample=True)
     calls: dict[str, list[Callable[[], Any]]] = {
         f"decode_image: data ({given[1]!r}) must be ": [
-            lambda: imgops.decode_image(given[1]),
-            lambda: imgops.decode_image(given[1], box=box),
+            lambda: decode_image(given[1]),
+            lambda: decode_image(given[1], box=box),
             lambda: EncodedImage(given[1]).decode(),
             lambda: v2.CenterCrop((40, 8))(EncodedImage(given[1])),
         ],
         f"decode_images: files[1] ({given[1]!r}) must be ": [
-            lambda: imgops.decode_images(given),
-            lambda: imgops.decode_images(given, box=box),
+            lambda: decode_images(given),
+            lambda: decode_images(given, box=box),
             lambda: EncodedImages(given).decode(),
             lambda: crop(EncodedImages(given)),
             lambda: steps(EncodedImages(given)),
             lambda: pickle.loads(pickle.dumps(EncodedImages(given))).decode(),
         ],
         "decode_images: files[1] must be ": [
-            lambda: imgops.decode_images([good, bad]),
+            lambda: decode_images([good, bad]),
             lambda: EncodedImages([good, bad]).decode(),
         ],
     }
@@ -251,7 +253,7 @@ def test_an_error_names_the_path_of_its_file(format: str, damage: str, tmp_path:
                 call()
             said = str(caught.value)
             assert said.startswith(start) and said.count("b.jpg") == start.count("b.jpg"), said
-    imgops.decode_images(given, skipped=skipped)
+    decode_images(given, skipped=skipped)
     EncodedImages(given, skipped=reported).decode()
     for ((index, error),) in (skipped, reported):
         said = str(error)
@@ -267,8 +269,8 @@ def test_an_error_of_a_box_names_the_path_of_its_file(tmp_path: Path) -> None:
     boxes = torch.tensor([[0, 0, 1, 1], OUTSIDE])
     large = f"({str(paths[0])!r}) must be an image of at most 9 pixels (max_pixels), got 14 x 39"
     for message, call in (
-        (f"decode_image: box {where} {lies}", lambda: imgops.decode_image(paths[1], box=OUTSIDE)),
-        (f"decode_images: box[1] {where} {lies}", lambda: imgops.decode_images(paths, box=[None, OUTSIDE])),
+        (f"decode_image: box {where} {lies}", lambda: decode_image(paths[1], box=OUTSIDE)),
+        (f"decode_images: box[1] {where} {lies}", lambda: decode_images(paths, box=[None, OUTSIDE])),
         (
             f"EncodedImages.decode: boxes[1] {where} must be pixels of its image of {size}",
             lambda: EncodedImages(paths).decode(boxes),
@@ -284,8 +286,8 @@ def test_an_error_of_a_box_names_the_path_of_its_file(tmp_path: Path) -> None:
 def test_export_knows_the_range() -> None:
     class Recode(torch.nn.Module):
         def forward(self, data: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
-            image = imgops.encode_image(imgops.decode_image(data), "png")
-            return image, imgops.decode_frames(data, frames, "L")
+            image = encode_image(decode_image(data), "png")
+            return image, decode_frames(data, frames, "L")
 
     dynamic = {0: torch.export.Dim.DYNAMIC}
     given = tensor(kinds()["GIF frames with transparency"]), torch.tensor([1, 2])
@@ -315,20 +317,20 @@ def test_a_jpeg_for_cuda_is_decoded_there(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(nvjpeg, "_decoder", lambda: decode)
     monkeypatch.setattr(torch.Tensor, "to", lambda x, *args, **keywords: x)
     image = planar(noise(9, 11, 3))
-    data, large = imgops.encode_image(image), imgops.encode_image(planar(noise(90, 110, 3)))
-    by_pillow, png = imgops.decode_image(data), imgops.encode_image(image, "png", device="cuda")
-    assert imgops.decode_image(data, device="cuda").flatten().tolist() == [7, 7, 7]
-    imgops.decode_image(data, "L", device="cuda:0")
+    data, large = encode_image(image), encode_image(planar(noise(90, 110, 3)))
+    by_pillow, png = decode_image(data), encode_image(image, "png", device="cuda")
+    assert decode_image(data, device="cuda").flatten().tolist() == [7, 7, 7]
+    decode_image(data, "L", device="cuda:0")
     assert asked == [("RGB", "cuda"), ("GRAY", "cuda")]
-    assert imgops.decode_image(large, device="cuda").shape == (3, 90, 110)  # nvJPEG refuses this one
+    assert decode_image(large, device="cuda").shape == (3, 90, 110)  # nvJPEG refuses this one
     asked.clear()
-    assert torch.equal(imgops.decode_image(data, device="cpu"), by_pillow)
-    assert torch.equal(imgops.decode_image(data, apply_exif_orientation=True, device="cuda"), by_pillow)
-    assert imgops.decode_image(data, "RGBA", device="cuda").shape == (4, 9, 11)
-    assert torch.equal(imgops.decode_image(png, device="cuda"), image)
+    assert torch.equal(decode_image(data, device="cpu"), by_pillow)
+    assert torch.equal(decode_image(data, apply_exif_orientation=True, device="cuda"), by_pillow)
+    assert decode_image(data, "RGBA", device="cuda").shape == (4, 9, 11)
+    assert torch.equal(decode_image(png, device="cuda"), image)
     for wrong in (data[:-20], data[:40]):
         with pytest.raises(ValueError, match="decode_image: data must be"):
-            imgops.decode_image(wrong, device="cuda")
+            decode_image(wrong, device="cuda")
     with pytest.raises(ValueError, match="data must be an image of at most 98 pixels"):
-        imgops.decode_image(data, max_pixels=98, device="cuda")
+        decode_image(data, max_pixels=98, device="cuda")
     assert not asked

@@ -23,7 +23,7 @@ from torchvision.models import detection, segmentation
 from transform_cases import CASES, containers, picture, sample, seeded
 
 import imgops
-from imgops import EncodedImage, EncodedImages
+from imgops import EncodedImage, EncodedImages, decode_image, decode_images, encode_image
 from imgops import transforms as v2
 from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _libjpeg
@@ -61,7 +61,7 @@ USUAL = [
 
 
 def encoded(height: int = 40, width: int = 52, seed: int = 0, **how: Any) -> EncodedImage:
-    return EncodedImage(imgops.encode_image(picture(torch.uint8, height, width, seed)), **how)
+    return EncodedImage(encode_image(picture(torch.uint8, height, width, seed)), **how)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -155,7 +155,7 @@ def deep_files() -> list[bytes]:
     """Return files of RGBA of 16 bits."""
     rng = np.random.default_rng(0)
     pixels = [rng.integers(0, 65536, (height, 40, 4)).astype(np.uint16) for height in (40, 43, 47, 50, 41)]
-    png = bytes(imgops.encode_image(planar(pixels[0]), "png").numpy())
+    png = bytes(encode_image(planar(pixels[0]), "png").numpy())
     return [png, *(tiff(x, "<>"[i % 2], rows=9 * i, deflate=i > 1) for i, x in enumerate(pixels[1:]))]
 
 
@@ -175,7 +175,7 @@ BATCHES: dict[str, tuple[Callable[[], Iterable[bytes]], dict[str, Any]]] = {
 def test_a_batch_is_the_loop(name: str, threads: int) -> None:
     make, how = BATCHES[name]
     images, before = EncodedImages(make(), **how), torch.get_num_threads()
-    decoded = [imgops.decode_image(file, **how) for file in make()]
+    decoded = [decode_image(file, **how) for file in make()]
     assert images.sizes.tolist() == [list(x.shape[1:]) for x in decoded]
     assert (images.num_channels, images.dtype) == (len(decoded[0]), decoded[0].dtype)
     torch.set_num_threads(threads)
@@ -267,13 +267,13 @@ def test_a_batch_of_files_is_exported() -> None:
 )
 def test_only_what_is_kept_is_decoded(steps: list[Any], needs_all: bool) -> None:
     """The end of a file may be missing if nothing that is kept of the image needs it."""
-    whole = imgops.encode_image(picture(torch.uint8, 240, 200))
+    whole = encode_image(picture(torch.uint8, 240, 200))
     cut = whole[: len(whole) * 9 // 10]
     for more in ([], [SCALE]):
         transform, skipped = v2.Compose([*steps, *more]), []
         found = transform(EncodedImages([whole, cut], skipped=skipped))
         assert len(skipped) == needs_all and torch.equal(found[1], found[0]) != needs_all
-        assert torch.equal(found[0], transform(imgops.decode_image(whole)))
+        assert torch.equal(found[0], transform(decode_image(whole)))
 
 
 def test_damaged_files_of_a_batch() -> None:
@@ -301,7 +301,7 @@ def test_damaged_files_of_a_batch() -> None:
     black, image, cut = batch.decode().unpack()
     assert batch.mode == "RGBA;16" and [i for i, _ in skipped] == [0, 2]
     assert not black.int().any() and not cut.int().any()
-    assert torch.equal(image, imgops.decode_image(deep[0], "unchanged"))
+    assert torch.equal(image, decode_image(deep[0], "unchanged"))
 
 
 def test_a_batch_of_files_that_is_wrong() -> None:
@@ -322,7 +322,7 @@ def test_a_batch_of_files_that_is_wrong() -> None:
         with pytest.raises(error, match=r"must .*, got"):
             transform(images)
     image = torch.zeros(3, 8, 9, dtype=torch.uint8)
-    for batch in (EncodedImages([imgops.encode_image(image)] * 2), PackedImages.of([image, image])):
+    for batch in (EncodedImages([encode_image(image)] * 2), PackedImages.of([image, image])):
         for size in (0, -2, (0, 5), (5, -1)):
             for crop in (v2.CenterCrop(size), v2.RandomCrop(size, per_sample=True)):
                 for steps in ([crop], [v2.Resize(6), crop]):
@@ -374,7 +374,7 @@ def test_conversions_take_images_of_different_sizes() -> None:
     """The whole pipelines of torchvision's weights, and those that only convert, as on PIL images."""
     files = [bytes(encoded(*size).data.numpy()) for size in ((40, 60), (70, 33), (50, 50))]
     pictures = [Image.open(io.BytesIO(file)) for file in files]
-    packed = PackedImages.of(imgops.decode_images(files))
+    packed = PackedImages.of(decode_images(files))
     norm = ([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])
     for given in (
         segmentation.DeepLabV3_ResNet50_Weights.DEFAULT.transforms(),

@@ -22,6 +22,7 @@ from PIL import Image, ImageFile, ImageOps, features
 from torch import Tensor
 
 import imgops
+from imgops import decode_frames, decode_image, encode_image
 from imgops.kernels.cpu import _libjpeg
 from tests import files, fuzz_decode
 from tests.files import MODES, NUMBERS, kinds, levelled, noise, planar, saved, shown, tensor, tiff
@@ -61,7 +62,7 @@ def test_unchanged_keeps_the_channels() -> None:
     """A palette is looked up, and CMYK is converted."""
     dtypes = dict(zip(NUMBERS, (torch.int32, torch.float32), strict=True))
     for name, raw in kinds().items():
-        image, out = Image.open(io.BytesIO(raw)), imgops.decode_image(raw, "unchanged")
+        image, out = Image.open(io.BytesIO(raw)), decode_image(raw, "unchanged")
         is_clear = "transparency" in image.info and (image.mode == "P" or image.format == "GIF")
         channels = {"P": 3, "CMYK": 3}.get(image.mode, len(image.getbands())) + is_clear
         assert len(out) == (2 if name == "PNG ;16 of 2" else channels), name  # which is RGBA for Pillow
@@ -70,18 +71,16 @@ def test_unchanged_keeps_the_channels() -> None:
 
 #: Calls of a file's bytes, an integer, a box and indices of frames.
 CALLS: dict[str, Callable[..., Any]] = {
-    "turned": lambda data, *_: imgops.decode_image(data, "LA", apply_exif_orientation=True),
-    "of unknown size": lambda data, *_: imgops.resize(
-        imgops.pad(imgops.decode_image(data), 2, "reflect"), (32, 24)
-    ),
+    "turned": lambda data, *_: decode_image(data, "LA", apply_exif_orientation=True),
+    "of unknown size": lambda data, *_: imgops.resize(imgops.pad(decode_image(data), 2, "reflect"), (32, 24)),
     "of a known box": lambda data, left, *_: imgops.resize(
-        imgops.decode_image(data, box=(left, 1, left + 3, 3), memory_format=torch.channels_last), (8, 8)
+        decode_image(data, box=(left, 1, left + 3, 3), memory_format=torch.channels_last), (8, 8)
     ),
-    "of a box": lambda data, left, box, *_: imgops.decode_image(data, box=box),
-    "frames": lambda data, left, box, frames: imgops.decode_frames(data, frames, "RGBA"),
-    "slice": lambda data, *_: imgops.decode_frames(data, slice(None, None, -1), "L"),
-    "list": lambda data, *_: imgops.decode_frames(data, [0, -1], apply_exif_orientation=True),
-    "again": lambda data, left, *_: imgops.encode_image(imgops.decode_image(data), "jpeg", left + 40),
+    "of a box": lambda data, left, box, *_: decode_image(data, box=box),
+    "frames": lambda data, left, box, frames: decode_frames(data, frames, "RGBA"),
+    "slice": lambda data, *_: decode_frames(data, slice(None, None, -1), "L"),
+    "list": lambda data, *_: decode_frames(data, [0, -1], apply_exif_orientation=True),
+    "again": lambda data, left, *_: encode_image(decode_image(data), "jpeg", left + 40),
 }
 
 
@@ -118,7 +117,7 @@ def test_other_kinds_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None
     must = "decode_image: data must be a file of a kind that Pillow reads, got a file of"
     for raw, kind in ((avif, "AVIF"), (b"RIFF\0\0\0\0WEBPVP8 ", "WebP"), (b"\xff\x4f\xff\x51", "JPEG 2000")):
         got = f"{must} {kind}, without which the installed Pillow was built"
-        check_raises(lambda raw=raw: imgops.decode_image(raw), ValueError, got)
+        check_raises(lambda raw=raw: decode_image(raw), ValueError, got)
 
 
 class Heif(ImageFile.ImageFile):
@@ -136,16 +135,16 @@ def test_heif_by_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(Image.OPEN, "HEIF", raising=False)
     must = "must be a file of a kind that Pillow reads, got a HEIF file, for which pillow_heif.register_heif_opener() must be called"
     assert {outcome(read) for read in readers(raw, "RGB").values()} == {must}
-    check_raises(lambda: imgops.decode_frames(raw), ValueError, f"decode_frames: data {must}")
+    check_raises(lambda: decode_frames(raw), ValueError, f"decode_frames: data {must}")
     monkeypatch.setitem(Image.OPEN, "HEIF", (Heif, None))
     monkeypatch.setattr(Image, "ID", [*Image.ID, "HEIF"])
     assert check(raw) == "decoded" and check_frames(raw, "RGB", [0]) == "frames"
-    assert torch.equal(imgops.decode_image(raw), planar(np.arange(60, dtype=np.uint8).reshape(4, 5, 3)))
+    assert torch.equal(decode_image(raw), planar(np.arange(60, dtype=np.uint8).reshape(4, 5, 3)))
     with pytest.raises(ValueError, match="data must be an image of at most 19 pixels"):
-        imgops.decode_image(raw, max_pixels=19)
+        decode_image(raw, max_pixels=19)
     for cut in range(16, len(raw)):
         with pytest.raises(ValueError, match="data must be a complete HEIF image"):
-            imgops.decode_image(raw[:cut])
+            decode_image(raw[:cut])
 
 
 # -- frames ------------------------------------------------------------------------------------------
@@ -163,13 +162,13 @@ def test_frames_are_pillows(mode: str) -> None:
         for frames in (*lists, slice(None), slice(1, None), slice(None, None, -2), slice(5), slice(9, 9)):
             with naming(name, frames):
                 assert check_frames(raw, mode, frames) == "frames"
-        whole = imgops.decode_frames(raw, mode=mode)
-        last = imgops.decode_frames(raw, mode=mode, memory_format=torch.channels_last)
+        whole = decode_frames(raw, mode=mode)
+        last = decode_frames(raw, mode=mode, memory_format=torch.channels_last)
         assert whole.is_contiguous() and last.is_contiguous(memory_format=torch.channels_last)
         assert torch.equal(last, whole)
         for form in (tuple, lambda each: torch.tensor(each, dtype=torch.int32)):
-            assert torch.equal(imgops.decode_frames(raw, form(lists[0]), mode), whole[lists[0]]), name
-        turned = imgops.decode_frames(raw, [0], mode, apply_exif_orientation=True)
+            assert torch.equal(decode_frames(raw, form(lists[0]), mode), whole[lists[0]]), name
+        turned = decode_frames(raw, [0], mode, apply_exif_orientation=True)
         assert torch.equal(turned[0], shown(raw, mode, True)), name
 
 
@@ -188,7 +187,7 @@ def test_frames_of_different_kinds_and_sizes(monkeypatch: pytest.MonkeyPatch) ->
         *((pages, [0, 3], "unchanged", (2, 1, 4, 5)), (deep, None, "RGB", (2, 3, 4, 5))),
         *((short, [0], "RGB", (1, 3, 4, 5)), (kinds()["PNG frames"], None, "RGB", (3, 3, 23, 17))),
     ):
-        out = imgops.decode_frames(raw, frames, mode, max_pixels=3 * 23 * 17)
+        out = decode_frames(raw, frames, mode, max_pixels=3 * 23 * 17)
         assert out.shape == shape and (out.dtype == torch.uint16) == (frames == [2])
     one_of = "mode must be 'L', 'LA', 'RGB' or 'RGBA' for"
     for raw, frames, mode, must in (
@@ -200,12 +199,12 @@ def test_frames_of_different_kinds_and_sizes(monkeypatch: pytest.MonkeyPatch) ->
         (short, [1], "RGB", "data must be a complete image, got a PNG whose data end early"),
     ):
         message = f"decode_frames: {must}"
-        check_raises(lambda r=raw, f=frames, m=mode: imgops.decode_frames(r, f, m), ValueError, message)
+        check_raises(lambda r=raw, f=frames, m=mode: decode_frames(r, f, m), ValueError, message)
     # The pixels of all frames are counted before one is decoded.
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: pytest.fail("a frame is decoded"))
     for frames, count, most in ((None, 3, 3 * 23 * 17 - 1), ([1] * 100_000, 100_000, 3 * 23 * 17)):
         must = f"frames must have at most {most} pixels together (max_pixels), got {count} of 23 x 17"
-        call = lambda f=frames, m=most: imgops.decode_frames(kinds()["PNG frames"], f, max_pixels=m)
+        call = lambda f=frames, m=most: decode_frames(kinds()["PNG frames"], f, max_pixels=m)
         check_raises(call, ValueError, f"decode_frames: {must}")
 
 
@@ -214,7 +213,7 @@ def test_frames_of_different_kinds_and_sizes(monkeypatch: pytest.MonkeyPatch) ->
 
 def all_readers(raw: bytes, mode: str, **how: Any) -> dict[str, Any]:
     """Return the readers of one image, and that of frames."""
-    return readers(raw, mode, **how) | {"frames": lambda box: imgops.decode_frames(raw, None, mode, **how)[0]}
+    return readers(raw, mode, **how) | {"frames": lambda box: decode_frames(raw, None, mode, **how)[0]}
 
 
 def tiff_numbers(dtype: str, channels: int) -> np.ndarray:
@@ -282,7 +281,7 @@ def test_sixteen_bits_of_a_tiff_that_is_turned_and_of_its_pages() -> None:
                 assert torch.equal(reader(None), turn.expand(channels, -1, -1)), (name, orientation)
     pages = cv2.imencodemulti(".tiff", [pixels[..., ::-1], pixels[::-1, :, ::-1]])[1].tobytes()
     wanted = torch.stack([planar(pixels), planar(pixels).flip(1)])
-    assert torch.equal(imgops.decode_frames(pages, mode="unchanged"), wanted)
+    assert torch.equal(decode_frames(pages, mode="unchanged"), wanted)
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -320,21 +319,21 @@ def test_numbers_that_pillow_wraps_or_does_not_scale() -> None:
         ("uint32", np.uint32(0), np.uint32(2**31)),
     ):
         numbers = np.arange(20).reshape(4, 5, 1).astype(small.dtype)
-        out = imgops.decode_image(tiff(numbers, deflate=True), "unchanged")
+        out = decode_image(tiff(numbers, deflate=True), "unchanged")
         assert np.array_equal(out[0].numpy().astype(np.int64), numbers[..., 0].astype(np.int64))
         for _ in range(2):
             with pytest.raises(ValueError, match=rf"int32 or float32 has, got {name} "):
-                imgops.decode_image(tiff(numbers + large, deflate=True), "unchanged")
+                decode_image(tiff(numbers + large, deflate=True), "unchanged")
     values = np.random.default_rng(0).integers(0, 4096, (4, 6)).astype(np.uint16)
     first, second = values[:, ::2].astype(int), values[:, 1::2].astype(int)
     packed = np.stack([first >> 4, (first & 15) << 4 | second >> 8, second & 255], -1).astype(np.uint8)
     raw = tiff(packed.reshape(4, 9, 1), tags={256: [6], 258: [12], 339: []})
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(raw))), values)
-    out = imgops.decode_image(raw, "unchanged")
+    out = decode_image(raw, "unchanged")
     assert out.dtype == torch.uint16 and np.array_equal(out[0].numpy(), values << 4)
     theirs = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_UNCHANGED)
     assert theirs is None or np.array_equal(theirs, values << 4)
-    assert np.array_equal(imgops.decode_image(raw, "L")[0].numpy(), values >> 4)
+    assert np.array_equal(decode_image(raw, "L")[0].numpy(), values >> 4)
 
 
 # -- damaged files -----------------------------------------------------------------------------------
@@ -351,7 +350,7 @@ def test_files_that_are_refused() -> None:
 
 def check_cuts(raw: bytes, cuts: Iterable[int], mode: str = "RGBA") -> int:
     """Check that a file that is cut is refused, or its image is whole; return how often it is refused."""
-    whole, refused, is_jpeg = imgops.decode_image(raw, mode), 0, raw.startswith(b"\xff\xd8")
+    whole, refused, is_jpeg = decode_image(raw, mode), 0, raw.startswith(b"\xff\xd8")
     for cut in cuts:
         # A JPEG may be closed with its marker of an end, or go on with another file.
         tails = (b"", b"\xff\xd9", raw) if is_jpeg and cut > raw.index(b"\xff\xda") + 14 else (b"",)
@@ -376,10 +375,10 @@ def test_files_that_end_early(step: int) -> None:
             assert check_cuts(raw, cuts, mode) > len(cuts) // 5
         if files.count_frames(raw) == 1:
             continue
-        everything = imgops.decode_frames(raw, mode="RGBA")
+        everything = decode_frames(raw, mode="RGBA")
         for cut in cuts:
             try:
-                out = imgops.decode_frames(raw[:cut], mode="RGBA")
+                out = decode_frames(raw[:cut], mode="RGBA")
             except ValueError as error:
                 assert str(error).startswith("decode_frames: ")  # noqa: PT017
             else:  # whole frames that a GIF or a chain of pages ends after
@@ -424,13 +423,13 @@ def test_what_a_box_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
             for bottom, module in itertools.product((15, 16, 17, 48, 63, 64, 65), {_libjpeg.module, None}):
                 box = 10, bottom - 9, 60, bottom
                 monkeypatch.setattr(_libjpeg, "module", module)
-                found = imgops.decode_image(damaged, mode, box=box)
+                found = decode_image(damaged, mode, box=box)
                 assert torch.equal(found, shown(raw, mode)[:, bottom - 9 : bottom, 10:60]), (name, bottom)
             refused += [(damaged, (10, 150, 60, 200)), (damaged, (10, 10, 60, 190)), (damaged, None)]
     for (raw, box), module in itertools.product(refused, {_libjpeg.module, None}):
         monkeypatch.setattr(_libjpeg, "module", module)
         with pytest.raises(ValueError, match="data must be a complete"):
-            imgops.decode_image(raw, box=box)
+            decode_image(raw, box=box)
 
 
 def test_a_page_that_libtiff_refuses() -> None:
@@ -451,7 +450,7 @@ def test_a_page_that_libtiff_refuses() -> None:
     several = [raw[:at] + struct.pack("<H", n) + raw[at + 2 :] for n in (count - 1, count + 1, 200, 5000)]
     for changed, frames in itertools.product((broken, *several), ([0, 2], [2])):
         try:
-            out = imgops.decode_frames(changed, frames)
+            out = decode_frames(changed, frames)
         except ValueError as error:
             assert str(error).startswith("decode_frames: data must be")  # noqa: PT017
         else:
