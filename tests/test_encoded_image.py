@@ -1,4 +1,4 @@
-"""EncodedImage at the head of a pipeline: the draws and the pixels of the decoded image, and only its region decoded."""
+"""EncodedImage and EncodedImages at the head of a pipeline: the draws and the pixels of the decoded images."""
 
 from __future__ import annotations
 
@@ -6,290 +6,252 @@ import copy
 import io
 import pickle
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from checks import check_raises
+from groups import compile_together, together
 from PIL import Image
 from torch import Tensor
 from torch.utils._pytree import tree_map
-from torchvision import models as classification
 from torchvision import transforms as v1
 from torchvision import tv_tensors
 from torchvision.models import detection, segmentation
-from transform_cases import sample
+from transform_cases import CASES, containers, picture, sample, seeded
 
 import imgops
-from imgops import EncodedImage, EncodedImages
+from imgops import EncodedImage, EncodedImages, decode_image, decode_images, encode_image
 from imgops import transforms as v2
 from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _libjpeg
 from imgops.ops import codec
+from tests.files import kinds, levelled, oriented, planar, saved, tensor, tiff
+from tests.tiers import nightly, nightly_unless
 
-CROPS = {
-    "resized": lambda: v2.RandomResizedCrop(24, antialias=True),
-    "resized-bicubic": lambda: v2.RandomResizedCrop((20, 30), interpolation="bicubic"),
-    "crop": lambda: v2.RandomCrop((33, 21)),
-    "center": lambda: v2.CenterCrop((30, 41)),
-    "center-odd": lambda: v2.CenterCrop(33),
+pytestmark = pytest.mark.filterwarnings("ignore")
+SCALE = v2.ToDtype(torch.float32, scale=True)
+
+#: Pipelines whose first transform needs a part of an image, as functions of their arguments.
+REGIONS: dict[str, Callable[..., Any]] = {
+    "resized": lambda **k: v2.RandomResizedCrop(24, **k),
+    "resized-nearest": lambda **k: v2.RandomResizedCrop((20, 30), interpolation="nearest", **k),
+    "resized-bicubic": lambda **k: v2.RandomResizedCrop((20, 30), interpolation="bicubic", **k),
+    "crop": lambda **k: v2.RandomCrop((33, 21), **k),
+    "compose": lambda **k: v2.Compose([v2.RandomResizedCrop(24), v2.RandomHorizontalFlip(), SCALE], **k),
+    "nested": lambda **k: v2.Compose([v2.Compose([v2.RandomCrop(20)]), v2.ColorJitter(0.4)], **k),
 }
-OTHERS = {
-    "padded": lambda: v2.RandomCrop(40, padding=4),
-    "center-larger": lambda: v2.CenterCrop((90, 30)),
-    "resize": lambda: v2.Resize(20),
-    "flip": lambda: v2.RandomHorizontalFlip(),
-    "jitter": lambda: v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
-    "policy": lambda: v2.RandAugment(),
-    "augmix": lambda: v2.AugMix(),
-    "noise": lambda: v2.GaussianNoise(),
-    "grayscale": lambda: v2.Grayscale(),
-    "five": lambda: v2.FiveCrop(20),
-    "apply": lambda: v2.RandomApply([v2.RandomResizedCrop(24)], p=0.5),
-    "choice": lambda: v2.RandomChoice([v2.CenterCrop(20), v2.Resize((20, 20))]),
-    "order": lambda: v2.RandomOrder([v2.RandomHorizontalFlip(), v2.RandomInvert()]),
-    "elastic": lambda: v2.RandomElastic(p=1.0),
-    "to_image": lambda: v2.ToImage(),
-    "dtype": lambda: v2.ToDtype(torch.float32, scale=True),
-    "lambda": lambda: v2.Compose([v2.Lambda(lambda x: x + 1)]),
-    "compose": lambda: v2.Compose(
-        [v2.RandomResizedCrop(24), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)]
-    ),
-    "nested": lambda: v2.Compose([v2.Compose([v2.RandomCrop(20)]), v2.ColorJitter(0.4)]),
+ALL: dict[str, Any] = {
+    **{name: make() for name, make in REGIONS.items()},
+    **{f"CenterCrop {size}": v2.CenterCrop(size) for size in ((30, 41), 33, (90, 30))},
+    **{str(case): case.make(v2) for case in CASES if not case.boxes},
+    **containers(v2),
+    "five": v2.FiveCrop(20),
+    "lambda": v2.Compose([v2.Lambda(lambda x: x + 1)]),
+    "later": v2.Compose([v2.RandomHorizontalFlip(), v2.RandomResizedCrop(24)]),
 }
+SMALL = v2.RandomResizedCrop(9, scale=(0.3, 1.0))
+#: Pipelines for files of any size.
+USUAL = [
+    v2.Compose([v2.Resize(14), v2.CenterCrop(12), SCALE]),
+    v2.Compose([SMALL, v2.RandomHorizontalFlip(), v2.ColorJitter(0.3, 0.3), SCALE]),
+]
 
 
-def encoded(photograph: Tensor, **keywords: Any) -> EncodedImage:
-    file = io.BytesIO()
-    Image.fromarray(photograph[:, 50:120, 60:160].permute(1, 2, 0).numpy()).save(file, "JPEG", quality=90)
-    return EncodedImage(file.getvalue(), **keywords)
+def encoded(height: int = 40, width: int = 52, seed: int = 0, **how: Any) -> EncodedImage:
+    return EncodedImage(encode_image(picture(torch.uint8, height, width, seed)), **how)
 
 
 def same(one: Any, other: Any) -> bool:
     if isinstance(one, tuple):
-        return all(same(a, b) for a, b in zip(one, other, strict=True))
+        return all(map(same, one, other))
     return type(one) is type(other) and one.dtype == other.dtype and torch.equal(one, other)
 
 
-@pytest.mark.parametrize("name", [*CROPS, *OTHERS])
-def test_alone_it_is_the_decoded_image(photograph: Tensor, name: str) -> None:
-    transform, image = (CROPS | OTHERS)[name](), encoded(photograph)
-    for seed in range(6):
-        torch.manual_seed(seed)
-        expected = transform(image.decode())
-        torch.manual_seed(seed)
-        assert same(transform(image), expected), seed
+@pytest.mark.parametrize("count", nightly_unless(lambda count: count < 6, [1, 6]))
+def test_it_is_the_decoded_image(count: int) -> None:
+    """Of every transform: alone, and beside masks, boxes and keypoints, which follow it; a plain tensor stays."""
+    image = encoded()
+    for name, transform in ALL.items():
+        # torchvision's automatic policies and its reflected borders refuse boxes.
+        others = {"count": 3} if "Aug" in name or name == "Pad" else sample(image.decode()) | {"image": 3}
+        for seed in range(count):
+            assert same(*(seeded(seed, transform, x) for x in (image, image.decode()))), name
+            if name in ("five", "lambda"):
+                continue
+            given = {"label": torch.tensor([3.0]), **others}
+            pixels = image, tv_tensors.Image(image.decode())
+            found, wanted = (seeded(seed, transform, {**given, "picture": x}) for x in pixels)
+            assert type(found["picture"]) is tv_tensors.Image and found.keys() == wanted.keys(), name
+            for key, value in wanted.items():
+                assert not isinstance(value, Tensor) or same(found[key], value), (name, key)
 
 
-@pytest.mark.parametrize("name", [*CROPS, *(n for n in OTHERS if n not in ("five", "lambda"))])
-def test_beside_others_it_is_an_image(photograph: Tensor, name: str) -> None:
-    """Masks, boxes and keypoints follow, in whatever order they come; a plain tensor stays as it is."""
-    transform, image = (CROPS | OTHERS)[name](), encoded(photograph)
-    others = sample(image.decode())
-    del others["image"]
-    if name in ("augmix", "policy"):  # torchvision's automatic policies refuse boxes and masks
-        others = {"count": 3}
-    for seed in range(4):
-        results = []
-        for pixels in (tv_tensors.Image(image.decode()), image):
-            torch.manual_seed(seed)
-            results.append(transform({"label": torch.tensor([3.0]), **others, "picture": pixels}))
-        expected, found = results
-        assert expected.keys() == found.keys()
-        for key in expected:
-            if isinstance(expected[key], Tensor):
-                assert same(found[key], expected[key]), key
-        assert type(found["picture"]) is tv_tensors.Image
-
-
-@pytest.mark.parametrize("name", [*CROPS, "compose", "nested"])
-def test_only_the_region_is_decoded(photograph: Tensor, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_region_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes: list[Any] = []
-    decode = codec.decode_image
+    decode, image = codec.decode_image, encoded(70, 100)
     monkeypatch.setattr(
         codec, "decode_image", lambda *a, box=None, **k: boxes.append(box) or decode(*a, box=box, **k)
     )
-    image = encoded(photograph)
-    torch.manual_seed(1)
-    (CROPS | OTHERS)[name]()(image)
-    assert len(boxes) == 1 and boxes[0] is not None
-    boxes.clear()
+    for transform in (*(make() for make in REGIONS.values()), v2.CenterCrop((30, 41)), v2.CenterCrop(33)):
+        transform(image)
+        assert len(boxes) == 1 and boxes.pop() is not None
     v2.Resize(9)(image)
     assert boxes == [None]
 
 
-def test_what_changes_boxes_alone_decodes_too(photograph: Tensor) -> None:
-    image = encoded(photograph)
-    boxes = tv_tensors.BoundingBoxes([[0, 0, 5, 5], [3, 3, 3, 3]], format="XYXY", canvas_size=(70, 100))
+def test_other_ways_to_call_a_transform() -> None:
+    image, crop = encoded(), v2.RandomResizedCrop(24)
+    boxes = tv_tensors.BoundingBoxes([[0, 0, 5, 5], [3, 3, 3, 3]], format="XYXY", canvas_size=(40, 52))
     given = {"image": image, "boxes": boxes, "labels": torch.tensor([1, 2])}
-    for transform in (
-        v2.SanitizeBoundingBoxes(),
-        v2.ClampBoundingBoxes(),
-        v2.ConvertBoundingBoxFormat("XYWH"),
-    ):
-        out = transform(given)
-        assert type(out["image"]) is tv_tensors.Image and torch.equal(out["image"], image.decode())
+    changes = v2.SanitizeBoundingBoxes(), v2.ClampBoundingBoxes(), v2.ConvertBoundingBoxFormat("XYWH")
+    for transform in changes:  # of boxes alone
+        assert same(transform(given)["image"], tv_tensors.Image(image.decode()))
+    params, expected = seeded(3, crop.sample, image), seeded(3, crop, image.decode())
+    assert same(crop.apply(image, params), expected) and same(crop.apply(image.decode(), params), expected)
+    own = (v2.RandomResizedCrop(24, generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    assert same(next(own)(image), next(own)(image.decode()))
+    turned = EncodedImage(kinds()["JPEG progressive"], apply_exif_orientation=True)
+    assert same(seeded(1, crop, turned), seeded(1, crop, turned.decode()))
+    for height, size in ((h, size) for h in (4, 5, 8, 9) for size in range(1, 14)):
+        small = encoded(height, height + 3)
+        assert same(v2.CenterCrop(size)(small), v2.CenterCrop(size)(small.decode()))
 
 
-def test_sample_and_apply(photograph: Tensor) -> None:
-    transform, image = v2.RandomResizedCrop(24), encoded(photograph)
-    torch.manual_seed(3)
-    params = transform.sample(image)
-    torch.manual_seed(3)
-    expected = transform(image.decode())
-    assert torch.equal(transform.apply(image, params), expected)
-    assert torch.equal(transform.apply(image.decode(), params), expected)
-
-
-def test_a_generator_of_its_own(photograph: Tensor) -> None:
-    image = encoded(photograph)
-    results = [
-        v2.RandomResizedCrop(24, generator=torch.Generator().manual_seed(5))(x)
-        for x in (image, image.decode())
-    ]
-    assert torch.equal(*results)
-
-
-@pytest.mark.parametrize("name", ["resized", "crop", "center", "compose", "flip", "resize"])
-def test_one_graph_for_all_sizes(photograph: Tensor, name: str) -> None:
-    """A compiled pipeline takes encoded images of different sizes, with the draws of eager mode."""
-    transform = (CROPS | OTHERS)[name]()
-    compiled = torch.compile(transform, fullgraph=True, dynamic=True, backend="aot_eager")
-    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    for i, (height, width) in enumerate([(70, 100), (64, 55), (90, 47), (51, 200)]):
-        file = io.BytesIO()
-        Image.fromarray(photograph[:, :height, :width].permute(1, 2, 0).numpy()).save(file, "JPEG")
-        image = EncodedImage(file.getvalue())
-        torch.manual_seed(i)
-        expected = transform(image)
-        torch.manual_seed(i)
-        assert torch.equal(compiled(image), expected)
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before <= 2
-
-
-def test_it_is_an_object_of_its_own(photograph: Tensor, tmp_path: Path) -> None:
-    image = encoded(photograph, mode="l")
-    assert (
-        image.shape == (1, 70, 100)
-        and repr(image) == f"EncodedImage({len(image.data)} bytes, shape=(1, 70, 100))"
-    )
-    for other in (pickle.loads(pickle.dumps(image)), copy.deepcopy(image), tree_map(lambda x: x, image)):
+def test_it_is_an_object_of_its_own() -> None:
+    image = encoded(mode="l")
+    assert repr(image) == f"EncodedImage({len(image.data)} bytes, shape=(1, 40, 52))"
+    memory = io.BytesIO()
+    torch.save(
+        [image, EncodedImages([image.data] * 2, "L")], memory
+    )  # which torch.load reads in its safe mode
+    memory.seek(0)
+    loaded, several = torch.load(memory)
+    for other in (loaded, pickle.loads(pickle.dumps(image)), copy.deepcopy(image), tree_map(id, image)):
         assert other.shape == image.shape and torch.equal(other.decode(), image.decode())
-    path = tmp_path / "photograph.jpg"
-    path.write_bytes(bytes(image.data.numpy()))
-    assert torch.equal(EncodedImage(path, "L").decode(), image.decode())
-    with pytest.raises(FileNotFoundError):
-        EncodedImage(tmp_path / "none.jpg")
-
-
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
-def test_orientation(photograph: Tensor, format: str) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    file = io.BytesIO()
-    Image.fromarray(photograph[:, :40, :70].permute(1, 2, 0).numpy()).save(file, format, exif=exif)
-    image = EncodedImage(file.getvalue(), apply_exif_orientation=True)
-    assert image.shape == (3, 70, 40) == tuple(image.decode().shape)
-    for seed in range(5):
-        results = []
-        for x in (image, image.decode()):
-            torch.manual_seed(seed)
-            results.append(v2.RandomResizedCrop(16)(x))
-        assert torch.equal(*results)
-
-
-def test_wrong_files() -> None:
-    check_raises(
-        lambda: EncodedImage(b"abc"),
-        ValueError,
-        "decode_image: data must be a JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, JPEG 2000 or HEIF file, got 3 bytes that begin with b'abc'",
-    )
-    check_raises(
-        lambda: EncodedImage(3), TypeError, "decode_image: data must be a Tensor, bytes or a path, got int"
-    )
-    raw = imgops.encode_image(torch.zeros(3, 20, 30, dtype=torch.uint8))
-    with pytest.raises(ValueError, match="data must be an image of at most 599 pixels"):
-        EncodedImage(raw, max_pixels=599)
-    with pytest.raises(ValueError, match="mode must be one of"):
-        EncodedImage(raw, "CMYK")
-    with pytest.raises(TypeError, match="EncodedImage: apply_exif_orientation must be a bool, got 'no'"):
-        EncodedImage(raw, apply_exif_orientation="no")
-    with pytest.raises(Exception, match="EncodedImage: data must be wrapped outside of a compiled graph"):
-        torch.compile(lambda x: EncodedImage(x).decode(), fullgraph=True, backend="eager")(raw)
-    cut = EncodedImage(raw[: len(raw) - 4])  # the header is whole
-    with pytest.raises(ValueError, match="decode_image: data must be a complete"):
-        v2.Resize(8)(cut)
+    assert torch.equal(several.decode()[1], image.decode())
 
 
 # -- batches of files -------------------------------------------------------------------------------
 
 
-def files_of(photograph: Tensor) -> list[bytes]:
+def files_of(count: int = 8) -> list[bytes]:
     """Return files of several sizes and kinds: EXIF data, progressive, gray, CMYK, PNG, WebP."""
-    whole = Image.fromarray(photograph.permute(1, 2, 0).numpy())
-    exif = Image.Exif()
-    exif[0x0112] = 6
     ways: list[tuple[str, str, dict[str, Any]]] = [
         *(("RGB", "JPEG", {}), ("RGB", "JPEG", {"progressive": True, "subsampling": 0})),
-        *(("RGB", "JPEG", {"exif": exif}), ("L", "JPEG", {}), ("CMYK", "JPEG", {})),
+        *(("RGB", "JPEG", {"exif": oriented(6)}), ("L", "JPEG", {}), ("CMYK", "JPEG", {})),
         *(("RGB", "PNG", {}), ("RGBA", "PNG", {}), ("RGB", "WEBP", {"lossless": True})),
     ]
     made = []
-    for i, (mode, format, keywords) in enumerate(ways):
-        file = io.BytesIO()
-        whole.crop((10 * i, 5 * i, 10 * i + 90 + 3 * i, 5 * i + 120 - 7 * i)).convert(mode).save(
-            file, format, **keywords
-        )
-        made.append(file.getvalue())
+    for i, (mode, format, options) in enumerate(ways[:count]):
+        pixels = picture(torch.uint8, 120 - 7 * i, 90 + 3 * i, seed=i).permute(1, 2, 0).numpy()
+        made.append(saved(Image.fromarray(pixels).convert(mode), format, **options))
     return made
 
 
-BATCHED = {
-    "resized": lambda **k: v2.RandomResizedCrop(24, antialias=True, **k),
-    "resized-nearest": lambda **k: v2.RandomResizedCrop(24, interpolation="nearest", **k),
-    "crop": lambda **k: v2.RandomCrop((33, 21), **k),
-    "compose": lambda **k: v2.Compose(
-        [v2.RandomResizedCrop(24), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)], **k
-    ),
-    "later": lambda **k: v2.Compose([v2.RandomHorizontalFlip(), v2.RandomResizedCrop(24)], **k),
+def deep_files() -> list[bytes]:
+    """Return files of RGBA of 16 bits."""
+    rng = np.random.default_rng(0)
+    pixels = [rng.integers(0, 65536, (height, 40, 4)).astype(np.uint16) for height in (40, 43, 47, 50, 41)]
+    png = bytes(encode_image(planar(pixels[0]), "png").numpy())
+    return [png, *(tiff(x, "<>"[i % 2], rows=9 * i, deflate=i > 1) for i, x in enumerate(pixels[1:]))]
+
+
+#: Batches of files, and how they are read.
+BATCHES: dict[str, tuple[Callable[[], Iterable[bytes]], dict[str, Any]]] = {
+    "files": (files_of, {}),
+    "gray": (files_of, {"mode": "LA"}),
+    "turned": (files_of, {"apply_exif_orientation": True}),
+    "every kind": (lambda: levelled().values(), {}),
+    "16 bits": (deep_files, {"mode": "unchanged"}),
+    "16 bits by name": (deep_files, {"mode": "RGBA;16"}),
 }
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("name", BATCHED)
-def test_a_batch_is_the_loop(photograph: Tensor, name: str, threads: int) -> None:
-    files, before = files_of(photograph), torch.get_num_threads()
-    images = EncodedImages(files)
-    one, whole = BATCHED[name](), BATCHED[name](per_sample=True)
+@pytest.mark.parametrize("threads", nightly_unless(lambda threads: threads == 3, [1, 3]))
+@pytest.mark.parametrize("name", BATCHES)
+def test_a_batch_is_the_loop(name: str, threads: int) -> None:
+    make, how = BATCHES[name]
+    images, before = EncodedImages(make(), **how), torch.get_num_threads()
+    decoded = [decode_image(file, **how) for file in make()]
+    assert images.sizes.tolist() == [list(x.shape[1:]) for x in decoded]
+    assert (images.num_channels, images.dtype) == (len(decoded[0]), decoded[0].dtype)
     torch.set_num_threads(threads)
-    for seed in range(4):
-        torch.manual_seed(seed)
-        expected = torch.stack([one(imgops.decode_image(file)) for file in files])
-        torch.manual_seed(seed)
-        assert torch.equal(whole(images), expected)
+    boxes = torch.tensor([[x.shape[2] // 3, 0, x.shape[2], (x.shape[1] + 1) // 2] for x in decoded])
+    for part, x in zip(images.decode(boxes).unpack(), decoded, strict=True):
+        assert torch.equal(part, x[:, : (x.shape[1] + 1) // 2, x.shape[2] // 3 :])
+    large = [make() for make in REGIONS.values()] if name != "every kind" else []
+    for seed, pipeline in enumerate((*USUAL, *large)):
+        whole = v2.Compose([pipeline], per_sample=True)
+        wanted = seeded(seed, lambda p=pipeline: torch.stack([p(x) for x in decoded]))
+        assert torch.equal(seeded(seed, whole, images), wanted), pipeline
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "LA"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_batch_decodes_boxes(photograph: Tensor, mode: str, turned: bool) -> None:
-    files = files_of(photograph)
-    images = EncodedImages(files, mode, apply_exif_orientation=turned)
-    each = [imgops.decode_image(file, mode, apply_exif_orientation=turned) for file in files]
-    assert images.sizes.tolist() == [list(x.shape[1:]) for x in each]
-    assert all(map(torch.equal, images.decode().unpack(), each))
-    boxes = torch.stack([torch.tensor([3, 5, x.shape[2] - 7, x.shape[1] - 1]) for x in each])
-    parts = [x[:, 5:-1, 3:-7] for x in each]
-    assert all(map(torch.equal, images.decode(boxes).unpack(), parts))
+@pytest.mark.parametrize("name", nightly_unless(lambda name: name == "compose", REGIONS))
+def test_a_graph_of_one_file(name: str, tmp_path: Path) -> None:
+    """One graph for files of any size, with the draws of eager mode."""
+    one = {"first": REGIONS[name](), "decode": EncodedImage.decode}
+    if name != "compose":
+        one["later"] = ALL["Resize" if name == "crop" else "later"]
+    graph, counting = compile_together(one, dynamic=True)
+    for seed, (height, width) in enumerate([(70, 100), (64, 55), (90, 47)]):
+        path = tmp_path / f"{seed}"  # which is not a part of the graph
+        path.write_bytes(bytes(encoded(height, width, seed).data.numpy()))
+        found, wanted = (seeded(seed, call, EncodedImage(path)) for call in (graph, together(one)))
+        assert all(same(found[key], x) for key, x in wanted.items())
+    assert counting.count <= 2
 
 
-def test_no_other_way_than_libjpeg(photograph: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = files_of(photograph)
-    expected = EncodedImages(files).decode().unpack()
-    monkeypatch.setattr(_libjpeg, "module", None)
-    assert all(map(torch.equal, EncodedImages(files).decode().unpack(), expected))
+@pytest.mark.parametrize("name", nightly_unless(lambda name: name == "16 bits", BATCHES))
+def test_a_graph_of_batches(name: str) -> None:
+    """One graph for batches of any length, with the draws of eager mode."""
+    make, how = BATCHES[name]
+    large = {} if name in ("every kind", "16 bits") else REGIONS
+    calls = {key: make(per_sample=True) for key, make in large.items() if key != "nested"}
+    calls |= {
+        str(i): v2.Compose([pipeline], per_sample=True)
+        for i, pipeline in enumerate(USUAL)
+        if i or name != "16 bits"
+    }
+    graph, counting = compile_together(calls, dynamic=True)
+    files = [*make()]
+    for seed, chosen in enumerate((files[-4:], files[::-1])):
+        images = EncodedImages(chosen, **how)
+        found, wanted = (seeded(seed, call, images) for call in (graph, together(calls)))
+        assert all(same(found[key], x) for key, x in wanted.items())
+    assert counting.count == 1
+
+
+def test_a_graph_says_what_is_wrong() -> None:
+    compiled = torch.compile(lambda x, boxes: x.decode(boxes).data, fullgraph=True, backend="eager")
+    files = files_of(4)
+    images, broken = EncodedImages(files), EncodedImages([files[0], files[1][: len(files[1]) // 2]])
+    boxes = images._boxes(None)
+    assert torch.equal(compiled(images, boxes), images.decode().data)
+    with pytest.raises(ValueError, match=re.escape("decode_images: files[1] must be a complete JPEG")):
+        compiled(broken, boxes[:2])
+    with pytest.raises(ValueError, match=re.escape("decode_images: box[2] must")):
+        compiled(images, boxes + torch.tensor([0, 0, 1, 1]) * (torch.arange(4)[:, None] == 2))
+    with pytest.raises(Exception, match="skipped must be None in a compiled graph"):
+        compiled(EncodedImages(files, skipped=[]), boxes)
+    with pytest.raises(Exception, match="EncodedImage: data must be wrapped outside of a compiled graph"):
+        torch.compile(lambda x: EncodedImage(x).decode(), fullgraph=True, backend="eager")(tensor(files[0]))
+
+
+def test_a_batch_of_files_is_exported() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, files: EncodedImages, boxes: Tensor) -> Tensor:
+            return imgops.resize(files.decode(boxes), (12, 10)).float().mean((-1, -2))
+
+    images, other = EncodedImages(files_of()[:4]), EncodedImages(files_of()[2:])
+    count = torch.export.Dim("count")
+    shapes = {"files": [{0: torch.export.Dim.AUTO}, {0: count + 1}, {0: count}], "boxes": {0: count}}
+    program = torch.export.export(Model(), (images, images._boxes(None)), dynamic_shapes=shapes)
+    boxes = other._boxes(None)
+    assert torch.equal(program.module()(other, boxes), Model()(other, boxes))
 
 
 @pytest.mark.parametrize(
@@ -297,71 +259,61 @@ def test_no_other_way_than_libjpeg(photograph: Tensor, monkeypatch: pytest.Monke
     [
         ([v2.CenterCrop((20, 30))], False),
         pytest.param(
-            [v2.Resize(256), v2.CenterCrop(100)], False, marks=pytest.mark.needs("native", "libjpeg")
+            [v2.Resize(100), v2.CenterCrop(40)], False, marks=pytest.mark.needs("native", "libjpeg")
         ),
-        ([v2.Resize(256), v2.CenterCrop(300)], True),
-        ([v2.Resize((256, 256))], True),
+        ([v2.Resize(100), v2.CenterCrop(120)], True),
+        ([v2.Resize((100, 100))], True),
     ],
 )
-def test_only_what_is_kept_is_decoded(photograph: Tensor, steps: list[Any], needs_all: bool) -> None:
+def test_only_what_is_kept_is_decoded(steps: list[Any], needs_all: bool) -> None:
     """The end of a file may be missing if nothing that is kept of the image needs it."""
-    whole = imgops.encode_image(photograph)
+    whole = encode_image(picture(torch.uint8, 240, 200))
     cut = whole[: len(whole) * 9 // 10]
-    for more in ([], [v2.ToDtype(torch.float32, scale=True)]):
+    for more in ([], [SCALE]):
         transform, skipped = v2.Compose([*steps, *more]), []
         found = transform(EncodedImages([whole, cut], skipped=skipped))
-        assert len(skipped) == needs_all
-        assert torch.equal(found[1], found[0]) != needs_all
-        assert torch.equal(found[0], transform(imgops.decode_image(whole)))
+        assert len(skipped) == needs_all and torch.equal(found[1], found[0]) != needs_all
+        assert torch.equal(found[0], transform(decode_image(whole)))
 
 
-def test_damaged_files_of_a_batch(photograph: Tensor) -> None:
-    files = files_of(photograph)
+def test_damaged_files_of_a_batch() -> None:
+    """They are black in the size of their header, else in that of the first file; each is reported once."""
+    files, skipped = files_of(4), []
     whole = EncodedImages(files).decode().unpack()
     bad = [files[0], files[1][: len(files[1]) // 2], b"no image", files[3]]
     for text, given in (("files[1] must be a complete JPEG", bad[:2]), ("files[2] must be a JPEG", bad)):
         with pytest.raises(ValueError, match=re.escape(f"decode_images: {text}")):
             EncodedImages(given).decode()
-    skipped: list[tuple[int, Exception]] = []
-    packed = EncodedImages(bad, skipped=skipped).decode()
-    assert sorted(i for i, _ in skipped) == [1, 2]
-    assert torch.equal(packed[0], whole[0])
-    assert torch.equal(packed[3], whole[3])
-    assert packed[1].shape == whole[1].shape
-    assert not packed[1].any()
-    assert packed[2].shape == whole[0].shape  # that of the first file with a header
-    count = len(skipped)
     images = EncodedImages(bad, skipped=skipped)
-    images.decode()
-    images.decode()
-    assert len(skipped) == count + 2  # each file once
-    with pytest.raises(TypeError, match="skipped must be a list, got dict"):
-        EncodedImages(bad, skipped={})  # type: ignore[arg-type]
+    for _ in range(2):
+        packed = images.decode()
+        assert sorted(i for i, _ in skipped) == [1, 2]
+    assert torch.equal(packed[0], whole[0]) and torch.equal(packed[3], whole[3])
+    assert packed[1].shape == whole[1].shape and packed[2].shape == whole[0].shape
+    assert not packed[1].any() and not packed[2].any()
     assert v2.CenterCrop(20)(EncodedImages([files[0], b"junk"], skipped=[])).shape == (2, 3, 20, 20)
     skipped.clear()
     out = v2.RandomResizedCrop(16, per_sample=True)(EncodedImages(bad, skipped=skipped))
     assert out.shape == (4, 3, 16, 16)
     assert {i for i, _ in skipped} <= {1, 2}  # of a truncated file a box near the top may be there
+    deep = deep_files()
+    batch = EncodedImages([b"no image", deep[0], deep[1][:-50]], "unchanged", skipped=(skipped := []))
+    black, image, cut = batch.decode().unpack()
+    assert batch.mode == "RGBA;16" and [i for i, _ in skipped] == [0, 2]
+    assert not black.int().any() and not cut.int().any()
+    assert torch.equal(image, decode_image(deep[0], "unchanged"))
 
 
-def test_a_batch_of_files_that_is_wrong(photograph: Tensor) -> None:
-    images = EncodedImages(files_of(photograph))
+def test_a_batch_of_files_that_is_wrong() -> None:
+    images = EncodedImages(files_of())
     good = images._boxes(None)
-    for change, text in (
-        (torch.tensor([0, 0, 0, 0]), "boxes[0] must be pixels of its image"),
-        (torch.tensor([0, 0, 1000, 4]), "boxes[0] must be pixels of its image"),
-        (torch.tensor([-1, 0, 4, 4]), "boxes[0] must be pixels of its image"),
-    ):
-        boxes = good.clone()
-        boxes[0] = change
-        with pytest.raises(ValueError, match=re.escape(text)):
+    for change in ([0, 0, 0, 0], [0, 0, 1000, 4], [-1, 0, 4, 4]):
+        boxes = torch.cat([torch.tensor([change]), good[1:]])
+        with pytest.raises(ValueError, match=re.escape("boxes[0] must be pixels of its image")):
             images.decode(boxes)
     for boxes in (good.int(), good[:3], good[0]):
         with pytest.raises(ValueError, match=r"boxes must be int64 of shape \(8, 4\), got"):
             images.decode(boxes)
-    for files, error in (([], ValueError), (b"file", TypeError), (7, TypeError), ([3], TypeError)):
-        with pytest.raises(error, match=r"must be .*, got"):
-            EncodedImages(files)  # type: ignore[arg-type]
     for transform, error in (
         (v2.RandomResizedCrop(8), ValueError),
         (v2.RandomRotation(10, per_sample=True), TypeError),
@@ -369,208 +321,78 @@ def test_a_batch_of_files_that_is_wrong(photograph: Tensor) -> None:
     ):
         with pytest.raises(error, match=r"must .*, got"):
             transform(images)
-
-
-@pytest.mark.parametrize("name", BATCHED)
-def test_one_graph_for_batches_of_any_size(photograph: Tensor, name: str) -> None:
-    """The files are decoded in the graph, with the draws of eager mode."""
-    whole, files = BATCHED[name](per_sample=True), files_of(photograph)
-    compiled = torch.compile(whole, fullgraph=True, dynamic=True, backend="aot_eager")
-    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
-    for seed, chosen in enumerate((files[:4], files[2:7], files[::-1])):
-        torch.manual_seed(seed)
-        expected = whole(EncodedImages(chosen))
-        torch.manual_seed(seed)
-        assert torch.equal(compiled(EncodedImages(chosen)), expected)
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before == 1
-
-
-def test_a_graph_says_what_is_wrong(photograph: Tensor) -> None:
-    files = files_of(photograph)
-    compiled = torch.compile(lambda x, boxes: x.decode(boxes).data, fullgraph=True, backend="eager")
-    images = EncodedImages(files)
-    boxes = images._boxes(None)
-    assert torch.equal(compiled(images, boxes), images.decode().data)
-    broken = EncodedImages([files[0], files[1][: len(files[1]) // 2]])
-    with pytest.raises(ValueError, match=re.escape("decode_images: files[1] must be a complete JPEG")):
-        compiled(broken, boxes[:2])
-    beyond = boxes.clone()
-    beyond[2, 2:] += 1
-    with pytest.raises(ValueError, match=re.escape("decode_images: box[2] must")):
-        compiled(images, beyond)
-    with pytest.raises(Exception, match="skipped must be None in a compiled graph"):
-        compiled(EncodedImages(files, skipped=[]), boxes)
-
-
-def test_a_batch_of_files_is_exported(photograph: Tensor) -> None:
-    class Model(torch.nn.Module):
-        def forward(self, files: EncodedImages, boxes: Tensor) -> Tensor:
-            packed = files.decode(boxes)
-            return imgops.resize(packed, (12, 10)).float().mean((-1, -2))
-
-    files = files_of(photograph)
-    images, other = EncodedImages(files[:4]), EncodedImages(files[2:])
-    count = torch.export.Dim("count")
-    shapes = {"files": [{0: torch.export.Dim.AUTO}, {0: count + 1}, {0: count}], "boxes": {0: count}}
-    model = Model()
-    program = torch.export.export(model, (images, images._boxes(None)), dynamic_shapes=shapes)
-    boxes = other._boxes(None)
-    assert torch.equal(program.module()(other, boxes), model(other, boxes))
-
-
-@pytest.mark.needs("libjpeg")
-def test_the_native_call_checks_what_it_writes(photograph: Tensor) -> None:
-    file = files_of(photograph)[0]
-    height, width = 120, 90
-    out, done = np.zeros(3 * 4 * 5 + 7, np.uint8), np.zeros(1, np.uint8)
-    facts = np.array([[7, 1, 2, 4, 5, height, width]])
-
-    def call(**changes: Any) -> bool:
-        given = {
-            "out": out,
-            "files": [file],
-            "facts": facts,
-            "done": done,
-            "channels": 3,
-            "interleaved": False,
-        }
-        given |= {"first": 0, "last": 1} | changes
-        _libjpeg.module.decode_each(*given.values())
-        return bool(done[0])
-
-    assert call()
-    assert call(channels=3, interleaved=True)
-    for column, value in (
-        (0, 8),
-        (0, -1),
-        (1, 86),
-        (1, -1),
-        (2, 117),
-        (3, 0),
-        (4, 91),
-        (3, 1 << 62),
-        (5, 70000),
-    ):
-        wrong = facts.copy()
-        wrong[0, column] = value
-        with pytest.raises(ValueError, match="native: "):
-            call(facts=wrong)
-    for change in (
-        {"channels": 2},
-        {"last": 2},
-        {"first": -1},
-        {"facts": facts[:, :6]},
-        {"files": []},
-        {"done": done[:0]},
-    ):
-        with pytest.raises(ValueError, match="native: "):
-            call(**change)
-    with pytest.raises(TypeError):
-        call(files=[7])
-    assert not call(facts=np.array([[7, 1, 2, 4, 5, height, width + 1]]))  # the header lies, or the caller
-
-
-@pytest.mark.parametrize("height", [4, 5, 8, 9])
-def test_center_crops_that_are_padded_by_a_pixel(height: int) -> None:
-    file = imgops.encode_image(torch.randint(0, 256, (3, height, height + 3), dtype=torch.uint8))
-    for size in range(1, 14):
-        wanted = v2.CenterCrop(size)(imgops.decode_image(file))
-        assert torch.equal(v2.CenterCrop(size)(EncodedImage(file)), wanted)
-
-
-def test_a_wrong_setting_is_no_fault_of_a_file() -> None:
-    file = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8))
-    for make in (imgops.decode_images, EncodedImages):
-        with pytest.raises(ValueError, match="mode must be one of"):
-            make([file], "RBG", skipped=[])
-        with pytest.raises(TypeError, match="max_pixels must be an integer, got str"):
-            make([file], max_pixels="many", skipped=[])
-
-
-def test_a_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also that of a file whose header Pillow reads; errors name it."""
-    files = [tmp_path / "a.png", tmp_path / "b.tiff", tmp_path / "c.jpg"]
-    for file in files:
-        Image.new("RGB", (5, 4)).save(file)
-    read, read_bytes = [], Path.read_bytes
-
-    def counted(path: Path) -> bytes:
-        read.append(path)
-        return read_bytes(path)
-
-    monkeypatch.setattr(Path, "read_bytes", counted)
-    for mode in ("RGB", "unchanged"):
-        read.clear()
-        assert len(EncodedImages(files, mode)) == 3 and sorted(read) == files
-    files[1].write_bytes(read_bytes(files[1])[:50])
-    said = re.escape(f"decode_images: files[1] ({str(files[1])!r}) must be a complete")
-    for mode in ("RGB", "unchanged"):
-        with pytest.raises(ValueError, match=f"^{said}"):
-            EncodedImages(files, mode)
-        skipped: list[Any] = []
-        assert len(EncodedImages(files, mode, skipped=skipped)) == 3
-        assert [i for i, _ in skipped] == [1] and re.match(said, str(skipped[0][1]))
-
-
-def test_saved_and_loaded_in_the_safe_mode() -> None:
-    file = imgops.encode_image(torch.zeros(3, 8, 8, dtype=torch.uint8))
-    memory = io.BytesIO()
-    torch.save([EncodedImage(file), EncodedImages([file])], memory)
-    memory.seek(0)
-    one, batch = torch.load(memory)
-    assert torch.equal(one.decode(), batch.decode()[0])
-
-
-def test_conversions_take_images_of_different_sizes() -> None:
-    """The whole pipelines of torchvision's weights, and pipelines that begin with a conversion, as on PIL images."""
-    sizes = ((40, 60), (70, 33), (50, 50))
-    files = [imgops.encode_image(torch.randint(0, 256, (3, *size), dtype=torch.uint8)) for size in sizes]
-    pictures = [Image.open(io.BytesIO(file.numpy().tobytes())) for file in files]
-    images = imgops.decode_images(files)
-    batches = (
-        EncodedImages(files),
-        *(PackedImages.of(images, interleaved=side) for side in (False, True)),
-    )
-    norm = ([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])
-    steps = [
-        segmentation.DeepLabV3_ResNet50_Weights.DEFAULT.transforms(),
-        detection.FasterRCNN_ResNet50_FPN_Weights.DEFAULT.transforms(),
-        classification.ResNet50_Weights.DEFAULT.transforms(),
-        v1.ToTensor(),
-        v1.Compose([v1.PILToTensor(), v1.ConvertImageDtype(torch.float64), v1.Normalize(*norm)]),
-    ]
-    for given in steps:
-        wanted, ours = [given(picture) for picture in pictures], v2.convert(given)
-        for batch in batches:
-            for x, y in zip(ours(batch), wanted, strict=True):
-                assert torch.equal(x, y) and x.dtype == y.dtype, given
-            assert ours((batch, torch.arange(3)))[1].tolist() == [0, 1, 2]
-        graph = torch.compile(ours, fullgraph=True, backend="aot_eager")
-        assert all(torch.equal(x, y) for x, y in zip(graph(batches[1]), wanted, strict=True)), given
-    for first in (v2.ToImage(), v2.PILToTensor(), v2.ToPureTensor(), v2.Identity()):
-        training = v2.Compose([first, v2.RandomResizedCrop(24), v2.RandomHorizontalFlip()])
-        whole = v2.Compose(training.transforms, per_sample=True)
-        for batch in batches:
-            torch.manual_seed(0)
-            out = whole(batch)
-            torch.manual_seed(0)
-            assert torch.equal(out, torch.stack([training(x).as_subclass(Tensor) for x in images])), first
-    floats = batches[1].float()
-    with pytest.raises(ValueError, match="mean must have 1 number or 3"):
-        v2.Normalize([0.5] * 2, [0.5] * 2)(floats)
-    gray = PackedImages.of([torch.rand(1, 4, 4)])
-    with pytest.raises(ValueError, match="for images of different sizes of 1 channel, got 3"):
-        v2.Normalize(*norm)(gray)
-    data = floats.data.clone()
-    v2.Normalize(*norm, inplace=True)(floats)
-    assert torch.equal(floats.data, v2.Normalize(*norm)(floats.like(data)).data)
-
-
-def test_a_crop_without_pixels_is_refused_by_its_size() -> None:
     image = torch.zeros(3, 8, 9, dtype=torch.uint8)
-    for batch in (EncodedImages([imgops.encode_image(image)] * 2), PackedImages.of([image, image])):
+    for batch in (EncodedImages([encode_image(image)] * 2), PackedImages.of([image, image])):
         for size in (0, -2, (0, 5), (5, -1)):
             for crop in (v2.CenterCrop(size), v2.RandomCrop(size, per_sample=True)):
                 for steps in ([crop], [v2.Resize(6), crop]):
                     with pytest.raises(ValueError, match=r"size must be at least \(1, 1\), got \("):
                         v2.Compose(steps, per_sample=True)(batch)
+
+
+def test_a_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also that of a file whose header Pillow reads."""
+    files = [tmp_path / "a.png", tmp_path / "b.tiff", tmp_path / "c.jpg"]
+    for file in files:
+        Image.new("RGB", (5, 4)).save(file)
+    read, read_bytes = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or read_bytes(path))
+    for mode in ("RGB", "unchanged"):
+        read.clear()
+        assert EncodedImages(files, mode).mode == "RGB" and sorted(read) == files
+
+
+@pytest.mark.needs("libjpeg")
+def test_the_native_call_checks_what_it_writes() -> None:
+    height, width = 120, 90
+    out, done = np.zeros(3 * 4 * 5 + 7, np.uint8), np.zeros(1, np.uint8)
+    facts = np.array([[7, 1, 2, 4, 5, height, width]])
+
+    def call(**changes: Any) -> bool:
+        given = {"out": out, "files": files_of(1), "facts": facts, "done": done, "channels": 3}
+        given |= {"interleaved": False, "first": 0, "last": 1} | changes
+        _libjpeg.module.decode_each(*given.values())
+        return bool(done[0])
+
+    def with_fact(column: int, value: int) -> np.ndarray:
+        return np.where(np.arange(7) == column, value, facts)
+
+    assert call() and call(interleaved=True)
+    assert not call(facts=with_fact(6, width + 1))  # the header lies, or the caller
+    wrong = ((0, 8), (0, -1), (1, 86), (1, -1), (2, 117), (3, 0), (4, 91), (3, 1 << 62), (5, 70000))
+    changes: list[dict[str, Any]] = [{"facts": with_fact(*fact)} for fact in wrong]
+    changes += [{"channels": 2}, {"last": 2}, {"first": -1}, {"facts": facts[:, :6]}, {"files": []}]
+    for change in (*changes, {"done": done[:0]}):
+        with pytest.raises(ValueError, match="native: "):
+            call(**change)
+    with pytest.raises(TypeError):
+        call(files=[7])
+
+
+@nightly
+def test_conversions_take_images_of_different_sizes() -> None:
+    """The whole pipelines of torchvision's weights, and those that only convert, as on PIL images."""
+    files = [bytes(encoded(*size).data.numpy()) for size in ((40, 60), (70, 33), (50, 50))]
+    pictures = [Image.open(io.BytesIO(file)) for file in files]
+    packed = PackedImages.of(decode_images(files))
+    norm = ([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])
+    for given in (
+        segmentation.DeepLabV3_ResNet50_Weights.DEFAULT.transforms(),
+        detection.FasterRCNN_ResNet50_FPN_Weights.DEFAULT.transforms(),
+        v1.Compose([v1.PILToTensor(), v1.ConvertImageDtype(torch.float64), v1.Normalize(*norm)]),
+    ):
+        wanted, ours = [given(x) for x in pictures], v2.convert(given)
+        for batch in (EncodedImages(files), packed, PackedImages.of(packed.unpack(), interleaved=True)):
+            found, labels = ours((batch, torch.arange(3)))
+            assert all(map(same, found, wanted)) and labels.tolist() == [0, 1, 2], given
+    graph = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    assert all(map(torch.equal, graph(packed), wanted))
+    for numbers, images, must in (
+        (([0.5] * 2, [0.5] * 2), packed.float(), "mean must have 1 number or 3"),
+        (norm, PackedImages.of([torch.rand(1, 4, 4)]), "for images of different sizes of 1 channel, got 3"),
+    ):
+        with pytest.raises(ValueError, match=must):
+            v2.Normalize(*numbers)(images)
+    floats = packed.float()
+    v2.Normalize(*norm, inplace=True)(floats)
+    assert torch.equal(floats.data, v2.Normalize(*norm)(packed.float()).data)
