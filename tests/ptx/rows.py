@@ -25,6 +25,10 @@ class Call(NamedTuple):
     #: The bytes that the result needs to be read, by those of the image.
     part: float = 1.0
 
+    @property
+    def qualified(self) -> str:
+        return self.operator if "::" in self.operator else f"imgops::{self.operator}"
+
 
 #: The rows of which only the last kernel counts: the first one of equalize is a histogram.
 OF_LAST_KERNEL = ("equalize",)
