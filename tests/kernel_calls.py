@@ -5,8 +5,9 @@ Triton's interpreter runs the kernels where there is no GPU; ``tests/ptx`` runs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from imgops._operator.record import Contract, Operator
 from imgops.extend.testing import cuda_kernel
 from imgops.fake.color_space import CHANNELS, CODES
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
-from tests.specs._maker import Maker, formatted, rows
+from tests.specs._maker import Maker, formatted
 from tests.specs._spec import EXACT, Tolerance
 from tests.test_reference import compare
 
@@ -25,7 +26,7 @@ KERNELS = [s for s in SAMPLES if OPERATORS[s.op].operator.cuda is not None]
 #: The conversions that OpenCV leaves to another library, or to tables that are not known to the last bit.
 NEARLY = ("rgb2luv", "bgr2luv", "hsv_full2rgb", "hsv_full2bgr")
 LEVELS = (torch.uint8,)
-FLOATS = (torch.float32,)
+BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def operator_of(sample: Sample) -> Operator:
@@ -79,15 +80,11 @@ def check_kernel(sample: Sample, maker: Maker) -> None:
     machine to machine. A GPU runs the public function.
     """
     spec, operator = SPECS[sample.op], operator_of(sample)
-    if sample in COMPILED and sample.id.startswith(NEARLY):
-        spec = replace(spec, tolerance={torch.uint8: Tolerance(levels=1, share=3e-5)})
     if callable(spec.reference):
-        compare(spec, sample, maker, None if maker.device == "cuda" else cuda_kernel(operator.qualified))
-        if (
-            maker.dtype != torch.uint8
-            or {*SPECS[sample.op].tolerance}.isdisjoint(LEVELS)
-            or maker.device == "cuda"
-        ):
+        nearly = {torch.uint8: Tolerance(levels=1, share=3e-5)} if sample.id.startswith(NEARLY) else {}
+        near = replace(spec, tolerance={**spec.tolerance, **nearly})
+        compare(near, sample, maker, None if maker.device == "cuda" else cuda_kernel(operator.qualified))
+        if maker.dtype != torch.uint8 or torch.uint8 not in spec.tolerance or maker.device == "cuda":
             return
     args = arguments(sample, maker)
     found, wanted = by_kernel(operator, args), by_host(operator, args)
@@ -104,11 +101,75 @@ def tolerance(name: str, dtype: torch.dtype) -> Tolerance:
 
 # -- images that are larger than a tile, and values that the samples of the specs do not have -----------
 
+_BOXES = torch.tensor([[3.25, 2.0, 80.5, 60.75], [40.0, 5.5, 52.0, 33.0]], dtype=torch.float64)
+_JITTER = "brightness,contrast,saturation,hue"
+_MORE = f"{_JITTER},sharpness,posterize,solarize,invert,autocontrast,equalize"
+_FILTER = torch.from_numpy(np.random.default_rng(1).normal(0, 0.3, (3, 5)).astype(np.float32))
 
-def _sample(
-    op: str, id: Any, call: Callable[[Maker], tuple[Any, ...]], dtypes: Any = LEVELS, **keywords: Any
-) -> Sample:
-    return Sample(str(id).replace(" ", ""), call, keywords, dtypes, op=op)
+
+def _sample(op: str, id: str, call: Any, dtypes: Any = LEVELS, **keywords: Any) -> Sample:
+    return Sample(id.replace(" ", ""), call, keywords, dtypes, op=op)
+
+
+def _rows() -> Iterator[Sample]:
+    for how in ("bilinear", "lanczos", "box", "hamming", "bicubic", "nearest"):
+        # Of the nearest pixel PIL has another rule in mode I;16.
+        dtypes = (torch.uint8, torch.uint16) if how == "nearest" else LEVELS
+        call = lambda m, how=how: (m.image(3, 61, 90), (19, 47), how)
+        yield _sample("resize", f"{how} boxes", call, dtypes, box=_BOXES)
+    for size in ((8, 40), (31, 33)):  # Pillow 13 resizes the height first where a crop loses many more rows
+        boxes = torch.tensor([[5, 3, 55, 69], [0, 0, 60, 20], [10, 10, 10 + size[1], 10 + size[0]]])
+        images = lambda m: replace(m, batch=(3,)).image(1, 70, 60)
+        crop = lambda m, s=size, boxes=boxes, images=images: (images(m), boxes, s, "bicubic")
+        yield _sample("resized_crop", f"passes {size}", crop)
+    for how, size in product(
+        ("nearest", "bilinear", "lanczos", "area"), ((17, 31), (60, 131), (30, 35), (20, 14))
+    ):
+        plain = lambda m, how=how, size=size: (m.image(3, 60, 70), size, how)
+        yield _sample("resize", f"plain {how} {size}", plain, antialias=False)
+    yield _sample("gaussian_blur", "wide", lambda m: (m.image(1, 45, 150), (23, 9), (1.3, 0.7)))
+    yield _sample("filter2d", "wide", lambda m: (m.image(1, 45, 150), _FILTER, "symmetric"))
+    for names, dtype in ((_MORE, torch.uint8), (_JITTER, torch.uint8), (_JITTER, torch.float32)):
+        yield _sequence(names.split(","), dtype)
+    for how in ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle"):
+        for size in ((70, 64), (5, 7)):  # of whole words, and more pixels than a program counts
+            limits = lambda m: (m.per_sample(100.9, -3.5), m.per_sample(200.5, 300.0))
+            groups = lambda m, how=how, size=size: (_two_groups(m, *size), *limits(m), how)
+            yield _sample("threshold", f"{how} {size}", groups)
+    for how, levels in product(("otsu", "triangle"), ([9] * 4, [10, 10, 200, 200], [0, 100, 155, 255])):
+        # One level; levels without pixels between two groups; and a histogram that is its own mirror image.
+        image = torch.tensor(levels, dtype=torch.uint8).reshape(1, 2, 2)
+        yield _sample("threshold", f"{how} {levels}", lambda m, x=image, how=how: (x, 0, 255, how))
+    # Blocks in part outside of the image, chroma of one and of two columns, and rows of whole words.
+    for size, channels in product(((17, 32), (3, 4), (9, 5), (1, 1), (16, 35)), (1, 3)):
+        yield _file("noise", channels, *size, 3, 88)
+    yield _file("smooth", 3, 50, 60, 75, 75)
+    # Pixels outside of OpenCV's vectors in each row, and images of whole words and others.
+    for code, height in product(CODES, (3, 4)):
+        if not code.startswith("bgr"):
+            yield _colors(code, height, 37)
+    none = lambda m: (replace(m, batch=(0,)).image(1, 3, 2), torch.zeros(0))
+    yield _sample("adjust_gamma", "no images", none)
+
+
+def _compiled() -> Iterator[Sample]:
+    for call in product(("warp_affine", "warp_perspective", "remap"), ("nearest", "bilinear"), BORDERS):
+        yield _warped(*call)
+    for code, width in product(CODES, (1024, 1001)):
+        yield _colors(code, 128, width)
+    sizes = [*product(range(1, 21), range(1, 21)), (31, 64), (64, 33), (47, 100), (100, 47), (50, 51)]
+    for i, (size, channels) in enumerate(product(sizes, (1, 3))):
+        kind = ("noise", "extremes", "smooth")[i // 2 % 3]
+        yield _file(kind, channels, *size, 1 + i // 2 % 100, 1 + i // 2 * 37 % 100)
+
+
+def _sequence(steps: list[str], dtype: torch.dtype) -> Sample:
+    """Return a call with an order for each image, skipped steps, and one used twice."""
+    order = torch.tensor([[1, 3, 1, 9], [8, 4, -1, 5]]).clamp(max=len(steps) - 1)
+    limit = 90.0 if dtype == torch.uint8 else 0.4
+    amounts = torch.tensor([0.7, 1.6, 0.4, 0.13, 1.8, 5.0, limit, 1.0, 1.0, 1.0], dtype=torch.float64)
+    call = lambda m: (m.image(3, 70, 75, 0, 1), order, amounts[: len(steps)], steps)
+    return _sample("color_sequence", f"{len(steps)} steps", call, (dtype,))
 
 
 def _two_groups(m: Maker, height: int, width: int) -> Tensor:
@@ -116,15 +177,6 @@ def _two_groups(m: Maker, height: int, width: int) -> Tensor:
     rng = np.random.default_rng(3)
     middle = np.array([60, 120, 190])[:, None, None] + rng.choice([-30, 30], (*m.batch, 1, height, width))
     return formatted(torch.from_numpy(rng.normal(middle, 12).clip(0, 255).astype(np.uint8)), m.format)
-
-
-def _space(m: Maker, code: str, height: int, width: int) -> Tensor:
-    """Return images of the space that a conversion begins with; OpenCV knows hues up to 179."""
-    source = code.split("2")[0]
-    image = m.image(CHANNELS[source], height, width)
-    if source in ("hsv", "hls"):
-        image[:, 0] %= 180
-    return image
 
 
 def _file(kind: str, channels: int, height: int, width: int, *qualities: int) -> Sample:
@@ -142,92 +194,17 @@ def _file(kind: str, channels: int, height: int, width: int, *qualities: int) ->
     return _sample("jpeg", f"{kind} {channels}x{height}x{width}", call)
 
 
-def _sequence(names: str, limit: float, dtypes: tuple[torch.dtype, ...]) -> Sample:
-    """Return a call with an order for each image, skipped steps, and one used twice."""
-    steps = names.split(",")
-    order = torch.tensor([[1, 3, 1, 9], [8, 4, -1, 5]]).clamp(max=len(steps) - 1)
-    amounts = torch.tensor([0.7, 1.6, 0.4, 0.13, 1.8, 5.0, limit, 1.0, 1.0, 1.0], dtype=torch.float64)
-    call = lambda m: (m.image(3, 70, 75, 0, 1), order, amounts[: len(steps)], steps)
-    return _sample("color_sequence", f"{len(steps)} steps", call, dtypes)
+def _colors(code: str, height: int, width: int) -> Sample:
+    """Return a conversion of noise; OpenCV knows hues up to 179."""
+    source = code.split("2")[0]
 
+    def call(m: Maker) -> tuple[Any, ...]:
+        image = m.image(CHANNELS[source], height, width)
+        if source in ("hsv", "hls"):
+            image[:, 0] %= 180
+        return image, code
 
-_BOXES = torch.tensor([[3.25, 2.0, 80.5, 60.75], [40.0, 5.5, 52.0, 33.0]], dtype=torch.float64)
-_JITTER = "brightness,contrast,saturation,hue"
-_MORE = f"{_JITTER},sharpness,posterize,solarize,invert,autocontrast,equalize"
-_FILTER = torch.from_numpy(np.random.default_rng(1).normal(0, 0.3, (3, 5)).astype(np.float32))
-THRESHOLDS = ("binary", "binary_inv", "trunc", "tozero", "tozero_inv", "otsu", "triangle")
-#: What Triton's interpreter, the compiled kernels and a GPU run.
-ROWS: list[Sample] = [
-    *(
-        _sample("resize", f"{n} boxes", lambda m, n=n: (m.image(3, 61, 90), (19, 47), n), dtypes, box=_BOXES)
-        for n, dtypes in (
-            *((n, LEVELS) for n in ("bilinear", "lanczos", "box", "hamming", "bicubic")),
-            ("nearest", (torch.uint8, torch.uint16)),  # PIL has another rule in mode I;16
-        )
-    ),
-    *(  # Pillow 13 resizes the height first where a crop loses many more rows than columns
-        _sample(
-            "resized_crop",
-            f"passes {size}",
-            lambda m, s=size: (
-                m.image(1, 70, 60),
-                rows(m, (5, 3, 55, 69), (0, 0, 60, 20), (10, 10, 10 + s[1], 10 + s[0])),
-                s,
-                "bicubic",
-            ),
-        )
-        for size in ((8, 40), (31, 33))
-    ),
-    *(
-        _sample("resize", f"plain {n} {s}", lambda m, s=s, n=n: (m.image(3, 60, 70), s, n), antialias=False)
-        for n in ("nearest", "bilinear", "lanczos", "area")
-        for s in ((17, 31), (60, 131), (30, 35), (20, 14))
-    ),
-    _sample("gaussian_blur", "wide", lambda m: (m.image(1, 45, 150), (23, 9), (1.3, 0.7))),
-    _sample("filter2d", "wide", lambda m: (m.image(1, 45, 150), _FILTER, "symmetric")),
-    *(_sequence(n, 90.0, LEVELS) for n in (_MORE, _JITTER)),
-    _sequence(_JITTER, 0.4, FLOATS),
-    *(  # the larger images are whole words, and more pixels than a program counts
-        _sample(
-            "threshold",
-            f"{how} {size}",
-            lambda m, s=size, h=how: (
-                _two_groups(m, *s),
-                m.per_sample(100.9, -3.5),
-                m.per_sample(200.5, 300.0),
-                h,
-            ),
-        )
-        for how in THRESHOLDS
-        for size in ((70, 64), (5, 7))
-    ),
-    *(  # an image of one level, levels without pixels between two groups, and a histogram that is its own mirror image
-        _sample(
-            "threshold",
-            f"{how} {levels}",
-            lambda m, levels=levels, how=how: (
-                torch.tensor(levels, dtype=torch.uint8).reshape(1, 2, 2),
-                0,
-                255,
-                how,
-            ),
-        )
-        for levels in ([9] * 4, [10, 10, 200, 200], [0, 100, 155, 255])
-        for how in ("otsu", "triangle")
-    ),
-    *(  # blocks in part outside of the image, chroma of one and of two columns, and rows of whole words
-        _file("noise", channels, *size, 3, 88)
-        for size in ((17, 32), (3, 4), (9, 5), (1, 1), (16, 35))
-        for channels in (1, 3)
-    ),
-    *(  # pixels outside of OpenCV's vectors in each row, and images of whole words and others
-        _sample("cvt_color", f"{code} {h}", lambda m, c=code, h=h: (_space(m, c, h, 37), c))
-        for code in CODES
-        for h in (3, 4)
-        if not code.startswith("bgr")
-    ),
-    _sample("adjust_gamma", "no images", lambda m: (replace(m, batch=(0,)).image(1, 3, 2), torch.zeros(0))),
-]
+    return _sample("cvt_color", f"{code} {height}x{width}", call)
 
 
 def _warped(op: str, interpolation: str, border: str) -> Sample:
@@ -241,23 +218,7 @@ def _warped(op: str, interpolation: str, border: str) -> Sample:
     return _sample(op, f"{interpolation} {border}", lambda m: (m.image(1, 90, 110), *where), **how)
 
 
+#: What Triton's interpreter, the compiled kernels and a GPU run.
+ROWS = [*_rows()]
 #: What only the compiled kernels run. The interpreter does not fuse a product and a sum, as OpenCV and they do.
-COMPILED: list[Sample] = [
-    *(
-        _warped(op, interpolation, border)
-        for op in ("warp_affine", "warp_perspective", "remap")
-        for interpolation in ("nearest", "bilinear")
-        for border in ("constant", "edge", "reflect", "symmetric", "wrap")
-    ),
-    *(
-        _sample("cvt_color", f"{code} {w}", lambda m, c=code, w=w: (_space(m, c, 128, w), c))
-        for code in CODES
-        for w in (1024, 1001)
-    ),
-    *(
-        _file(("noise", "extremes", "smooth")[i % 3], channels, *size, 1 + i % 100, 1 + i * 37 % 100)
-        for i, size in enumerate((height, width) for height in range(1, 21) for width in range(1, 21))
-        for channels in (1, 3)
-    ),
-    *(_file("noise", 3, *size, 60, 95) for size in ((31, 64), (64, 33), (47, 100), (100, 47), (50, 51))),
-]
+COMPILED = [*_compiled()]

@@ -23,7 +23,7 @@ from imgops._common.torch_private import TorchDispatchMode, fake_tensors
 from imgops._operator import record
 from imgops._operator.record import Contract, Gradient
 from imgops.autograd.derived import DerivedGradient
-from imgops.fake.color_space import CODES
+from imgops.fake.color_space import CHANNELS, CODES
 from tests.kernel_calls import arguments, moved, operator_of, without_data
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
@@ -38,9 +38,9 @@ DECOMPOSED = [
 PARAMETERS = pytest.mark.parametrize("parameters", ["cuda", *every_night("cpu")])
 
 
-def of(samples: list[Sample]) -> Any:
+def of(samples: list[Sample], quick: list[Sample] = FIRST) -> Any:
     """Return the mark of a test that runs one sample of each family of operators before a commit."""
-    return pytest.mark.parametrize("sample", nightly_unless(FIRST.__contains__, samples), ids=str)
+    return pytest.mark.parametrize("sample", nightly_unless(quick.__contains__, samples), ids=str)
 
 
 class Watch(TorchDispatchMode):
@@ -120,7 +120,7 @@ def test_each_gradient_is_where_its_tensor_is(sample: Sample, parameters: str) -
                 assert (grad.device, grad.shape) == (value.device, value.shape)
 
 
-@of([s for s in DECOMPOSED if s.differentiable and not operator_of(s).no_gradient])
+@of([s for s in DECOMPOSED if s.differentiable and not operator_of(s).no_gradient], FIRST[::3])
 def test_no_derived_gradient_waits_for_the_device(sample: Sample) -> None:
     """Of a parameter on the CPU only the gradient itself has to come back, after these kernels."""
     operator = operator_of(sample)
@@ -139,7 +139,7 @@ def test_no_derived_gradient_waits_for_the_device(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("name", ["gaussian_blur", "filter2d", "color_matrix", "resize", "resize_adjoint"])
-def test_no_sum_of_float32_is_left_to_tf32(name: str) -> None:
+def test_no_sum_of_float32_is_left_to_tf32(name: str, whole: bool) -> None:
     """On CUDA a float32 convolution has 10 bits by default, and a matrix product by a setting."""
     products: list[torch.dtype] = []
 
@@ -148,7 +148,7 @@ def test_no_sum_of_float32_is_left_to_tf32(name: str) -> None:
             products.append(args[0].dtype)
 
     samples = [s for s in STATIC if s.op == name and not s.edge and "nearest" not in s.id]
-    for sample in samples[:3]:
+    for sample in samples[: 3 if whole else 1]:
         real = arguments(sample)
         with fake_tensors(), Watch(seen):
             args = on_cuda(sample, real, "cuda")
@@ -195,30 +195,21 @@ def test_reciprocals_are_seen() -> None:
 
 
 @nightly
-@pytest.mark.parametrize("code", CODES)
-def test_colors_of_noise_do_not_depend_on_reciprocals(code: str) -> None:
-    noise = torch.Generator().manual_seed(0)
-    source, _, _ = code.partition("2")
-    channels = 1 if source == "gray" else 4 if source.endswith("a") else 3
-    image = torch.randint(0, 256, (channels, 150, 150), dtype=torch.uint8, generator=noise)
-    formula = OPERATORS["cvt_color"].operator.decomposition
-    for x in (image, image.double() / 255):
-        wanted = formula(x, code)
+@pytest.mark.parametrize("how", [*CODES, "nearest", "opencv"])
+def test_many_values_do_not_depend_on_reciprocals(how: str) -> None:
+    """Colors of noise, and labels that are resized to many sizes."""
+    if how in CODES:
+        formula = OPERATORS["cvt_color"].operator.decomposition
+        image = torch.rand(CHANNELS[how.split("2")[0]], 150, 150, generator=torch.Generator().manual_seed(0))
+        calls = [((image * 255).to(torch.uint8), how), (image.double(), how)]
+    else:
+        formula = record.table["imgops_transforms::nearest"].decomposition
+        mask, box = torch.arange(90 * 110).reshape(1, 90, 110), torch.tensor([3, 5, 101, 87])
+        calls = [(mask, box, (size, size + 3), how) for size in range(1, 60)]
+    for args in calls:
+        wanted = formula(*args)
         with Reciprocals():
-            assert bits_equal(formula(x, code), wanted)
-
-
-@nightly
-@pytest.mark.parametrize("how", ["nearest", "opencv"])
-def test_labels_do_not_depend_on_reciprocals(how: str) -> None:
-    formula = record.table["imgops_transforms::nearest"].decomposition
-    assert formula is not None
-    mask = torch.arange(90 * 110).reshape(1, 90, 110)
-    boxes = torch.tensor([3, 5, 101, 87])
-    for size in range(1, 60):
-        wanted = formula(mask, boxes, (size, size + 3), how)
-        with Reciprocals():
-            assert bits_equal(formula(mask, boxes, (size, size + 3), how), wanted)
+            assert bits_equal(formula(*args), wanted)
 
 
 # -- transforms, and how they are written -------------------------------------------------------------

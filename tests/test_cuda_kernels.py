@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from torch import Tensor
 
 import imgops
 from imgops._common import compare as libraries
-from imgops._common.torch_private import TorchDispatchMode
 from imgops._operator.record import Contract, operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda, devices
@@ -46,7 +44,9 @@ LEFT = {
 #: A quick operator of each family of kernels, of which the first sample is run before a commit. A GPU runs all that
 #: test_reference.py does not run there.
 QUICK = {o.cuda.__module__: n for n, o in reversed(operators().items()) if o.cuda and n != "pyr_down"}
-FIRST = [OPERATORS[name].samples[0] for name in QUICK.values()]
+FIRST = [
+    OPERATORS[name].samples[name == "jpeg"] for name in QUICK.values()
+]  # the first one of jpeg takes a second
 DEVICE = DEVICES[-1]
 RUN = (*ROWS, *COMPILED) if DEVICE == "cuda" else nightly_unless(FIRST.__contains__, (*KERNELS, *ROWS))
 
@@ -90,14 +90,6 @@ def noise(*shape: int, interleaved: bool = False) -> Tensor:
 
 
 @interpreted
-@nightly
-def test_a_photograph_through_jpeg(photograph: Tensor) -> None:
-    part, quality = photograph[None, :, 100:150, 200:260], torch.tensor([75])
-    wanted = SPECS["jpeg"].reference(part[0].numpy(), 75)  # type: ignore[operator]
-    assert bits_equal(cuda_kernel("imgops::jpeg")(part, quality)[0], torch.from_numpy(wanted.copy()))
-
-
-@interpreted
 def test_nothing_else_is_computed() -> None:
     """Double precision is left to ATen, and no pixels are no launch."""
     kernel = cuda_kernel("imgops::cvt_color")
@@ -108,29 +100,13 @@ def test_nothing_else_is_computed() -> None:
 
 # -- parameters --------------------------------------------------------------------------------------
 
-READ = [(n, e) for n, spec in OPERATORS.items() if spec.operator.cuda for e in spec.errors if e.reads_values]
-
-
-class _Reached(Exception):
-    pass
-
-
-class _Stop(TorchDispatchMode):
-    """A mode that interrupts a call at the operator, and reports its arguments."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace == "imgops":
-            raise _Reached(func.name(), (*args, *(kwargs or {}).values()))
-        return func(*args, **(kwargs or {}))
-
 
 @interpreted
-@pytest.mark.parametrize(("name", "error"), READ, ids=lambda v: str(v)[:50])
-def test_values_on_the_cpu_are_refused_in_the_same_words(name: str, error: Any) -> None:
-    with pytest.raises(_Reached) as reached, _Stop():
-        error.call(torch.ones(2, 3, 5, 6).to(error.dtype))
-    operator, args = reached.value.args
-    check_raises(lambda: cuda_kernel(operator)(*args), error.error, error.message)
+def test_values_on_the_cpu_are_refused_in_the_same_words() -> None:
+    """The checks of values are those of the CPU's kernel, which test_errors.py makes fail."""
+    message = "jpeg: quality must be a whole number from 1 to 100, or 0 for none, got 101.0"
+    call = lambda: cuda_kernel("imgops::jpeg")(noise(1, 3, 8, 8), torch.tensor(101.0))
+    check_raises(call, ValueError, message)
 
 
 @interpreted
@@ -290,7 +266,7 @@ def test_launches_have_one_place() -> None:
 def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool) -> None:
     from imgops.transforms._core import operators
 
-    images = noise(3, 3, 5, 33, interleaved=interleaved)
+    images = noise(3, 3, 2, 17, interleaved=interleaved)
     images = images if dtype == torch.uint8 else (images / 255).to(dtype)
     for chosen in (torch.tensor([True, False, True]), torch.tensor(True), torch.tensor(False)):
         for dim in (-1, -2):

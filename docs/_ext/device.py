@@ -15,10 +15,8 @@ from tests.ptx.rows import PACKED
 VARIANTS = [f"{dtype} {layout}" for dtype in ("uint8", "float32") for layout in ("planar", "interleaved")]
 
 
-def _instructions(name: str, found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "–"
-    return f"{budgets.counted(name, found):.0f}"
+def _instructions(found: dict[str, Any] | None) -> str:
+    return "–" if found is None else f"{budgets.counted(found):.0f}"
 
 
 def _share(dtype: str, each: dict[str, Any]) -> str:
@@ -48,7 +46,7 @@ class Instructions(Parsed):
         for name, each in known["rows"].items():
             if name.startswith(PACKED) != bool(self.arguments):
                 continue
-            shown = [_instructions(name, each.get(variant)) for variant in VARIANTS]
+            shown = [_instructions(each.get(variant)) for variant in VARIANTS]
             shares = [_share(dtype, each) for dtype in ("uint8", "float32")]
             registers = str(max(found["registers"] for found in each.values()))
             rows.append([name.removeprefix(PACKED), *shown, *shares, _traffic(each), registers])

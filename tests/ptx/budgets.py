@@ -36,7 +36,7 @@ def measure(machine: Any, call: Call) -> Measured:
     out = cuda_kernel(call.qualified)(*call.arguments)
     if not totals.launches:
         raise NotImplementedError(f"{call.qualified} leaves these arguments to ATen")
-    values, image = out.numel(), call.arguments[0]
+    values, image, count = out.numel(), call.arguments[0], totals.count
     least = image.numel() * image.element_size() * call.part + values * out.element_size()
     kernels = {kernel: n / values for kernel, n in totals.instructions.items()}
     resources = {program: machine.resources(program) for program in totals.programs}
@@ -44,10 +44,10 @@ def measure(machine: Any, call: Call) -> Measured:
         "instructions": round(sum(kernels.values()), 2),
         "kernels": {kernel: round(n, 2) for kernel, n in kernels.items()},
         "least": round(least / values, 2),
-        "read": round(totals.read / values, 2),
-        "written": round(totals.written / values, 2),
-        "moved": round(32 * totals.sectors / values, 2),
-        "widths": [round(n / max(sum(totals.widths), 1), 3) for n in totals.widths],
+        "read": round(count.read / values, 2),
+        "written": round(count.written / values, 2),
+        "moved": round(32 * count.sectors / values, 2),
+        "widths": [round(n / max(sum(count.widths), 1), 3) for n in count.widths],
         **{key: max(each[key] for each in resources.values()) for key in ("registers", "spills")},
         "spilling": sorted({program.name for program, each in resources.items() if each["spills"]}),
         "shared": max(program.shared for program in totals.programs),
@@ -55,7 +55,7 @@ def measure(machine: Any, call: Call) -> Measured:
     }
 
 
-def counted(name: str, found: Measured) -> float:
+def counted(found: Measured) -> float:
     """Return the instructions of a row, or those of its last kernel if only that one counts."""
     return float(found.get("last", found["instructions"]))
 

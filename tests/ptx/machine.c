@@ -9,7 +9,7 @@
 typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t u64; typedef unsigned __int128 u128;
 typedef int8_t s8; typedef int16_t s16; typedef int32_t s32; typedef int64_t s64; typedef __int128 s128;
 
-enum { FINE, OUTSIDE_READ, OUTSIDE_WRITE, MISALIGNED, OUTSIDE_SHARED, CALLED, DIVERGED, UNEQUAL_BARRIERS, OUTSIDE_LOCAL };
+#define DIVERGED "threads of a warp that diverge at a meeting"
 enum { READ, WRITE };
 enum { ENDED, WAITS_FOR_BLOCK, WAITS_FOR_WARP };
 typedef struct { u64 start, stop, writable; } Range;
@@ -20,7 +20,7 @@ typedef struct { int pc, op; u32 tid, carry, temp, in[12], out[4]; u64 SP, SPL; 
 static int step(Thread* t, u32 block, u32 blocks, u64 params, u8* shared);
 static int is_constant(u64 at, u32 size);
 
-static Count count; static int fault; static u64 fault_at;
+static Count count; static const char* fault;
 static const Range* ranges; static u32 range_count, shared_size;
 
 static inline float as_f32(u32 x) { float f; memcpy(&f, &x, 4); return f; }
@@ -71,10 +71,10 @@ static inline void take(u64 at, u32 site) {
   if (taken_count < 0xF000) { taken[i].key = key; taken[i].segment = segment; taken_count++; }
 }
 
-static u8* refused(int why, u64 at) { fault = why; fault_at = at; return 0; }
+static u8* refused(const char* why) { fault = why; return 0; }
 /* Accesses lie in one range, whole, and at a multiple of their size, or in a constant of the program. */
 static inline u8* global_at(u64 at, u32 size, int way, u32 site) {
-  if (at % size) return refused(MISALIGNED, at);
+  if (at % size) return refused("a misaligned access");
   for (u32 i = 0; i < range_count; i++)
     if (at >= ranges[i].start && at + size <= ranges[i].stop && (way == READ || ranges[i].writable)) {
       *(way == READ ? &count.read : &count.written) += size;
@@ -83,11 +83,11 @@ static inline u8* global_at(u64 at, u32 size, int way, u32 site) {
       return (u8*)(uintptr_t)at;
     }
   if (way == READ && is_constant(at, size)) return (u8*)(uintptr_t)at;
-  return refused(way == READ ? OUTSIDE_READ : OUTSIDE_WRITE, at);
+  return refused(way == READ ? "a read outside of its tensors" : "a write outside of its tensors");
 }
-static inline u8* inside(u8* memory, u32 length, u32 at, u32 size, int why) {
-  if (at + size > length) return refused(why, at);
-  return at % size ? refused(MISALIGNED, at) : memory + at;
+static inline u8* inside(u8* memory, u32 length, u32 at, u32 size) {
+  if (at + size > length) return refused("an access outside of shared or local memory");
+  return at % size ? refused("a misaligned access") : memory + at;
 }
 
 static void shuffle(Thread* w, u32 out[32][4]) {
@@ -136,7 +136,7 @@ static void multiply(Thread* w, u32 out[32][4]) {
 static void move_matrices(Thread* w, u32 out[32][4], u8* shared, int number, int stores) {
   for (int i = 0; i < 32; i++)
     for (int m = 0; m < number; m++) {
-      u8* at = inside(shared, shared_size, w[8 * m + i / 4].in[0] + 4 * (i % 4), 4, OUTSIDE_SHARED);
+      u8* at = inside(shared, shared_size, w[8 * m + i / 4].in[0] + 4 * (i % 4), 4);
       if (!at) return;
       if (stores) memcpy(at, &w[i].in[1 + m], 4); else memcpy(&out[i][m], at, 4);
     }
@@ -175,21 +175,20 @@ static int run_warp(Thread* w, u32 block, u32 blocks, u64 params, u8* shared) {
   }
 }
 
-/* Run the blocks of a launch from the given one on; return the fault that ended it. */
-int run(u32 first, u32 blocks, u64 params, u32 shared_bytes, const Range* given, u32 given_count, Count* counted, u64* where) {
+/* Run the blocks of a launch from the given one on, and add to its counts; return the fault that ended it, or 0. */
+const char* run(u32 first, u32 blocks, u64 params, u32 shared_bytes, const Range* given, u32 given_count, Count* counted) {
   static Thread threads[THREADS];
   u8* shared = aligned_alloc(128, (shared_bytes + 255) / 128 * 128);
-  ranges = given; range_count = given_count; shared_size = shared_bytes; fault = FINE;
-  memset(&count, 0, sizeof count);
+  ranges = given; range_count = given_count; shared_size = shared_bytes; fault = 0; count = *counted;
   for (u32 block = first; block < blocks && !fault; block++) {
     memset(threads, 0, sizeof threads); memset(shared, 0xCD, shared_bytes);
     for (int i = 0; i < THREADS; i++) threads[i].tid = i;
     for (int waiting = 1; waiting && !fault;) {
       waiting = 0;
       for (int w = 0; w < THREADS && !fault; w += 32) waiting += run_warp(threads + w, block, blocks, params, shared);
-      if (waiting && waiting != THREADS && !fault) fault = UNEQUAL_BARRIERS;
+      if (waiting && waiting != THREADS && !fault) fault = "threads of a block that wait at no barrier";
     }
   }
-  free(shared); *counted = count; *where = fault_at;
+  free(shared); *counted = count;
   return fault;
 }

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import re
 import struct
 import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import triton
@@ -38,28 +38,25 @@ HERE = Path(__file__).parent
 TYPES = {torch.bool: "i1", torch.bfloat16: "bf16"}
 TYPES |= {getattr(torch, f"float{n}"): f"fp{n}" for n in (16, 32, 64)}
 TYPES |= {getattr(torch, f"{sign}int{n}"): f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32, 64)}
-FAULTS = (
-    "",
-    "a read outside of its tensors",
-    "a write outside of its tensors",
-    "a misaligned access",
-    "an access outside of shared memory",
-    "a call of a function",
-    "threads of a warp that diverge at a meeting",
-    "threads of a block that wait at no barrier",
-    "an access outside of local memory",
-)
-#: Kernels that ask for fused products, as in OpenCV, or use a sine, an exponential or a logarithm.
-FUSED = {
-    *("_pil_kernel", "_opencv_kernel", "_gaussian_kernel", "_filter_kernel", "_gamma_kernel"),
-    *("_steps_kernel", "_pointwise_kernel", "_adjoint_kernel", "_slope_kernel", "_down_kernel"),
-    *("_across_kernel", "warp_kernel"),
-}
-COMPILER = ["-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-mfma", "-msse4.2", "-mf16c"]
+PTXAS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
+COMPILER = [
+    "-O1",
+    "-w",
+    "-shared",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-mfma",
+    "-msse4.2",
+    "-mf16c",
+]
 
 
 class Count(ctypes.Structure):
-    """What the threads of a launch executed."""
+    """What the threads of all launches executed: the bytes of accesses, their sectors of 32 bytes, and their widths.
+
+    ``widths`` are the numbers of accesses of 1, 2, 4, 8 and 16 bytes.
+    """
 
     _fields_ = [(name, ctypes.c_uint64) for name in ("instructions", "read", "written", "sectors")]
     _fields_ += [("widths", ctypes.c_uint64 * 5)]
@@ -83,27 +80,13 @@ class Program:
 
 @dataclass
 class Totals:
-    """The counts of all launches."""
+    """The counts of all launches, and what was launched, each once."""
 
     launches: int = 0
+    count: Count = field(default_factory=Count)
+    #: The instructions of each kernel.
     instructions: Counter[str] = field(default_factory=Counter)
-    read: int = 0
-    written: int = 0
-    #: The sectors of 32 bytes that the accesses of warps take.
-    sectors: int = 0
-    #: Accesses of 1, 2, 4, 8 and 16 bytes.
-    widths: list[int] = field(default_factory=lambda: [0] * 5)
-    #: What was launched, each once.
     programs: dict[Program, None] = field(default_factory=dict)
-
-    def add(self, program: Program, count: Count) -> None:
-        self.launches += 1
-        self.programs[program] = None
-        self.instructions[program.name] += count.instructions
-        self.sectors += count.sectors
-        self.read += count.read
-        self.written += count.written
-        self.widths = [a + b for a, b in zip(self.widths, count.widths, strict=True)]
 
 
 def specialized(kernel: JITFunction[Any], values: dict[str, Any]) -> tuple[dict, dict, dict, list[bytes]]:
@@ -172,14 +155,15 @@ class Machine:
         program = self.compiled[key]
         parameters = ctypes.create_string_buffer(b"".join(packed) + bytes(64))
         ranges = ranges_of([x for x in values.values() if isinstance(x, Tensor)])
-        count, where = Count(), ctypes.c_uint64()
-        shared = max(program.shared, 16)
-        first = max(programs - self.most, 0)
-        last = shared, ranges, len(ranges), ctypes.byref(count), ctypes.byref(where)
-        fault = program.run(first, programs, ctypes.c_uint64(ctypes.addressof(parameters)), *last)
+        totals, before = self.totals, self.totals.count.instructions
+        last = max(program.shared, 16), ranges, len(ranges), ctypes.byref(totals.count)
+        values_at = ctypes.c_uint64(ctypes.addressof(parameters))
+        fault = program.run(max(programs - self.most, 0), programs, values_at, *last)
         if fault:
-            raise RuntimeError(f"{kernel.__name__}: {FAULTS[fault]}, at {where.value:#x}")
-        self.totals.add(program, count)
+            raise RuntimeError(f"{kernel.__name__}: {fault.decode()}")
+        totals.launches += 1
+        totals.instructions[program.name] += totals.count.instructions - before
+        totals.programs[program] = None
         budget.counts["launches of compiled kernels"] += 1
 
     def _compiled(self, source: Any, name: str, options: dict[str, Any]) -> Program:
@@ -188,69 +172,46 @@ class Machine:
             made = triton.compile(source, target=self.target, options=options)
         seconds, ptx = time.perf_counter() - start, made.asm["ptx"]
         assert not re.search(r"div\.(full|approx)", ptx), f"{name}: an approximate quotient"
-        assert "fma.rn" not in ptx or name in FUSED or not name.endswith("_kernel"), (
-            f"{name}: a fused product"
-        )
         budget.counts["kernels that are compiled to PTX"] += 1
         run = self._built(Kernel(ptx, made.metadata.name).source, name)
         # Later, Triton takes a kernel from its cache: the longest time is what it took to compile it.
-        longest = self._kept(name, ptx, "seconds", lambda: seconds)
-        return Program(name, run, made.metadata.shared, ptx, max(longest, seconds))
+        kept = self._path(name, ptx, "seconds")
+        seconds = max(seconds, float(kept.read_text()) if kept.exists() else 0)
+        kept.write_text(f"{seconds:.3f}")
+        return Program(name, run, made.metadata.shared, ptx, seconds)
 
-    def _kept(self, name: str, text: str, kind: str, make: Callable[[], Any]) -> Any:
-        """Return what is known of a kernel, from a file that is kept for the next process."""
-        path = self.folder / f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:20]}.{kind}"
-        if not path.exists():
-            path.write_text(json.dumps(make()))
-        return json.loads(path.read_text())
+    def _path(self, name: str, text: str, kind: str) -> Path:
+        """Return a file that keeps something about a kernel for the next process."""
+        return self.folder / f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:20]}.{kind}"
 
     def _built(self, source: str, name: str) -> Any:
-        """Return a kernel as a function of this process; its code is kept for the next."""
-        text = source + (HERE / "machine.c").read_text()
-        path = self.folder / f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:20]}.so"
+        """Return a kernel as a function of this process; its code is kept."""
+        path = self._path(name, source + (HERE / "machine.c").read_text(), "so")
         if not path.exists():
             with tempfile.TemporaryDirectory(dir=self.folder) as folder:
                 code, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
                 code.write_text(source)
-                command = [
-                    "gcc",
-                    *COMPILER,
-                    f"-I{HERE}",
-                    "-shared",
-                    "-fPIC",
-                    "-o",
-                    str(library),
-                    str(code),
-                    "-lm",
-                ]
+                command = ["gcc", *COMPILER, f"-I{HERE}", "-o", str(library), str(code), "-lm"]
                 subprocess.run(command, check=True, capture_output=True)
                 library.rename(path)
-        return ctypes.CDLL(str(path)).run
+        run = ctypes.CDLL(str(path)).run
+        run.restype = ctypes.c_char_p
+        return run
 
     def resources(self, program: Program) -> dict[str, int]:
-        """Return ptxas' registers of a thread, and its bytes of stack and of stores of spilled registers."""
-
-        def measured() -> dict[str, int]:
+        """Return ptxas' registers of a thread, and its bytes of stores of spilled registers."""
+        path = self._path(program.name, program.ptx, "txt")
+        if not path.exists():
+            source = path.with_suffix(".ptx")
+            source.write_text(program.ptx)
             architecture = re.findall(r"^\.target (\w+)", program.ptx, re.M)[0]
-            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-                file.write(program.ptx)
-                file.flush()
-                # Triton's own options, which bear on the registers.
-                command = [ptxas(), "-v", "--fmad=false", f"--gpu-name={architecture}", file.name]
-                said = subprocess.run(
-                    [*command, "-o", "/dev/null"], capture_output=True, text=True, check=True
-                ).stderr
-            entry = rf"entry function '{program.name}'.*?(\d+) bytes stack frame, (\d+) bytes spill stores"
-            ((stack, spills, registers),) = re.findall(rf"{entry}.*?Used (\d+) registers", said, re.S)
-            return {"registers": int(registers), "stack": int(stack), "spills": int(spills)}
-
-        known: dict[str, int] = self._kept(program.name, program.ptx, "json", measured)
-        return known
-
-
-def ptxas() -> str:
-    """Return the path of Triton's ptxas."""
-    return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
+            # Triton's own options, which bear on the registers.
+            command = [str(PTXAS), "-v", "--fmad=false", f"--gpu-name={architecture}", str(source)]
+            done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, text=True, check=True)
+            path.write_text(done.stderr)
+        entry = rf"entry function '{program.name}'.*?(\d+) bytes spill stores.*?Used (\d+) registers"
+        ((spills, registers),) = re.findall(entry, path.read_text(), re.S)
+        return {"registers": int(registers), "spills": int(spills)}
 
 
 def _types(value: Any) -> Any:
@@ -287,11 +248,8 @@ def no_mistaken_calls() -> Iterator[None]:
         assert before == types, f"{function.__name__}: Triton 3.6 mistakes tuples of {lengths} for each other"
         return call(self, function, args, kwargs, *rest, **more)
 
-    CodeGenerator.call_JitFunction = watched
-    try:
+    with patch.object(CodeGenerator, "call_JitFunction", watched):
         yield
-    finally:
-        CodeGenerator.call_JitFunction = call
 
 
 @contextmanager
@@ -304,10 +262,6 @@ def on_ptx(capability: int, most: int = 2**32) -> Iterator[Machine]:
     def run(self: Any, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> None:
         machine.launch(self, grid[0], arguments, keywords)
 
-    before = JITFunction.run, cuda.runs_on
-    JITFunction.run, cuda.runs_on = run, lambda device: True  # type: ignore[method-assign,assignment]
-    try:
+    with patch.object(JITFunction, "run", run), patch.object(cuda, "runs_on", lambda device: True):
         yield machine
-    finally:
-        budget.keep()
-        JITFunction.run, cuda.runs_on = before  # type: ignore[method-assign,assignment]
+    budget.keep()

@@ -215,7 +215,7 @@ class Kernel:
             return self.put(a[0], self._filled(COMPARISONS[how[0]], a[1:], how[-1]), "pred")
         control = {"bra": "goto {};", "ret": "return ENDED;", "exit": "return ENDED;"}
         if root == "call":  # its arguments and its result are no accesses
-            return "fault = CALLED; return 0;"
+            return 'fault = "a call of a function"; return 0;'
         if root == "brx":
             each = enumerate(self.tables[a[1]].split(","))
             cases = " ".join(f"case {i}: goto {label(name.strip())};" for i, name in each)
@@ -284,10 +284,10 @@ class Kernel:
         all_bytes, way = size * len(registers), "READ" if loads else "WRITE"
         address = self.raw(where)
         if "shared" in how:
-            memory = f"inside(shared, shared_size, (u32){address}, {all_bytes}, OUTSIDE_SHARED)"
+            memory = f"inside(shared, shared_size, (u32){address}, {all_bytes})"
         elif "local" in how:
             assert self.local is not None
-            memory = f"inside(t->local, {self.local[2]}, (u32){address}, {all_bytes}, OUTSIDE_LOCAL)"
+            memory = f"inside(t->local, {self.local[2]}, (u32){address}, {all_bytes})"
         elif where[1:].lstrip().startswith("%"):
             self.sites += 1
             memory = f"global_at({address}, {all_bytes}, {way}, {self.sites})"
