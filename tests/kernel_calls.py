@@ -139,7 +139,9 @@ def _rows() -> Iterator[Sample]:
     for how, levels in product(("otsu", "triangle"), ([9] * 4, [10, 10, 200, 200], [0, 100, 155, 255])):
         # One level; levels without pixels between two groups; and a histogram that is its own mirror image.
         image = torch.tensor(levels, dtype=torch.uint8).reshape(1, 2, 2)
-        yield _sample("threshold", f"{how} {levels}", lambda m, x=image, how=how: (x, 0, 255, how))
+        yield _sample(
+            "threshold", f"{how} {levels}", lambda m, x=image, how=how: (x.to(m.device), 0, 255, how)
+        )
     # Blocks in part outside of the image, chroma of one and of two columns, and rows of whole words.
     for size, channels in product(((17, 32), (3, 4), (9, 5), (1, 1), (16, 35)), (1, 3)):
         yield _file("noise", channels, *size, 3, 88)
@@ -176,7 +178,8 @@ def _two_groups(m: Maker, height: int, width: int) -> Tensor:
     """Return images with two groups of levels, which differ from channel to channel."""
     rng = np.random.default_rng(3)
     middle = np.array([60, 120, 190])[:, None, None] + rng.choice([-30, 30], (*m.batch, 1, height, width))
-    return formatted(torch.from_numpy(rng.normal(middle, 12).clip(0, 255).astype(np.uint8)), m.format)
+    values = torch.from_numpy(rng.normal(middle, 12).clip(0, 255).astype(np.uint8))
+    return formatted(values.to(m.device), m.format)
 
 
 def _file(kind: str, channels: int, height: int, width: int, *qualities: int) -> Sample:
@@ -213,9 +216,10 @@ def _warped(op: str, interpolation: str, border: str) -> Sample:
     tilt = torch.cat([turn, torch.tensor([[6e-4, -4e-4, 1.1]], dtype=torch.float64)])
     y, x = torch.meshgrid(torch.arange(97.0), torch.arange(128.0), indexing="ij")
     map = torch.stack([x * 0.9 + y * 0.2 - 11.3, y * 0.87 - x * 0.11 + 7.9])
-    where = {"warp_affine": (turn, (97, 128)), "warp_perspective": (tilt, (97, 128)), "remap": (map,)}[op]
+    where = {"warp_affine": turn, "warp_perspective": tilt, "remap": map}[op]
+    place = lambda m: (where.to(m.device),) if op == "remap" else (where, (97, 128))
     how = {"interpolation": interpolation, "padding_mode": border, "fill": 9.0}
-    return _sample(op, f"{interpolation} {border}", lambda m: (m.image(1, 90, 110), *where), **how)
+    return _sample(op, f"{interpolation} {border}", lambda m: (m.image(1, 90, 110), *place(m)), **how)
 
 
 #: What Triton's interpreter, the compiled kernels and a GPU run.

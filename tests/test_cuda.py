@@ -35,7 +35,8 @@ def replayed(call: Callable[[], Tensor]) -> Tensor:
         out = call()
     out.zero_()
     graph.replay()
-    return out
+    torch.cuda.synchronize()
+    return out.clone()
 
 
 def run(sample: Sample, args: list[Any]) -> Any:

@@ -17,17 +17,8 @@ from torch import Tensor
 from imgops._operator import record
 from imgops._operator.record import Operator, operators
 from imgops.kernels.cuda._packed import Packed
-from tests.kernel_calls import (
-    COMPILED,
-    KERNELS,
-    ROWS,
-    arguments,
-    by_host,
-    by_kernel,
-    check_kernel,
-    operator_of,
-    tolerance,
-)
+from tests import kernel_calls as kernels
+from tests.kernel_calls import by_host, by_kernel, operator_of, tolerance
 from tests.packed_calls import OF_KERNELS, packed_arguments, row_of
 from tests.ptx import budgets, rows
 from tests.ptx.machine import Machine
@@ -54,10 +45,14 @@ def samples(every: bool) -> Iterator[Case]:
     formats = [(torch.uint8, "interleaved"), (torch.uint8, "planar"), (torch.float32, "planar")]
     formats += [(torch.float32, "sliced"), (torch.uint16, "planar")]
     first = [spec.samples[0] for spec in OPERATORS.values()]
-    for sample in (*KERNELS, *ROWS, *COMPILED) if every else [s for s in KERNELS if s in first]:
+    for sample in (
+        (*kernels.KERNELS, *kernels.ROWS, *kernels.COMPILED)
+        if every
+        else [s for s in kernels.KERNELS if s in first]
+    ):
         for dtype, layout in formats if every else formats[:1]:
             if dtype in sample.dtypes:
-                check = partial(check_kernel, sample, Maker(dtype, layout, (2,)))
+                check = partial(kernels.check_kernel, sample, Maker(dtype, layout, (2,)))
                 yield Case(f"{sample} {dtype} {layout}", f"imgops::{sample.op}", check)
 
 
@@ -112,8 +107,8 @@ def _far(image: Tensor, axis: int) -> Tensor:
 def views(dtype: torch.dtype, axis: int) -> Iterator[Case]:
     """Yield the first sample of each operator that has a kernel for CUDA, and the first nearest one, as views."""
     maker = Maker(dtype, "planar", (2,))
-    first = {(s.op, "nearest" in s.id): s for s in reversed(KERNELS) if dtype in s.dtypes}
-    each = [(operator_of(sample), arguments(sample, maker)) for sample in first.values()]
+    first = {(s.op, "nearest" in s.id): s for s in reversed(kernels.KERNELS) if dtype in s.dtypes}
+    each = [(operator_of(sample), kernels.arguments(sample, maker)) for sample in first.values()]
     image, chosen = maker.image(3, 6, 9, 0, 1), torch.tensor([True, False])
     for name, rest in (("flip_chosen", [-1]), ("gray_chosen", [])):
         each.append((record.table[f"imgops_transforms::{name}"], [image, chosen, *rest]))
@@ -291,18 +286,14 @@ def faults(machine: Machine) -> Iterator[Case]:
         assert "fma" not in [*machine.totals.programs][-1].ptx, "a fused product"
 
     mistaken = "_first_of_both: Triton 3.6 mistakes tuples of [[1, 3], [2, 2]] for each other"
-    for text, each in {
-        "equal": of_counts,
-        "sum": of_sum,
-        "beyond the image": partial(check, _copy, "_copy: a read outside of its tensors", out, image, 64, 7),
-        "beyond the result": partial(
-            check, _copy, "_copy: a write outside of its tensors", out[:40], image, 64, 0
-        ),
-        "a part of a tensor": partial(check, _copy, "", out, image[5:], 59, 0, SIZE=32),
-        "bytes as words": partial(
-            check, _as_words, "_as_words: a misaligned access", out, image.view(torch.uint8), SIZE=32
-        ),
-        "tuples": partial(check, _tuples, "", out, image, IS_MISTAKEN=False),
-        "mistaken tuples": partial(check, _tuples, mistaken, out, image, IS_MISTAKEN=True),
-    }.items():
-        yield Case(text, "", each)
+    yield Case("equal", "", of_counts)
+    yield Case("sum", "", of_sum)
+    for kernel, wanted, arguments, options in (
+        (_copy, "_copy: a read outside of its tensors", (out, image, 64, 7), {}),
+        (_copy, "_copy: a write outside of its tensors", (out[:40], image, 64, 0), {}),
+        (_copy, "", (out, image[5:], 59, 0), {"SIZE": 32}),
+        (_as_words, "_as_words: a misaligned access", (out, image.view(torch.uint8)), {"SIZE": 32}),
+        (_tuples, "", (out, image), {"IS_MISTAKEN": False}),
+        (_tuples, mistaken, (out, image), {"IS_MISTAKEN": True}),
+    ):
+        yield Case(wanted or kernel.__name__, "", partial(check, kernel, wanted, *arguments, **options))

@@ -32,16 +32,6 @@ class Call(NamedTuple):
 
 #: The rows of which only the last kernel counts: the first one of equalize is a histogram.
 OF_LAST_KERNEL = ("equalize",)
-#: The rows that spill registers in some dtype and layout. No other may.
-SPILLING = (
-    "perspective bicubic, each",
-    "resize bicubic",
-    "packed: color jitter, each",
-    "packed: affine bicubic, each",
-    "packed: resize bilinear",
-    "packed: resize bicubic",
-    "packed: resized crop, a box each",
-)
 #: How the name of a row of packed images begins.
 PACKED = "packed: "
 
