@@ -263,12 +263,13 @@ def test_launches_have_one_place() -> None:
 @interpreted
 @pytest.mark.parametrize("interleaved", [False, *every_night(True)])
 @pytest.mark.parametrize("dtype", [torch.uint8, *every_night(torch.float32, torch.float16)])
-def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool) -> None:
+def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool, whole: bool) -> None:
     from imgops.transforms._core import operators
 
     images = noise(3, 3, 2, 17, interleaved=interleaved)
     images = images if dtype == torch.uint8 else (images / 255).to(dtype)
-    for chosen in (torch.tensor([True, False, True]), torch.tensor(True), torch.tensor(False)):
+    for each in ([True, False, True], True, False)[: 3 if whole else 1]:
+        chosen = torch.tensor(each)
         for dim in (-1, -2):
             found = cuda_kernel("imgops_transforms::flip_chosen")(images, chosen, dim)
             assert bits_equal(found, operators.flip_chosen(images, chosen, dim))

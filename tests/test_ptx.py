@@ -137,8 +137,8 @@ def test_a_call_makes_few_launches(launches: Launches) -> None:
 
 
 def test_changing_sizes_compile_few_kernels(launches: Launches) -> None:
-    for side in range(20, 80, 3):
+    for side in range(20, 80, 6):
         for each in rows.calls("uint8", "planar", side, 1 + side % 5):
             call(each)
-    assert launches.count > 1000
+    assert launches.count > 500
     assert launches.kernels <= 160

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -71,18 +72,23 @@ def share(found: Measured) -> float:
     return min(1.0, (found["least"] / COPY) / slowest)
 
 
+@cache
+def _module(name: str) -> tuple[bytes, set[str]]:
+    """Return the code of a module of kernels, and the other ones that it imports."""
+    code, imported = (Path(cuda.__file__).parent / f"{name}.py").read_bytes(), set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(cuda.__name__):
+            own = (node.module or "").removeprefix(cuda.__name__)[1:]
+            imported |= {own} if own else {each.name for each in node.names}
+    return code, imported
+
+
 def text_of(family: str) -> str:
     """Return a hash of the code of a family's kernels, and of all modules of kernels that it imports."""
-    folder, modules, hashed = Path(cuda.__file__).parent, [family], hashlib.sha256()
+    modules = [family]
     for name in modules:
-        code = (folder / f"{name}.py").read_bytes()
-        hashed.update(code)
-        for node in ast.walk(ast.parse(code)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(cuda.__name__):
-                own = node.module.removeprefix(cuda.__name__)[1:]
-                names = [own] if own else [each.name for each in node.names]
-                modules += sorted(n for n in names if n not in modules)
-    return hashed.hexdigest()[:16]
+        modules += sorted(_module(name)[1].difference(modules))
+    return hashlib.sha256(b"".join(_module(name)[0] for name in modules)).hexdigest()[:16]
 
 
 def families() -> dict[str, str]:
