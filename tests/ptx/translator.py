@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+BITWISE = {"and": "{a} & {b}", "or": "{a} | {b}", "xor": "{a} ^ {b}"}
 #: What integers become, by the instruction's name without its type. ``a``, ``b``, ``c`` and ``d`` are its operands as
 #: numbers of the type, ``n`` its bits, ``wide`` a type of twice its bits.
 INTEGERS = {
@@ -23,9 +24,7 @@ INTEGERS = {
     "mad.wide": "({wide}){a} * ({wide}){b} + {c}",
     "div": "({b} == 0 ? -1 : {a} / {b})",
     "rem": "({b} == 0 ? -1 : {a} % {b})",
-    "and": "{a} & {b}",
-    "or": "{a} | {b}",
-    "xor": "{a} ^ {b}",
+    **BITWISE,
     "not": "~{a}",
     "neg": "-(u64){a}",
     "abs": "({a} < 0 ? -{a} : {a})",
@@ -56,13 +55,10 @@ INTEGERS = {
     "madc.hi": "(({wide}){a} * {b} >> {n}) + {c} + t->carry",
     "madc.hi.cc": "carried(t, (u128)(u{n})(({wide}){a} * {b} >> {n}) + {c} + t->carry, {n})",
 }
-PREDICATES = {"and": "{a} & {b}", "or": "{a} | {b}", "xor": "{a} ^ {b}", "not": "!{a}"}
+PREDICATES = {**BITWISE, "not": "!{a}"}
 #: What real numbers become; ``f`` is the end of the names of C's functions of single precision.
 REALS = {
-    "add": "{a} + {b}",
-    "sub": "{a} - {b}",
-    "mul": "{a} * {b}",
-    "div": "{a} / {b}",
+    **{name: f"{{a}} {sign} {{b}}" for name, sign in zip(("add", "sub", "mul", "div"), "+-*/", strict=True)},
     "rcp": "1 / {a}",
     "neg": "-({a})",
     "fma": "fma{f}({a}, {b}, {c})",
@@ -73,12 +69,8 @@ REALS = {
     "max.NaN": "({a} != {a} ? {a} : {b} != {b} ? {b} : fmax{f}({a}, {b}))",
     "copysign": "copysign{f}({b}, {a})",
     "rsqrt": "1 / sqrt{f}({a})",
-    "ex2": "exp2{f}({a})",
-    "lg2": "log2{f}({a})",
-    "abs": "fabs{f}({a})",
-    "sin": "sin{f}({a})",
-    "cos": "cos{f}({a})",
-    "sqrt": "sqrt{f}({a})",
+    **{name: name + "{f}({a})" for name in ("sin", "cos", "sqrt")},
+    **{name: c + "{f}({a})" for name, c in (("ex2", "exp2"), ("lg2", "log2"), ("abs", "fabs"))},
 }
 COMPARISONS = {
     "eq": "{a} == {b}",
@@ -213,16 +205,17 @@ class Kernel:
             return self.put(a[0], f"{self.raw(a[1])} {'-' if 'to' in how else '+'} {base}", "u64")
         if root == "setp" and len(a) == 3:
             return self.put(a[0], self._filled(COMPARISONS[how[0]], a[1:], how[-1]), "pred")
-        control = {"bra": "goto {};", "ret": "return ENDED;", "exit": "return ENDED;"}
+        if root == "bra":
+            return f"goto {label(a[0])};"
+        if root in ("ret", "exit"):
+            return "return ENDED;"
         if root == "call":  # its arguments and its result are no accesses
             return 'fault = "a call of a function"; return 0;'
         if root == "brx":
             each = enumerate(self.tables[a[1]].split(","))
             cases = " ".join(f"case {i}: goto {label(name.strip())};" for i, name in each)
             return f"switch ((u32){self.raw(a[0])}) {{ {cases} }}"
-        return (
-            control[root].format(label(a[0]) if a else "") if root in control else self._compute(root, how, a)
-        )
+        return self._compute(root, how, a)
 
     # -- operands ----------------------------------------------------------------------------------------
 
