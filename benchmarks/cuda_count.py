@@ -17,8 +17,7 @@ os.environ["TRITON_INTERPRET"] = "0"
 import torch
 
 from tests.ptx import budgets
-from tests.ptx.budgets import WIDTHS, Measured
-from tests.ptx.count import measure
+from tests.ptx.budgets import WIDTHS, Measured, measure
 from tests.ptx.machine import on_ptx
 from tests.ptx.rows import DTYPES, LAYOUTS, PACKED, calls, packed_calls
 
@@ -36,7 +35,7 @@ def shown(name: str, dtype: str, layout: str, found: Measured) -> str:
     kernels = ", ".join(f"{kernel} {n:.1f}{marks.get(kernel, '')}" for kernel, n in found["kernels"].items())
     start = f"{name:36}{dtype:8}{layout:12}{found['instructions']:8.1f}{budgets.share(found):>9.0%}"
     size = f"{found['registers']}/{found['spills']}/{found['shared']}"
-    bytes_of = f"{found['read']:6.2f}{found['written']:8.2f}{sum(found['moved'].values()):8.2f}"
+    bytes_of = f"{found['read']:6.2f}{found['written']:8.2f}{found['moved']:8.2f}"
     return f"{start} {bytes_of}  {size:12}  {widths}; {kernels}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import imgops
 import imgops.transforms as T
 from imgops._operator.record import Contract
 from imgops.kernels import devices
+from tests.kernel_calls import arguments, moved
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 
@@ -20,19 +22,21 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 ON_DEVICE = [s for s in SAMPLES if devices.stays_on_device(OPERATORS[s.op].operator)]
 
 
-def arguments(sample: Sample, dtype: torch.dtype, parameters: str) -> list[Any]:
+def placed(sample: Sample, dtype: torch.dtype, parameters: str) -> list[Any]:
     """Return the operator's arguments, with images on the GPU and parameters there or on the CPU."""
-    operator = OPERATORS[sample.op].operator
-    call = sample.checked(Maker(dtype, "interleaved", (2,)))
-    cores = getattr(operator.vmap, "core", ())
+    args = arguments(sample, Maker(dtype, "interleaved", (2,)))
+    return moved(sample, args, lambda x: x.detach().to("cuda"), lambda x: x.detach().to(parameters))
 
-    def moved(i: int, value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        is_image = i >= len(cores) or cores[i] == 3
-        return value.detach().to("cuda" if is_image else parameters)
 
-    return [moved(i, a) for i, a in enumerate((*call.op_args, *call.op_keywords.values()))]
+def replayed(call: Callable[[], Tensor]) -> Tensor:
+    """Return what a captured graph of a call computes when it is replayed."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = call()
+    out.zero_()
+    graph.replay()
+    torch.cuda.synchronize()
+    return out.clone()
 
 
 def run(sample: Sample, args: list[Any]) -> Any:
@@ -48,7 +52,7 @@ def test_nothing_waits_for_the_device(sample: Sample, parameters: str) -> None:
     for dtype in (torch.uint8, torch.float32, torch.float64):
         if dtype not in sample.dtypes:
             continue
-        args = arguments(sample, dtype, parameters)
+        args = placed(sample, dtype, parameters)
         run(sample, args)  # the first call compiles
         torch.cuda.synchronize()
         torch.cuda.set_sync_debug_mode("error")
@@ -63,18 +67,13 @@ def test_a_cuda_graph_replays(sample: Sample) -> None:
     operator = OPERATORS[sample.op].operator
     if operator.contract is not Contract.FUNCTIONAL or torch.uint8 not in sample.dtypes:
         return
-    args = arguments(sample, torch.uint8, "cuda")
+    args = placed(sample, torch.uint8, "cuda")
     wanted = run(sample, args)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         run(sample, args)
     torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        out = run(sample, args)
-    out.zero_()
-    graph.replay()
-    assert bits_equal(out, wanted)
+    assert bits_equal(replayed(lambda: run(sample, args)), wanted)
 
 
 def test_a_graph_cannot_capture_parameters_on_the_cpu() -> None:
@@ -99,12 +98,7 @@ def test_a_graph_cannot_capture_parameters_on_the_cpu() -> None:
 def test_a_graph_captures_numbers(call: Any) -> None:
     image = torch.randint(0, 256, (2, 1, 20, 24), dtype=torch.uint8, device="cuda")
     wanted = call(image)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        out = call(image)
-    out.zero_()
-    graph.replay()
-    assert bits_equal(out, wanted)
+    assert bits_equal(replayed(lambda: call(image)), wanted)
 
 
 def test_work_is_queued_on_the_current_stream() -> None:

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import ast
-import itertools
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 import torch
 from checks import bits_equal, check_raises
-from PIL import Image
 from torch import Tensor
 
 import imgops
-from imgops._common.torch_private import TorchDispatchMode
+from imgops._common import compare as libraries
 from imgops._operator.record import Contract, operators
 from imgops.extend.testing import cuda_kernel
-from imgops.kernels import cuda, devices, transfer
+from imgops.kernels import cuda, devices
+from tests.kernel_calls import COMPILED, KERNELS, ROWS, arguments, by_host, check_kernel
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
-from tests.specs._maker import Maker
+from tests.specs._maker import DEVICES, Maker
 from tests.specs._spec import EXACT
-from tests.test_reference import compare
 from tests.tiers import every_night, nightly, nightly_unless
 
 FOLDER = Path(cuda.__file__).parent
-KERNELS = [s for s in SAMPLES if OPERATORS[s.op].operator.cuda is not None]
-FIRST_OF_KERNELS = [spec.samples[0] for spec in OPERATORS.values()]
 interpreted = pytest.mark.skipif(
     not cuda.runs_on(torch.device("cpu")), reason="Triton was imported without its interpreter"
 )
@@ -50,35 +41,42 @@ LEFT = {
 }
 
 
-#: Operators whose launches take seconds in the interpreter: one sample in two dtypes is enough before a commit, because
-#: tests/test_ptx.py runs the compiled kernels.
-SLOW = ("canny", "clahe", "jpeg", "laplacian", "pyr_down", "pyr_up", "scharr", "sobel")
-OF_SLOW = [s for op in SLOW for s in OPERATORS[op].samples[1:]]
+#: A quick operator of each family of kernels, of which the first sample is run before a commit. A GPU runs all that
+#: test_reference.py does not run there.
+QUICK = {o.cuda.__module__: n for n, o in reversed(operators().items()) if o.cuda and n != "pyr_down"}
+FIRST = [
+    OPERATORS[name].samples[name == "jpeg"] for name in QUICK.values()
+]  # the first one of jpeg takes a second
+DEVICE = DEVICES[-1]
+RUN = (*ROWS, *COMPILED) if DEVICE == "cuda" else nightly_unless(FIRST.__contains__, (*KERNELS, *ROWS))
 
 
 def makers(sample: Sample, whole: bool) -> list[Maker]:
     """Return makers of each dtype and both layouts, with parameters for each image; dtypes that only move, once."""
-    each = [Maker(torch.uint8, "planar", (2,)), Maker(torch.float32, "interleaved", (2,))]
-    if sample.op not in SLOW or whole:
-        each += [Maker(torch.bfloat16, "planar", (2, 1)), Maker(torch.int64, "interleaved", (2,))]
-    if whole:  # interleaved bytes are the next test's
-        each += [Maker(torch.uint8, "interleaved", (2,)), Maker(torch.float16, "interleaved")]
-        each += [Maker(torch.float32, f, (2,)) for f in ("planar", "sliced")]
+    each = [Maker(torch.uint8, "interleaved", (2,), DEVICE)]
+    if whole:
+        each += [Maker(torch.uint8, "planar", (2,), DEVICE), Maker(torch.bfloat16, "planar", (2, 1), DEVICE)]
+        each += [Maker(torch.float32, f, (2,), DEVICE) for f in ("interleaved", "planar", "sliced")]
+        each += [
+            Maker(torch.float16, "interleaved", (), DEVICE),
+            Maker(torch.int64, "interleaved", (2,), DEVICE),
+        ]
+    if sample in ROWS:
+        each.append(Maker(torch.uint16, "interleaved", (2,), DEVICE))
     return [m for m in each if m.dtype in sample.dtypes]
 
 
-@interpreted
-@pytest.mark.parametrize("sample", nightly_unless(FIRST_OF_KERNELS.__contains__, KERNELS), ids=str)
+@pytest.mark.skipif(
+    DEVICE == "cpu" and not cuda.runs_on(torch.device("cpu")),
+    reason="Triton was imported without its interpreter",
+)
+@pytest.mark.parametrize("sample", RUN, ids=str)
 def test_kernel(sample: Sample, whole: bool) -> None:
     """The result is the real library's if it has a function of arrays, else the CPU kernel's, in its memory format."""
-    spec, kernel = SPECS[sample.op], cuda_kernel(f"imgops::{sample.op}")
-    left, each = 0, makers(sample, whole)
+    left, each = 0, makers(sample, whole or DEVICE == "cuda")
     for maker in each:
         try:
-            if callable(spec.reference):
-                compare(spec, sample, maker, kernel)
-            else:
-                _beside_cpu(sample, maker, kernel)
+            check_kernel(sample, maker)
         except NotImplementedError:
             left += 1
         except AssertionError as error:
@@ -86,207 +84,35 @@ def test_kernel(sample: Sample, whole: bool) -> None:
     assert not left or (sample.op in LEFT and left == len(each))
 
 
-def _beside_cpu(sample: Sample, maker: Maker, kernel: Any) -> None:
-    call = sample.checked(maker)
-    operator, args = call.operator, (*call.op_args, *call.op_keywords.values())
-    mine, theirs = (
-        [a.clone() if i in operator.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
-    )
-    found = kernel(*mine)
-    if operator.contract is Contract.FUNCTIONAL:
-        wanted = operator.fake(*args)
-        operator.kernel(wanted, *args)
-        assert found.stride() == wanted.stride()
-    else:
-        operator.kernel(*theirs)
-        wanted = theirs[operator.mutated_indices[0]]
-    SPECS[sample.op].decomposed.get(found.dtype, EXACT).check(found, wanted)
-
-
-@interpreted
-@pytest.mark.parametrize("sample", nightly_unless(lambda s: s not in OF_SLOW, KERNELS), ids=str)
-def test_uint8_is_the_cpu_kernel_to_the_bit(sample: Sample) -> None:
-    """This excludes color_matrix, because OpenCV's own vector code rounds differently from machine to machine."""
-    if torch.uint8 not in sample.dtypes or sample.op == "color_matrix":
-        return
-    call = sample.checked(Maker(torch.uint8, "interleaved", (2,)))
-    args = (*call.op_args, *call.op_keywords.values())
-    mine, theirs = (
-        [a.clone() if i in call.operator.mutated_indices else a for i, a in enumerate(args)] for _ in range(2)
-    )
-    try:
-        found = cuda_kernel(call.operator.qualified)(*mine)
-    except NotImplementedError:
-        return
-    if call.operator.contract is Contract.FUNCTIONAL:
-        wanted = call.operator.fake(*args)
-        call.operator.kernel(wanted, *args)
-    else:
-        call.operator.kernel(*theirs)
-        wanted = theirs[call.operator.mutated_indices[0]]
-    assert bits_equal(found, wanted)
-
-
-def noise(*shape: int, seed: int = 0, interleaved: bool = False) -> Tensor:
-    values = torch.from_numpy(np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8))
+def noise(*shape: int, interleaved: bool = False) -> Tensor:
+    values = torch.from_numpy(np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8))
     return values.movedim(-3, -1).contiguous().movedim(-1, -3) if interleaved else values
 
 
-# -- larger than a tile ------------------------------------------------------------------------------
-
-
 @interpreted
-@pytest.mark.parametrize("interleaved", [False, pytest.param(True, marks=nightly)])
-@pytest.mark.parametrize("name", ["bilinear", "lanczos", *every_night("box", "hamming", "bicubic")])
-def test_resize_with_a_box_for_each_image_is_pil(name: str, interleaved: bool) -> None:
-    images = noise(2, 3, 61, 90, interleaved=interleaved)
-    boxes = torch.tensor([[3.25, 2.0, 80.5, 60.75], [40.0, 5.5, 52.0, 33.0]], dtype=torch.float64)
-    found = cuda_kernel("imgops::resize")(images, boxes, 19, 47, name, True, None)
-    for one, box, out in zip(images, boxes.tolist(), found, strict=True):
-        for plane, got in zip(one, out, strict=True):
-            wanted = Image.fromarray(plane.contiguous().numpy()).resize(
-                (47, 19), getattr(Image.Resampling, name.upper()), box=box
-            )
-            assert bits_equal(got, torch.from_numpy(np.array(wanted)))
-
-
-@interpreted
-@pytest.mark.parametrize("size", [(8, 40), (31, 33)])
-def test_crops_keep_the_order_of_pils_passes(size: tuple[int, int]) -> None:
-    """Pillow 13 resizes the height first where a crop loses many more rows than columns."""
-    images = noise(3, 1, 70, 60)
-    boxes = torch.tensor([[5, 3, 55, 69], [0, 0, 60, 20], [10, 10, 10 + size[1], 10 + size[0]]])
-    found = cuda_kernel("imgops::resized_crop")(images, boxes, *size, "bicubic", True)
-    for one, box, out in zip(images, boxes.tolist(), found, strict=True):
-        crop = Image.fromarray(one[0].numpy()).crop(box)
-        wanted = crop.resize(size[::-1], Image.Resampling.BICUBIC)
-        assert bits_equal(out[0], torch.from_numpy(np.array(wanted)))
-
-
-@interpreted
-@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "lanczos", "area"])
-@pytest.mark.parametrize("size", [(17, 31), (60, 131), (30, 35), (20, 14)])
-def test_plain_resize_is_opencv(size: tuple[int, int], interpolation: str) -> None:
-    flag = {"nearest": 0, "bilinear": 1, "area": 3, "lanczos": 4}[interpolation]
-    image = noise(3, 60, 70)
-    found = cuda_kernel("imgops::resize")(image, None, *size, interpolation, False, None)
-    for plane, got in zip(image.numpy(), found, strict=True):
-        wanted = cv2.resize(plane, size[::-1], interpolation=flag)
-        assert bits_equal(got, torch.from_numpy(wanted))
-
-
-@interpreted
-@pytest.mark.parametrize(
-    ("interpolation", "padding_mode"),
-    nightly_unless(
-        [("nearest", "symmetric"), ("bilinear", "constant"), ("bicubic", "reflect")].__contains__,
-        itertools.product(
-            ("nearest", "bilinear", "bicubic"), ("constant", "edge", "reflect", "symmetric", "wrap")
-        ),
-    ),
-)
-def test_warps_are_opencv(interpolation: str, padding_mode: str) -> None:
-    """They are within a level in few pixels: the interpreter fuses no product and sum. tests/ptx/warps.py has the bits.
-
-    The width fills OpenCV's vectors; for the remainder, OpenCV's compiler decides which products are fused.
-    """
-    # OpenCV computes the positions of "bicubic" in a perspective in a different order.
-    most = {"nearest": 0.0, "bilinear": 0.0005, "bicubic": 0.005}[interpolation]
-
-    def check(found: Tensor, wanted: np.ndarray) -> None:
-        apart = (found[0].int() - torch.from_numpy(wanted).int()).abs()
-        assert apart.max() <= (most > 0)
-        assert (apart > 0).double().mean() <= most
-
-    flags = {"nearest": 0, "bilinear": 1, "bicubic": 2}[interpolation]
-    mode = {"constant": 0, "edge": 1, "symmetric": 2, "wrap": 3, "reflect": 4}[padding_mode]
-    how = {"borderMode": mode, "borderValue": (9.0,) * 4}
-    image, fill = noise(1, 90, 110), torch.tensor(9.0)
-    turn = np.array([[0.83, -0.41, 21.7], [0.37, 0.91, -13.3]])
-    found = cuda_kernel("imgops::warp_affine")(
-        image, torch.from_numpy(turn), fill, 97, 128, interpolation, padding_mode
-    )
-    check(found, cv2.warpAffine(image[0].numpy(), turn, (128, 97), flags=flags, **how))
-    y, x = torch.meshgrid(torch.arange(97.0), torch.arange(128.0), indexing="ij")
-    map = torch.stack([x * 0.9 + y * 0.2 - 11.3, y * 0.87 - x * 0.11 + 7.9])
-    found = cuda_kernel("imgops::remap")(image, map, fill, interpolation, padding_mode)
-    check(found, cv2.remap(image[0].numpy(), *map.numpy(), flags, **how))
-    tilt = np.array([[0.83, -0.41, 21.7], [0.37, 0.91, -13.3], [6e-4, -4e-4, 1.1]])
-    found = cuda_kernel("imgops::warp_perspective")(
-        image, torch.from_numpy(tilt), fill, 97, 128, interpolation, padding_mode
-    )
-    check(found, cv2.warpPerspective(image[0].numpy(), tilt, (128, 97), flags=flags, **how))
-
-
-@interpreted
-def test_blur_and_filter_are_opencv() -> None:
-    image = noise(1, 45, 150)
-    sigma = torch.tensor([1.3, 0.7], dtype=torch.float64)
-    found = cuda_kernel("imgops::gaussian_blur")(image, sigma, 23, 9)
-    wanted = cv2.GaussianBlur(image[0].numpy(), (23, 9), 1.3, None, 0.7, cv2.BORDER_REFLECT_101)
-    assert bits_equal(found[0], torch.from_numpy(wanted))
-    kernel = np.random.default_rng(1).normal(0, 0.3, (3, 5)).astype(np.float32)
-    found = cuda_kernel("imgops::filter2d")(image, torch.from_numpy(kernel), "symmetric")
-    wanted = cv2.filter2D(image[0].numpy(), -1, kernel, borderType=cv2.BORDER_REFLECT)
-    assert bits_equal(found[0], torch.from_numpy(wanted))
-
-
-@interpreted
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_a_sequence_of_several_parts_and_turns(dtype: torch.dtype) -> None:
-    """There are more pixels than a program handles, an order for each image, skipped steps, and one used twice."""
-    names = "brightness,contrast,saturation,hue,sharpness,posterize,solarize,invert,autocontrast,equalize"
-    images = noise(2, 3, 70, 75)
-    images = images if dtype == torch.uint8 else images.float() / 255
-    order = torch.tensor([[1, 3, 1, 9], [8, 4, -1, 5]])
-    limit = 90.0 if dtype == torch.uint8 else 0.4
-    amounts = torch.tensor([0.7, 1.6, 0.4, 0.13, 1.8, 5.0, limit, 1.0, 1.0, 1.0], dtype=torch.float64)
-    for text, chosen in ((names, order), (names[: names.index(",sharpness")], order.clamp(max=3))):
-        count = text.count(",") + 1
-        args = images, chosen, amounts[:count], text
-        wanted = imgops.color_sequence(args[0], chosen, amounts[:count], text.split(","))
-        found = cuda_kernel("imgops::color_sequence")(*args)
-        if dtype == torch.uint8:
-            assert bits_equal(found, wanted)
-        else:  # equalize quantizes floats to 256 levels, where the last bit may decide
-            assert ((found - wanted).abs() > 1e-5).double().mean() < 1e-3
+def test_nothing_else_is_computed() -> None:
+    """Double precision is left to ATen, and no pixels are no launch."""
+    kernel = cuda_kernel("imgops::cvt_color")
+    assert kernel(torch.zeros(3, 0, 4), "rgb2gray").shape == (1, 0, 4)
+    with pytest.raises(NotImplementedError, match="cvt_color leaves these arguments to its decomposition"):
+        kernel(torch.zeros(3, 2, 4, dtype=torch.float64), "rgb2gray")
 
 
 # -- parameters --------------------------------------------------------------------------------------
 
-READ = [(n, e) for n, spec in OPERATORS.items() if spec.operator.cuda for e in spec.errors if e.reads_values]
 
-
-class _Reached(Exception):
-    pass
-
-
-class _Stop(TorchDispatchMode):
-    """A mode that interrupts a call at the operator, and reports its arguments."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace == "imgops":
-            raise _Reached(func.name(), (*args, *(kwargs or {}).values()))
-        return func(*args, **(kwargs or {}))
+@interpreted
+def test_values_on_the_cpu_are_refused_in_the_same_words() -> None:
+    """The checks of values are those of the CPU's kernel, which test_errors.py makes fail."""
+    message = "jpeg: quality must be a whole number from 1 to 100, or 0 for none, got 101.0"
+    call = lambda: cuda_kernel("imgops::jpeg")(noise(1, 3, 8, 8), torch.tensor(101.0))
+    check_raises(call, ValueError, message)
 
 
 @interpreted
-@pytest.mark.parametrize(("name", "error"), READ, ids=lambda v: str(v)[:50])
-def test_values_on_the_cpu_are_refused_in_the_same_words(name: str, error: Any) -> None:
-    with pytest.raises(_Reached) as reached, _Stop():
-        error.call(torch.ones(2, 3, 5, 6).to(error.dtype))
-    operator, args = reached.value.args
-    check_raises(lambda: cuda_kernel(operator)(*args), error.error, error.message)
-
-
-@interpreted
+@nightly
 @pytest.mark.parametrize(
-    "box",
-    [
-        [float("nan")] * 4,
-        [1e30, 0.0, 1e30, 5.0],
-        *every_night([-3.0, -2.0, 400.0, 300.0], [9.0, 9.0, 1.0, 1.0]),
-    ],
+    "box", [[float("nan")] * 4, [1e30, 0, 1e30, 5], [-3.0, -2, 400, 300], [9.0, 9, 1, 1]], ids=str
 )
 def test_a_wrong_box_on_the_device_stays_within_memory(box: list[float]) -> None:
     """The box is not read, so it is not refused: the result is some part of the image."""
@@ -304,37 +130,56 @@ def test_a_wrong_box_on_the_device_stays_within_memory(box: list[float]) -> None
     assert operators()["erase"].cuda(out, image, noise(1, 3, 1, 1), whole) is None
 
 
-def test_parameters_travel_together() -> None:
-    tensors = [
-        torch.rand(2, 3, dtype=torch.float64).T,
-        torch.tensor(7),
-        torch.rand(5).expand(4, 5),
-        torch.empty(0),
-        torch.tensor([True, False, True]),
-    ]
-    for found, wanted in zip(transfer.move_together(torch.device("cpu"), tensors), tensors, strict=True):
-        assert bits_equal(found, wanted.contiguous())
-        assert found.is_contiguous()
+@interpreted
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_thresholds_on_the_device_may_be_any_numbers(dtype: torch.dtype) -> None:
+    image, kernel = torch.tensor([0, 7, 255]).to(dtype).reshape(1, 1, 3), operators()["threshold"].cuda
+    for limit, above in ((float("inf"), 0), (float("-inf"), 3), (float("nan"), 0)):
+        out = torch.empty_like(image)
+        assert kernel(out, image, torch.tensor(limit), torch.tensor(1.0), "binary") is None
+        assert int(out.sum()) == above
+
+
+@interpreted
+@nightly
+def test_qualities_on_the_device_are_not_refused() -> None:
+    """They cannot be read, so that the kernel takes the nearest quality, or leaves the image as it is."""
+    image, by_pillow = noise(6, 3, 9, 12), SPECS["jpeg"].reference
+    qualities = torch.tensor([float("nan"), -5.0, float("inf"), 70.9, 1e30, 0.5], dtype=torch.float64)
+    out = torch.empty_like(image)
+    assert operators()["jpeg"].cuda(out, image, qualities) is None
+    for found, given, quality in zip(out, image, (0, 0, 100, 70, 100, 0), strict=True):
+        assert np.array_equal(found, by_pillow(given.numpy(), quality) if quality else given)  # type: ignore[operator]
+
+
+@interpreted
+def test_another_jpeg_library_of_pillow_is_called_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from imgops.kernels.cuda import codec
+
+    monkeypatch.setenv("IMGOPS_QUIET", "1")
+    image, quality = noise(2, 3, 9, 12), torch.tensor(70)
+    for features in ({"libjpeg_turbo": False}, {"libjpeg_turbo": True, "mozjpeg": True}):
+        libraries.results.clear()
+        monkeypatch.setattr(codec.features, "check_feature", lambda name, f=features: f.get(name, False))
+        assert codec.jpeg(torch.empty_like(image), image, quality) is NotImplemented
+    libraries.results.clear()
 
 
 # -- other devices, and a device without Triton ------------------------------------------------------
 
 
-@pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.edge], ids=str)
+@pytest.mark.parametrize(
+    "sample",
+    nightly_unless(
+        lambda s: s is OPERATORS[s.op].samples[0],
+        [s for s in SAMPLES if not s.edge and OPERATORS[s.op].operator.contract is not Contract.DYNAMIC],
+    ),
+    ids=str,
+)
 def test_without_a_kernel_aten_computes_on_the_device(sample: Sample) -> None:
     """This is the kernel that the dispatcher calls for a tensor of any device; here the CPU stands for it."""
-    call = sample.checked(Maker(torch.float32, "interleaved", (2,)))
-    operator, args = call.operator, (*call.op_args, *call.op_keywords.values())
-    if operator.contract is Contract.DYNAMIC:
-        return
-    mine = [a.clone() if i in operator.mutated_indices else a for i, a in enumerate(args)]
-    run, wanted = devices.kernel_of(operator), call.outputs()[0]
-    if operator.contract is Contract.FUNCTIONAL:
-        found = operator.fake(*args)
-        run(found, *args)
-    else:
-        run(*mine)
-        found = mine[operator.mutated_indices[0]]
+    operator, args = OPERATORS[sample.op].operator, arguments(sample)
+    found, wanted = by_host(operator, args, devices.kernel_of(operator)), by_host(operator, args)
     tolerance = OPERATORS[sample.op].decomposed if sample.decomposed is None else sample.decomposed
     tolerance.get(found.dtype, EXACT).check(found, wanted)
 
@@ -412,68 +257,19 @@ def test_launches_have_one_place() -> None:
     assert "enable_fp_fusion=False" in (FOLDER / "_launch.py").read_text()
 
 
-def test_tuples_that_triton_3_6_mistakes_for_each_other_are_found(tmp_path: Path) -> None:
-    path = tmp_path / "mistaken.py"
-    path.write_text(
-        """
-import triton, triton.language as tl
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-from tests.ptx.calls import no_mistaken_calls
-
-@triton.jit
-def first(a, b):
-    return a[0] + b[0]
-
-@triton.jit
-def kernel(out):
-    x = tl.program_id(0)
-    tl.store(out, first((x,), (x, x, x)) + first((x, x), (x, OTHER)))
-
-with no_mistaken_calls():
-    triton.compile(ASTSource(kernel, {"out": "*i32"}, {}), target=GPUTarget("cuda", 90, 32))
-"""
-    )
-    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
-
-    def compiled(other: str) -> str:
-        path.write_text(path.read_text().replace("OTHER", other))
-        done = subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment)
-        return "" if done.returncode == 0 else done.stderr
-
-    assert "Triton 3.6 mistakes tuples of [[1, 3], [2, 2]] for each other" in compiled("x")
-    path.write_text(path.read_text().replace("(x, x), (x, x)", "(x, x), (x, x, x)"))
-    assert compiled("x") == ""
-
-
-@nightly
-def test_kernels_compile_for_a_gpu() -> None:
-    """They compile to PTX without a GPU; nothing is fused without being asked for, and no quotient is approximate."""
-    pytest.importorskip("triton")
-    program = Path(__file__).parent / "cuda_program.py"
-    done = subprocess.run(
-        [sys.executable, str(program), "90"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TRITON_INTERPRET": "0"},
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert re.search(r"^\d{2,} kernels", done.stdout, re.M), done.stdout
-
-
 # -- transforms ----------------------------------------------------------------------------------------
 
 
 @interpreted
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float16])
-def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool) -> None:
+@pytest.mark.parametrize("interleaved", [False, *every_night(True)])
+@pytest.mark.parametrize("dtype", [torch.uint8, *every_night(torch.float32, torch.float16)])
+def test_the_chosen_samples_of_a_transform(dtype: torch.dtype, interleaved: bool, whole: bool) -> None:
     from imgops.transforms._core import operators
 
-    images = noise(3, 3, 20, 33, interleaved=interleaved)
+    images = noise(3, 3, 2, 17, interleaved=interleaved)
     images = images if dtype == torch.uint8 else (images / 255).to(dtype)
-    for chosen in (torch.tensor([True, False, True]), torch.tensor(True), torch.tensor(False)):
+    for each in ([True, False, True], True, False)[: 3 if whole else 1]:
+        chosen = torch.tensor(each)
         for dim in (-1, -2):
             found = cuda_kernel("imgops_transforms::flip_chosen")(images, chosen, dim)
             assert bits_equal(found, operators.flip_chosen(images, chosen, dim))
@@ -520,19 +316,6 @@ def test_a_pipeline_sends_its_parameters_once(inside: str, monkeypatch: pytest.M
 
 
 @interpreted
-@nightly
-def test_the_page_of_benchmarks_has_the_traffic_of_the_kernels() -> None:
-    """It is counted again, except for where memory happens to begin; ``python -m tests.cuda_traffic`` writes the page."""
-    from tests import cuda_traffic
-
-    shown = [float(n) for n in re.findall(r"     - (\d+\.\d\d)$", cuda_traffic.current(), re.M)]
-    found = [value for _, values in cuda_traffic.measured() for value in values]
-    assert len(shown) == len(found) == 60
-    for one, other in zip(shown, found, strict=True):
-        assert abs(one - other) < 0.15
-
-
-@interpreted
 def test_what_is_not_finite_is_as_on_the_cpu() -> None:
     """A hunt found other pixels for infinite positions, and NaN from products with 0, or none from NaN."""
     inf, nan, unit = float("inf"), float("nan"), torch.tensor(1.0, dtype=torch.float64)
@@ -554,11 +337,3 @@ def test_what_is_not_finite_is_as_on_the_cpu() -> None:
     for name, how in (("scharr", (0, 1, "reflect")), ("laplacian", (1, "reflect"))):
         found = cuda_kernel(f"imgops::{name}")(image, *how).isfinite()
         assert torch.equal(found, getattr(ops, name)(image, *how).isfinite())
-
-
-@interpreted
-def test_gamma_for_each_of_no_images() -> None:
-    """It read a number that there is not."""
-    none = torch.zeros(0, 1, 3, 2, dtype=torch.uint8)
-    each, all_images = torch.zeros(0, dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
-    assert cuda_kernel("imgops::adjust_gamma")(none, each, all_images).shape == none.shape

@@ -15,16 +15,20 @@ from tests.ptx.rows import PACKED
 VARIANTS = [f"{dtype} {layout}" for dtype in ("uint8", "float32") for layout in ("planar", "interleaved")]
 
 
-def _instructions(name: str, found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "–"
-    return f"{budgets.counted(name, found):.0f}"
+def _instructions(found: dict[str, Any] | None) -> str:
+    return "–" if found is None else f"{budgets.counted(found):.0f}"
 
 
 def _share(dtype: str, each: dict[str, Any]) -> str:
     """Return the share of a copy's speed that the instructions of the slower layout allow."""
     found = [budgets.share(measured) for variant, measured in each.items() if variant.startswith(dtype)]
     return f"{min(found):.0%}" if found else "–"
+
+
+def _traffic(each: dict[str, Any]) -> str:
+    """Return the bytes that the kernels of a row move, divided by those that they must, in the slower layout."""
+    found = [measured for variant, measured in each.items() if variant.startswith("uint8")]
+    return f"{max(measured['moved'] / measured['least'] for measured in found):.1f}" if found else "–"
 
 
 class Instructions(Parsed):
@@ -36,16 +40,16 @@ class Instructions(Parsed):
     optional_arguments = 1
 
     def lines(self) -> list[str]:
-        head = ["row", *VARIANTS, "of a copy, uint8", "of a copy, float32", "registers"]
+        head = ["row", *VARIANTS, "of a copy, uint8", "of a copy, float32", "traffic", "registers"]
         rows, spilled = [head], []
         known = budgets.read()
         for name, each in known["rows"].items():
             if name.startswith(PACKED) != bool(self.arguments):
                 continue
-            shown = [_instructions(name, each.get(variant)) for variant in VARIANTS]
+            shown = [_instructions(each.get(variant)) for variant in VARIANTS]
             shares = [_share(dtype, each) for dtype in ("uint8", "float32")]
             registers = str(max(found["registers"] for found in each.values()))
-            rows.append([name.removeprefix(PACKED), *shown, *shares, registers])
+            rows.append([name.removeprefix(PACKED), *shown, *shares, _traffic(each), registers])
             spilled += [
                 f"{name} ({variant}, {found['spills']} bytes)"
                 for variant, found in each.items()

@@ -8,68 +8,65 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import re
 import struct
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import triton
 from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.compiler.code_generator import CodeGenerator
+from triton.language import core
 from triton.runtime.jit import JITFunction
 
 from tests import budget
-from tests.ptx.calls import no_mistaken_calls
 from tests.ptx.translator import Kernel
 
-TYPES = {
-    torch.uint8: "u8",
-    torch.int8: "i8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-    torch.float32: "fp32",
-    torch.float64: "fp64",
-    torch.bool: "i1",
-}
-FAULTS = ("", "a read outside of its tensors", "a write outside of its tensors", "a misaligned access")
-FAULTS += (
-    "an access outside of shared memory",
-    "a call of a function",
-    "threads of a warp that diverge at a meeting",
-)
-FAULTS += ("threads of a block that wait at no barrier", "an access outside of local memory")
-COMPILER = ["-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-mfma", "-msse4.2", "-mf16c"]
+HERE = Path(__file__).parent
+#: Triton's names of dtypes.
+TYPES = {torch.bool: "i1", torch.bfloat16: "bf16"}
+TYPES |= {getattr(torch, f"float{n}"): f"fp{n}" for n in (16, 32, 64)}
+TYPES |= {getattr(torch, f"{sign}int{n}"): f"{sign or 'i'}{n}" for sign in ("", "u") for n in (8, 16, 32, 64)}
+PTXAS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
+COMPILER = [
+    "-O1",
+    "-w",
+    "-shared",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-mfma",
+    "-msse4.2",
+    "-mf16c",
+]
 
 
 class Count(ctypes.Structure):
-    """What the threads of a launch executed."""
+    """What the threads of all launches executed: the bytes of accesses, their sectors of 32 bytes, and their widths.
 
-    _fields_ = [
-        *(
-            (name, ctypes.c_uint64)
-            for name in ("instructions", "approximate", "loads", "stores", "read", "written", "sectors")
-        ),
-        ("widths", ctypes.c_uint64 * 5),
-    ]
+    ``widths`` are the numbers of accesses of 1, 2, 4, 8 and 16 bytes.
+    """
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("instructions", "read", "written", "sectors")]
+    _fields_ += [("widths", ctypes.c_uint64 * 5)]
 
 
 class _Range(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_uint64), ("stop", ctypes.c_uint64), ("writable", ctypes.c_uint64)]
+    _fields_ = [(name, ctypes.c_uint64) for name in ("start", "stop", "writable")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A compiled kernel: ``run`` is its translation, ``shared`` the bytes of shared memory of a block."""
 
@@ -83,29 +80,13 @@ class Program:
 
 @dataclass
 class Totals:
-    """The counts of all launches, by kernel."""
+    """The counts of all launches, and what was launched, each once."""
 
     launches: int = 0
-    instructions: dict[str, int] = field(default_factory=dict)
-    read: int = 0
-    written: int = 0
-    #: The sectors of 32 bytes that the accesses of warps take, by kernel.
-    sectors: dict[str, int] = field(default_factory=dict)
-    #: Accesses of 1, 2, 4, 8 and 16 bytes.
-    widths: list[int] = field(default_factory=lambda: [0] * 5)
-    #: What was launched, each once.
-    programs: list[Program] = field(default_factory=list)
-
-    def add(self, program: Program, count: Count) -> None:
-        name = program.name
-        self.launches += 1
-        if program not in self.programs:
-            self.programs.append(program)
-        self.instructions[name] = self.instructions.get(name, 0) + count.instructions
-        self.sectors[name] = self.sectors.get(name, 0) + count.sectors
-        self.read += count.read
-        self.written += count.written
-        self.widths = [a + b for a, b in zip(self.widths, count.widths, strict=True)]
+    count: Count = field(default_factory=Count)
+    #: The instructions of each kernel.
+    instructions: Counter[str] = field(default_factory=Counter)
+    programs: dict[Program, None] = field(default_factory=dict)
 
 
 def specialized(kernel: JITFunction[Any], values: dict[str, Any]) -> tuple[dict, dict, dict, list[bytes]]:
@@ -150,10 +131,13 @@ def ranges_of(tensors: Sequence[Tensor]) -> Any:
 
 
 class Machine:
-    """The kernels that were compiled for one capability, and what their launches executed."""
+    """The kernels that were compiled for one capability, and what their launches executed.
 
-    def __init__(self, capability: int) -> None:
-        self.target = GPUTarget("cuda", capability, 32)
+    Of each launch only the last ``most`` programs run.
+    """
+
+    def __init__(self, capability: int, most: int = 2**32) -> None:
+        self.target, self.most = GPUTarget("cuda", capability, 32), most
         self.folder = Path(tempfile.gettempdir(), "imgops-ptx")
         self.folder.mkdir(exist_ok=True)
         self.compiled: dict[Any, Program] = {}
@@ -167,87 +151,117 @@ class Machine:
         key = (kernel.__module__, kernel.__name__, *signature.items(), *known, *attributes, *options.items())
         if key not in self.compiled:
             source = ASTSource(kernel, signature, constants, attributes)
-            start = time.perf_counter()
-            with no_mistaken_calls():
-                made = triton.compile(source, target=self.target, options=options)
-            seconds, ptx = time.perf_counter() - start, made.asm["ptx"]
-            run = self.built(ptx, made.metadata.name)
-            seconds = self._longest(kernel.__name__, ptx, seconds)
-            budget.counts["kernels that are compiled to PTX"] += 1
-            self.compiled[key] = Program(kernel.__name__, run, made.metadata.shared, ptx, seconds)
+            self.compiled[key] = self._compiled(source, kernel.__name__, options)
         program = self.compiled[key]
         parameters = ctypes.create_string_buffer(b"".join(packed) + bytes(64))
         ranges = ranges_of([x for x in values.values() if isinstance(x, Tensor)])
-        count, where = Count(), ctypes.c_uint64()
-        shared = max(program.shared, 16)
-        last = shared, ranges, len(ranges), ctypes.byref(count), ctypes.byref(where)
-        fault = program.run(programs, ctypes.c_uint64(ctypes.addressof(parameters)), *last)
+        totals, before = self.totals, self.totals.count.instructions
+        last = max(program.shared, 16), ranges, len(ranges), ctypes.byref(totals.count)
+        values_at = ctypes.c_uint64(ctypes.addressof(parameters))
+        fault = program.run(max(programs - self.most, 0), programs, values_at, *last)
         if fault:
-            raise RuntimeError(f"{kernel.__name__}: {FAULTS[fault]}, at {where.value:#x}")
-        self.totals.add(program, count)
+            raise RuntimeError(f"{kernel.__name__}: {fault.decode()}")
+        totals.launches += 1
+        totals.instructions[program.name] += totals.count.instructions - before
+        totals.programs[program] = None
         budget.counts["launches of compiled kernels"] += 1
 
-    def built(self, ptx: str, name: str) -> Any:
-        """Return a kernel as a function of this process; its code is kept for the next."""
-        source = Kernel(ptx, name).source
-        path = self.folder / f"{name}_{hashlib.sha256(source.encode()).hexdigest()[:20]}.so"
+    def _compiled(self, source: Any, name: str, options: dict[str, Any]) -> Program:
+        start = time.perf_counter()
+        with no_mistaken_calls():
+            made = triton.compile(source, target=self.target, options=options)
+        seconds, ptx = time.perf_counter() - start, made.asm["ptx"]
+        assert not re.search(r"div\.(full|approx)", ptx), f"{name}: an approximate quotient"
+        budget.counts["kernels that are compiled to PTX"] += 1
+        run = self._built(Kernel(ptx, made.metadata.name).source, name)
+        # Later, Triton takes a kernel from its cache: the longest time is what it took to compile it.
+        kept = self._path(name, ptx, "seconds")
+        seconds = max(seconds, float(kept.read_text()) if kept.exists() else 0)
+        kept.write_text(f"{seconds:.3f}")
+        return Program(name, run, made.metadata.shared, ptx, seconds)
+
+    def _path(self, name: str, text: str, kind: str) -> Path:
+        """Return a file that keeps something about a kernel for the next process."""
+        return self.folder / f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:20]}.{kind}"
+
+    def _built(self, source: str, name: str) -> Any:
+        """Return a kernel as a function of this process; its code is kept."""
+        path = self._path(name, source + (HERE / "machine.c").read_text(), "so")
         if not path.exists():
             with tempfile.TemporaryDirectory(dir=self.folder) as folder:
                 code, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
                 code.write_text(source)
-                command = ["gcc", *COMPILER, "-shared", "-fPIC", "-o", str(library), str(code), "-lm"]
+                command = ["gcc", *COMPILER, f"-I{HERE}", "-o", str(library), str(code), "-lm"]
                 subprocess.run(command, check=True, capture_output=True)
                 library.rename(path)
-        return ctypes.CDLL(str(path)).run
-
-    def _longest(self, name: str, ptx: str, seconds: float) -> float:
-        """Return the longest time that it took to compile a kernel: later, Triton takes it from its cache."""
-        path = self.folder / f"{name}_{hashlib.sha256(ptx.encode()).hexdigest()[:20]}.seconds"
-        longest = max(seconds, float(path.read_text()) if path.exists() else 0)
-        if longest == seconds:
-            path.write_text(f"{seconds:.3f}")
-        return longest
+        run = ctypes.CDLL(str(path)).run
+        run.restype = ctypes.c_char_p
+        return run
 
     def resources(self, program: Program) -> dict[str, int]:
-        """Return ptxas' registers of a thread, and its bytes of stack and of stores of spilled registers."""
-        path = self.folder / f"{program.name}_{hashlib.sha256(program.ptx.encode()).hexdigest()[:20]}.json"
+        """Return ptxas' registers of a thread, and its bytes of stores of spilled registers."""
+        path = self._path(program.name, program.ptx, "txt")
         if not path.exists():
+            source = path.with_suffix(".ptx")
+            source.write_text(program.ptx)
             architecture = re.findall(r"^\.target (\w+)", program.ptx, re.M)[0]
-            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-                file.write(program.ptx)
-                file.flush()
-                # Triton's own options, which bear on the registers.
-                command = [ptxas(), "-v", "--fmad=false", f"--gpu-name={architecture}", file.name]
-                done = subprocess.run(
-                    [*command, "-o", "/dev/null"], capture_output=True, text=True, check=True
-                )
-            entry = rf"entry function '{program.name}'.*?(\d+) bytes stack frame, (\d+) bytes spill stores"
-            ((stack, spills, registers),) = re.findall(rf"{entry}.*?Used (\d+) registers", done.stderr, re.S)
-            found = {"registers": int(registers), "stack": int(stack), "spills": int(spills)}
-            path.write_text(json.dumps(found))
-        known: dict[str, int] = json.loads(path.read_text())
-        return known
+            # Triton's own options, which bear on the registers.
+            command = [str(PTXAS), "-v", "--fmad=false", f"--gpu-name={architecture}", str(source)]
+            done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, text=True, check=True)
+            path.write_text(done.stderr)
+        entry = rf"entry function '{program.name}'.*?(\d+) bytes spill stores.*?Used (\d+) registers"
+        ((spills, registers),) = re.findall(entry, path.read_text(), re.S)
+        return {"registers": int(registers), "spills": int(spills)}
 
 
-def ptxas() -> str:
-    """Return the path of Triton's ptxas."""
-    return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas")
+def _types(value: Any) -> Any:
+    """Return an argument's type: that of each element of a tuple, and the value of a constant."""
+    if isinstance(value, (tuple, list, core.tuple)):
+        return tuple(_types(each) for each in value)
+    constant = value.value if isinstance(value, core.constexpr) else value
+    return str(value.type) if isinstance(value, core.base_value) and constant is value else [repr(constant)]
+
+
+def _in_a_row(types: Any) -> Iterator[str]:
+    """Yield types as Triton 3.6 sees them."""
+    for each in types:
+        yield from _in_a_row(each) if isinstance(each, tuple) else [str(each)]
 
 
 @contextmanager
-def on_ptx(capability: int) -> Iterator[Machine]:
+def no_mistaken_calls() -> Iterator[None]:
+    """Raise an error if a kernel that is compiled meanwhile has two calls that an older Triton mistakes for each other.
+
+    Triton names each version of a function by the types of its arguments. Triton 3.6 writes tuples in a row, so two
+    calls have the same name if their tuples have the same total length, and the second one runs the code of the first.
+    """
+    known: dict[Any, Any] = {}
+    call = CodeGenerator.call_JitFunction
+
+    def watched(self: Any, function: Any, args: Any, kwargs: Any, *rest: Any, **more: Any) -> Any:
+        bound = function.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        types = tuple(_types(bound.arguments[name]) for name in function.arg_names)
+        key = id(self.module), function.__module__, function.__name__, tuple(_in_a_row(types))
+        before = known.setdefault(key, types)
+        lengths = [[len(t) for t in each if isinstance(t, tuple)] for each in (before, types)]
+        assert before == types, f"{function.__name__}: Triton 3.6 mistakes tuples of {lengths} for each other"
+        return call(self, function, args, kwargs, *rest, **more)
+
+    with patch.object(CodeGenerator, "call_JitFunction", watched):
+        yield
+
+
+@contextmanager
+def on_ptx(capability: int, most: int = 2**32) -> Iterator[Machine]:
     """Run the launches of Triton's kernels on a machine; CPU tensors take the place of those on a device."""
     from imgops.kernels import cuda
 
-    machine = Machine(capability)
+    machine = Machine(capability, most)
 
     def run(self: Any, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> None:
         machine.launch(self, grid[0], arguments, keywords)
 
-    before = JITFunction.run, cuda.runs_on
-    JITFunction.run, cuda.runs_on = run, lambda device: True  # type: ignore[method-assign,assignment]
-    try:
+    with patch.object(JITFunction, "run", run), patch.object(cuda, "runs_on", lambda device: True):
         yield machine
-    finally:
-        budget.keep()
-        JITFunction.run, cuda.runs_on = before  # type: ignore[method-assign,assignment]
+    budget.keep()

@@ -25,19 +25,13 @@ class Call(NamedTuple):
     #: The bytes that the result needs to be read, by those of the image.
     part: float = 1.0
 
+    @property
+    def qualified(self) -> str:
+        return self.operator if "::" in self.operator else f"imgops::{self.operator}"
+
 
 #: The rows of which only the last kernel counts: the first one of equalize is a histogram.
 OF_LAST_KERNEL = ("equalize",)
-#: The rows that spill registers in some dtype and layout. No other may.
-SPILLING = (
-    "perspective bicubic, each",
-    "resize bicubic",
-    "packed: color jitter, each",
-    "packed: affine bicubic, each",
-    "packed: resize bilinear",
-    "packed: resize bicubic",
-    "packed: resized crop, a box each",
-)
 #: How the name of a row of packed images begins.
 PACKED = "packed: "
 
@@ -118,13 +112,13 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
     yield Call("sharpness, each", "adjust_sharpness", (x, each))
     yield Call("filter 5 x 5", "filter2d", (x, torch.full((5, 5), 0.04), "reflect"))
     yield Call("erode 5 x 5", "erode", (x, torch.ones(5, 5, dtype=torch.uint8), "constant"))
-    yield from _with_kernels(_colors_and_levels(x, limit, each))
+    yield from _colors_and_levels(x, limit, each)
     if not whole:
         yield from _adjoints(x, map, boxes, patch, mask, small)
 
 
 def _colors_and_levels(x: Tensor, limit: Tensor, each: Tensor) -> Iterator[Call]:
-    """Yield operators on colors and levels, whether they have a kernel or not."""
+    """Yield operators on colors and levels."""
     for code in ("rgb2hsv", "hsv2rgb", "rgb2lab", "lab2rgb", "rgb2yuv"):
         yield Call(code, "cvt_color", (x, code))
     most = torch.full_like(limit, 255 if x.dtype == torch.uint8 else 1)
@@ -144,11 +138,6 @@ def _colors_and_levels(x: Tensor, limit: Tensor, each: Tensor) -> Iterator[Call]
     yield Call("salt_and_pepper, each", "salt_and_pepper", (x, normal, each - 0.6, each - 0.5), 2)
     yield Call("iso_noise, each", "iso_noise", (x, normal[:, :2].contiguous(), each - 0.9, each - 0.6), 2)
     yield Call("clahe", "clahe", (x, torch.full((len(x),), 2.0, dtype=torch.float64), 8, 8))
-
-
-def _with_kernels(calls: Iterator[Call]) -> Iterator[Call]:
-    """Yield the calls of operators that have a kernel for CUDA."""
-    yield from (call for call in calls if record.table[f"imgops::{call.operator}"].cuda is not None)
 
 
 def _adjoints(

@@ -405,7 +405,7 @@ def square(matrix: Tensor) -> Tensor:
     """Return a map as ``(..., 3, 3)``."""
     if matrix.shape[-2] == 3:
         return matrix
-    last = torch.tensor([[0.0, 0, 1]], dtype=matrix.dtype, device=matrix.device)
+    last = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[2:]
     return torch.cat([matrix, last.expand(*matrix.shape[:-2], 1, 3)], -2)
 
 
@@ -499,7 +499,8 @@ def fill_of_field(transform: Any, field: Any, fill: Any) -> list[float]:
 def fill_hidden(field: Tensor, shown: Tensor, color: list[float]) -> Tensor:
     """Add a fill to a field by the share of each pixel that does not show the input."""
     hidden = 1 - shown.to(torch.float64 if field.dtype == torch.float64 else torch.float32)
-    fill = torch.tensor(color, dtype=hidden.dtype, device=hidden.device)[:, None, None]
+    # A tensor of the list would be copied to the device, which waits for it.
+    fill = torch.stack([torch.full((1, 1), c, dtype=hidden.dtype, device=hidden.device) for c in color])
     # Weights that add up to 1 only within rounding must not spread a NaN or a large value.
     return torch.where(hidden > 1e-5, field + fill * hidden, field).to(field.dtype)
 
