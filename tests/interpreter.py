@@ -1,4 +1,4 @@
-"""Triton's interpreter, which runs the CUDA kernels on the CPU: count its launches, and save half of its time."""
+"""Triton's interpreter, which runs the CUDA kernels on the CPU: save half of its time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import dataclasses
 import functools
 from typing import Any
 
-from tests import budget
-
 
 def prepare() -> None:
-    """Count launches from now on, and skip work of the interpreter that changes no result.
+    """Skip work of the interpreter that changes no result.
 
     For each sum and product the interpreter computes whether the integers overflow, and then drops the answer, because
     it asserts only in kernels compiled for debugging. To look up a dtype it makes a table of all of them.
@@ -31,10 +29,3 @@ def prepare() -> None:
         return (looked_up if type(dtype) is scalar else look_up)(dtype)
 
     interpreter._get_np_dtype = dtype_of
-    launch = interpreter.GridExecutor.__call__
-
-    def counted(self: Any, *args: Any, **options: Any) -> Any:
-        budget.counts["launches that Triton interprets"] += 1
-        return launch(self, *args, **options)
-
-    interpreter.GridExecutor.__call__ = counted

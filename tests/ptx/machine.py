@@ -30,7 +30,6 @@ from triton.compiler.code_generator import CodeGenerator
 from triton.language import core
 from triton.runtime.jit import JITFunction
 
-from tests import budget
 from tests.ptx.translator import Kernel
 
 HERE = Path(__file__).parent
@@ -164,7 +163,6 @@ class Machine:
         totals.launches += 1
         totals.instructions[program.name] += totals.count.instructions - before
         totals.programs[program] = None
-        budget.counts["launches of compiled kernels"] += 1
 
     def _compiled(self, source: Any, name: str, options: dict[str, Any]) -> Program:
         start = time.perf_counter()
@@ -172,7 +170,6 @@ class Machine:
             made = triton.compile(source, target=self.target, options=options)
         seconds, ptx = time.perf_counter() - start, made.asm["ptx"]
         assert not re.search(r"div\.(full|approx)", ptx), f"{name}: an approximate quotient"
-        budget.counts["kernels that are compiled to PTX"] += 1
         run = self._built(Kernel(ptx, made.metadata.name).source, name)
         # Later, Triton takes a kernel from its cache: the longest time is what it took to compile it.
         kept = self._path(name, ptx, "seconds")
@@ -264,4 +261,3 @@ def on_ptx(capability: int, most: int = 2**32) -> Iterator[Machine]:
 
     with patch.object(JITFunction, "run", run), patch.object(cuda, "runs_on", lambda device: True):
         yield machine
-    budget.keep()
