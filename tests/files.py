@@ -150,6 +150,15 @@ def kinds() -> dict[str, bytes]:
     rows = b"".join(b"\0" + row.tobytes() for row in noise())
     made["PNG ;16 of 2"] = png(png_header(17, 23, 16, 4), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     made["BMP runs"] = _bmp_of_runs()
+    # Bytes that belong to nothing are allowed between the blocks of a GIF; a last tile without a length ends with the file.
+    frames = made["GIF frames with transparency"]
+    second = frames.rindex(b"!\xf9\4")
+    made["GIF frames with a byte between"] = frames[:second] + b"\1" + frames[second:]
+    if "JPEG2000 L" in made:
+        tile = made["JPEG2000 L"].rindex(b"\xff\x90\0\x0a")
+        made["JPEG2000 without a length"] = (
+            made["JPEG2000 L"][: tile + 6] + bytes(4) + made["JPEG2000 L"][tile + 10 :]
+        )
     made["TIFF tiles"] = tiff(noise()[:20, :, :1], tile=16, deflate=True)
     return made
 
