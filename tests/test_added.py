@@ -108,6 +108,7 @@ def test_floats_are_the_same_picture(row: Row, whole: bool) -> None:
             assert off.mean() < 4 and (off > 12).double().mean() < 0.1
 
 
+@nightly
 def test_gradients_of_gradients() -> None:
     image = torch.rand(2, 3, 5, 6, dtype=torch.float64).requires_grad_()
     each = ours.RandomGamma((1.5, 2.5), p=1.0, per_sample=True)

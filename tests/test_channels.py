@@ -25,6 +25,7 @@ from tests.groups import groups
 from tests.specs import SPECS, OpSpec, Sample
 from tests.specs._libraries import FLAGS
 from tests.specs._maker import Counted
+from tests.tiers import nightly
 from tests.transform_cases import CASES, JITTER, seeded
 
 COUNTS = (1, 2, 3, 4, 5, 13)
@@ -225,6 +226,7 @@ def words_of(case: Any, count: int) -> str:
     return "" if count in counts else refusal(name, counts, reason, count)
 
 
+@nightly
 @pytest.mark.parametrize("per_sample", [False, True])
 def test_transforms(per_sample: bool) -> None:
     """A transform takes any number of channels, or refuses before it draws, also if it would not be applied."""
@@ -299,6 +301,7 @@ def test_policies(name: str) -> None:
     assert changed > 20
 
 
+@nightly
 def test_policies_of_each_sample_and_in_graphs() -> None:
     x = planes(5, batch=(6,))
     for name in POLICIES:

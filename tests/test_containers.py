@@ -75,6 +75,7 @@ HELD = [
 ]
 
 
+@nightly
 @pytest.mark.parametrize(
     "held",
     [
@@ -98,6 +99,7 @@ def test_transforms_of_images(held: list[tuple[str, str, str]]) -> None:
         same(*(outcome(seed, f, images) for f in (graph, together(made))), seed, 2e-6)
 
 
+@nightly
 @pytest.mark.parametrize("p", [[1.0, 0.0], [0.0, 1.0]])
 def test_the_weights_of_a_choice_count(p: list[float]) -> None:
     images = torch.stack([picture(seed=s) for s in range(4)])
@@ -237,6 +239,7 @@ _REFUSED = [
 ]
 
 
+@nightly
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 @pytest.mark.parametrize("n", nightly_unless(lambda n: n % 4 == 0, range(len(_REFUSED))))
 def test_refusals_of_graphs(n: int) -> None:
@@ -285,6 +288,7 @@ NESTED: dict[str, Callable[[], Any]] = {
 }
 
 
+@nightly
 @pytest.mark.parametrize("name", nightly_unless(("RandomApply",).__contains__, NESTED))
 def test_a_choice_inside_of_a_choice(name: str) -> None:
     """Its own choice is made although the outer container selects between whole results."""
@@ -300,6 +304,7 @@ def test_a_choice_inside_of_a_choice(name: str) -> None:
     assert_graph_is_eager(ours.RandomChoice([mixed, ours.CutMix(num_classes=3)]), batch, LABELS["shares"])
 
 
+@nightly
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 @pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
 @pytest.mark.parametrize(
@@ -334,6 +339,7 @@ def test_boxes_that_are_left_out_are_as_they_were(transform: Any, per_sample: bo
         torch.testing.assert_close(found[1].as_subclass(Tensor), wanted[1].as_subclass(Tensor))
 
 
+@nightly
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
 @pytest.mark.parametrize("name", ["RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation"])
 def test_boxes_of_several_canvases(name: str) -> None:
@@ -556,6 +562,7 @@ def writing(name: str, container: str, inplace: bool, per_sample: bool) -> Any:
     return lambda image: made(image.clone())
 
 
+@nightly
 def test_what_is_left_out_is_not_written_to() -> None:
     """Transforms that write in place give what those that do not give, also inside of a choice of results."""
     images = torch.stack([picture(torch.float32, seed=s)[..., :16, :16] for s in range(3)])

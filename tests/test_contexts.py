@@ -254,6 +254,7 @@ OF_SIZES: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
+@nightly
 @pytest.mark.parametrize("name", nightly_unless(lambda n: n in ("cover", "Resize of a most"), OF_SIZES))
 def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str, whole: bool) -> None:
     """Among the sizes are many whose result lies half between two whole numbers."""

@@ -20,6 +20,7 @@ from torchvision.transforms import v2
 import imgops
 from imgops import EncodedImage, EncodedImages, PackedImages
 from imgops import transforms as ours
+from tests.tiers import nightly
 
 IMAGES = [torch.full((3, h, 5), value, dtype=torch.uint8) for h, value in ((4, 10), (6, 200))]
 
@@ -434,6 +435,7 @@ def test_boxes_of_several_samples_are_not_sanitized_by_the_first() -> None:
         ours.SanitizeBoundingBoxes(labels_getter=None)({"b": boxes})
 
 
+@nightly
 @TV_TENSORS
 @pytest.mark.parametrize(
     ("transform", "name", "before", "after"),

@@ -476,6 +476,7 @@ def test_every_functional_with_numbers_takes_tensors() -> None:
     assert {n for n in F.OURS if takes(n)} - by_fill <= set(TENSORS)
 
 
+@nightly
 @pytest.mark.parametrize("backend", ["aot_eager", *every_night("inductor")])
 def test_tensor_parameters_in_a_graph(backend: str) -> None:
     """Values and gradients are those of eager mode, and of one call for each sample."""
@@ -548,6 +549,7 @@ def calls_with(numbers: Mapping[str, tuple[Any, ...]]) -> Callable[[Tensor], dic
     return lambda x: {name: getattr(F, name.partition("-")[0])(x, *args) for name, args in numbers.items()}
 
 
+@nightly
 def test_numbers_that_change_do_not_recompile() -> None:
     def call(x: Tensor, value: float) -> dict[str, Tensor]:
         return calls_with({name: arguments(value) for name, arguments in NUMBERS.items()})(x)

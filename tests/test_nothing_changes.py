@@ -22,6 +22,7 @@ from transform_cases import CASES, picture
 
 import imgops
 from imgops import transforms as ours
+from tests.tiers import nightly
 
 ARRAY = np.zeros((40, 52, 3), np.uint8)
 #: Inputs without an image.
@@ -223,6 +224,7 @@ def test_errors_say_how_an_input_becomes_an_image() -> None:
             imgops.crop(wrong, (0, 0, 4, 4))  # type: ignore[arg-type]
 
 
+@nightly
 def test_no_graph_break_and_no_recompile() -> None:
     """In a graph nothing warns, and a pipeline that warned in eager mode has the same graph."""
     torch.compiler.reset()

@@ -134,6 +134,7 @@ def test_boxes_from_masks_of_several_samples() -> None:
             assert same(found, [ours.Compose(steps)(s) for s in samples])
 
 
+@nightly
 @needs_classes
 def test_boxes_from_masks_in_a_graph(whole: bool) -> None:
     """One graph for all draws; RandomApply leaves the boxes of a skipped crop as they were."""
@@ -219,6 +220,7 @@ def test_flags_of_keypoints_that_are_cut_off_become_0() -> None:
     assert cut == kept > 400
 
 
+@nightly
 @pytest.mark.parametrize("backend", [None, pytest.param("eager", marks=needs_classes)])
 def test_flags_of_every_form(backend: str | None, whole: bool) -> None:
     values = torch.tensor([[[1.0, 1], [11, 3], [-0.1, 0]], [[9.9, 9.9], [9, -1], [float("nan"), 1]]])

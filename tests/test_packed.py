@@ -373,6 +373,7 @@ def test_pipelines(name: str, to_float: bool) -> None:
 _QUICK = ("letter box", "training")
 
 
+@nightly
 @pytest.mark.parametrize("form", ["packed", *every_night("interleaved", "files")])
 def test_pipelines_in_a_graph(form: str, whole: bool) -> None:
     names = PIPELINES if whole else _QUICK

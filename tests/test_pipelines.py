@@ -26,7 +26,7 @@ from imgops.kernels.cpu import geometry, native
 from imgops.kernels.cpu.program import ImageProgram, accepts
 from imgops.transforms._core import pending
 from imgops.transforms._core.plans import Plan
-from tests.tiers import every_night, nightly_unless
+from tests.tiers import every_night, nightly, nightly_unless
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
 JITTER = v2.ColorJitter(0.4, 0.4, 0.4, 0.1)
@@ -580,6 +580,7 @@ def _planned() -> dict[str, tuple[Any, int]]:
 AHEAD = ("a stranger inside", "each and all")
 
 
+@nightly
 @pytest.mark.parametrize("name", nightly_unless(AHEAD.__contains__, list(_planned())))
 def test_a_graph_draws_as_often_as_it_must(name: str) -> None:
     transform, draws = _planned()[name]

@@ -15,6 +15,7 @@ from torchvision.transforms.v2 import functional
 
 import imgops
 from tests.specs.movement import crop_reference
+from tests.tiers import nightly
 
 N, HEIGHT, WIDTH = 12, 23, 31
 
@@ -62,6 +63,7 @@ IMAGES = torch.rand(N, 3, HEIGHT, WIDTH, generator=generator())
 PATCH = torch.rand(3, 6, 5, generator=generator(2))
 
 
+@nightly
 def test_sizes_of_rows_are_read_in_one_graph() -> None:
     """Without ``size`` the first row gives the size, which is a new symbol in a graph."""
     counter = CompileCounterWithBackend("aot_eager")

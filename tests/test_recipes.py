@@ -287,6 +287,7 @@ def first_line(transform: Any, inputs: tuple[Any, ...]) -> str:
     return str(error.value).splitlines()[0]
 
 
+@nightly
 @needs_classes
 def test_what_a_graph_refuses_is_on_the_page() -> None:
     page = (ROOT / "docs" / "transforms.rst").read_text()

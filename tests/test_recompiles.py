@@ -20,6 +20,7 @@ from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend
 import imgops
 from imgops import transforms as v2
 from tests.specs import SPECS
+from tests.tiers import nightly
 
 
 def draws(seed: int, count: int = 50) -> list[tuple[int, ...]]:
@@ -59,6 +60,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
+@nightly
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", list(CALLS))
 def test_at_most_two_compilations(name: str, grad: bool) -> None:
@@ -186,6 +188,7 @@ def test_a_forward_that_is_replaced_is_called() -> None:
     assert other(image).mean() == 1
 
 
+@nightly
 def test_a_crop_after_a_resize_is_one_graph_for_all_sizes() -> None:
     """Also where the crop extends beyond some of the resized images, and beyond others does not."""
     sizes = ((40, 50), (50, 40), (77, 33), (200, 31), (31, 200), (64, 64), (20, 22))

@@ -24,6 +24,7 @@ from transform_cases import picture, seeded
 import imgops.transforms as ours
 from imgops import PackedImages
 from imgops.transforms import recipes
+from tests.tiers import nightly
 
 YOLO = np.load(Path(__file__).with_name("data") / "yolo.npz")
 
@@ -78,6 +79,7 @@ DINO_MODES: list[dict[str, Any]] = [
 ]
 
 
+@nightly
 @pytest.mark.parametrize("mode", DINO_MODES)
 def test_dino_crops_of_each_sample_are_a_loop(mode: dict[str, Any], whole: bool) -> None:
     """Also in a graph, and also the offsets of local crops. Graphs of all modes are nightly."""

@@ -47,7 +47,7 @@ from imgops.integrations.transformers import _pixels, _registration, exact, regi
 from tests import processors  # noqa: E402
 from tests.image_forms import FORMS, LAYOUTS  # noqa: E402
 from tests.processors import KINDS, difference, distinction, photo, result  # noqa: E402
-from tests.tiers import every_night, nightly_unless  # noqa: E402
+from tests.tiers import every_night, nightly, nightly_unless  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 
@@ -419,6 +419,7 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
 
 
+@nightly
 def test_other_versions_and_none() -> None:
     """One process: an import of imgops does not import transformers, and every failed import says what is missing."""
     program = """

@@ -15,6 +15,7 @@ from torchvision import tv_tensors
 from transform_cases import CASES, Case, seeded
 
 from imgops import transforms as ours
+from tests.tiers import nightly
 
 FORMATS = [format.value for format in tv_tensors.BoundingBoxFormat]
 GRAPHS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo takes no tv_tensors
@@ -139,6 +140,7 @@ def offset(case: Case | Row, seed: int) -> Tensor | None:
     return out["points"][0].as_subclass(Tensor).double() - torch.stack([x, y])
 
 
+@nightly
 @pytest.mark.parametrize("case", [c for c in MOVING if "nearest" not in c.id], ids=str)
 def test_keypoints_are_where_the_page_says(case: Case | Row) -> None:
     convention = stated()[case.name]

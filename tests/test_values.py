@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 import torch
 from checks import bits_equal
 from PIL import Image
+from torch import Tensor
 
 import imgops
+from imgops._common.torch_private import tree_leaves
+from tests.specs import SPECS
 from tests.specs._libraries import BORDERS, FILTERS, of_pil, to_pil
-from tests.specs._maker import formatted
+from tests.specs._maker import Maker, formatted
 from tests.specs.movement import paste_reference
 from tests.specs.resize import resize_reference
 from tests.tiers import nightly_unless
@@ -348,3 +352,55 @@ def test_gradients_of_filter2d_with_a_large_kernel() -> None:
         for shape in ((1, 5, 6), (8, 9))
     )
     assert torch.autograd.gradcheck(imgops.filter2d, (image, kernel))
+
+
+def test_floats_of_8_bits_are_moved_or_refused() -> None:
+    """Kernels compute with none of them: a call moves their pixels as it moves floats, or raises."""
+    small = torch.float8_e4m3fn
+    every = [s for spec in SPECS.values() for s in spec.samples if torch.float32 in s.dtypes]
+    for sample in every:
+        function, args, keywords = sample.call(Maker())
+        images = [isinstance(x, Tensor) and x.ndim >= 3 and x.dtype == torch.float32 for x in args]
+        eight = [x.to(small) if is_image else x for x, is_image in zip(args, images, strict=True)]
+        wide = [x.float() if is_image else x for x, is_image in zip(eight, images, strict=True)]
+        eight = [x.clone() if isinstance(x, Tensor) else x for x in eight]
+        found: Any
+        try:
+            found = function(*eight, **keywords)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            found = str(error)
+        if isinstance(found, str):
+            assert re.match(r'\w+: .* must .*, got |"\w+" not implemented for', found), sample
+            continue
+        for a, b in zip(tree_leaves(found), tree_leaves(function(*wide, **keywords)), strict=True):
+            assert bits_equal(a, b.to(a.dtype)), sample
+
+
+def test_a_batch_of_no_images_has_gradients() -> None:
+    """Of images and of the kernels, sigmas and angles of each of them."""
+    x = torch.zeros(0, 3, 4, 4, requires_grad=True)
+    for call, value in (
+        (lambda v: imgops.filter2d(x, v), torch.zeros(0, 3, 3)),
+        (lambda v: imgops.gaussian_blur(x, 3, v), torch.ones(0, 2)),
+        (lambda v: imgops.motion_blur(x, 3, v), torch.zeros(0)),
+    ):
+        value.requires_grad_()
+        call(value).sum().backward()
+        assert x.grad is not None and value.grad is not None and value.grad.shape == value.shape
+
+
+def test_parameters_on_different_devices() -> None:
+    """One on the device of the image, another one a number."""
+    image, angle = torch.zeros(2, 3, 8, 8, device="meta"), torch.zeros(2, device="meta")
+    assert imgops.motion_blur(image, 5, angle).shape == image.shape
+    assert imgops.motion_blur(image, 5, 0.0, angle).shape == image.shape
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "area", "lanczos"])
+def test_a_pixel_of_an_interleaved_image_is_written(interpolation: str) -> None:
+    """Into a window of one pixel, whose strides PyTorch takes for those of a contiguous image."""
+    image, canvas = torch.rand(8, 9, 3).permute(2, 0, 1), torch.zeros(7, 7, 3).permute(2, 0, 1)
+    window = canvas[:, 1:2, 2:3]
+    imgops.resize_out(image, (1, 1), interpolation, antialias=False, out=window)
+    assert bits_equal(window, imgops.resize(image, (1, 1), interpolation, antialias=False))
+    assert (canvas != 0).sum() == 3
