@@ -32,6 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="whole", help="run the nightly tests as well")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file whose tests are all nightly: some need other libraries, which take seconds."""
+    if config.getoption("whole") or collection_path.suffix != ".py":
+        return None
+    return "\npytestmark = nightly\n" in collection_path.read_text() or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("whole"):
         return

@@ -137,6 +137,7 @@ class Augment(torch.nn.Module):
         return self.transform(image, *others)  # type: ignore[no-any-return]
 
 
+@nightly
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")
 def test_tv_tensors_need_strict_export() -> None:
     """Without it they lose their classes: what would no longer follow the image is refused."""

@@ -504,6 +504,7 @@ def test_choices_of_other_code_are_made_for_each_sample(choice: str) -> None:
         ours.RandomApply([ours.RandomChoice(make())], per_sample=True)(images)
 
 
+@nightly
 @pytest.mark.parametrize("make", [ours.RandomChoice, ours.RandomOrder, ours.RandomApply])
 def test_refusals_are_whole_where_sizes_are_symbols(make: Any) -> None:
     image = torch.zeros(3, 24, 24, dtype=torch.uint8)

@@ -345,6 +345,7 @@ def test_boxes_through_random_pipelines(whole: bool) -> None:
                 break
 
 
+@nightly
 def test_one_graph_per_sample_and_with_boxes() -> None:
     """Dropped boxes keep their place in the tensors, so that one graph holds the pipeline."""
     listed = [
@@ -493,6 +494,7 @@ def test_set_random_seed(seed: int | None) -> None:
     assert found[0].shape != found[1].shape or (found[0] != found[1]).any()
 
 
+@nightly
 def test_a_seed_in_a_graph() -> None:
     """With a seed, a draw of albumentations' own code has other numbers: the graph is made again."""
     torch.compiler.reset()
@@ -850,6 +852,7 @@ def test_a_method_that_was_replaced(kind: Any, name: str, monkeypatch: pytest.Mo
     assert rules.changed_names(given.transforms[0]) | rules.changed_names(given) == {name}
 
 
+@nightly
 def test_derived_classes_in_an_operator() -> None:
     """In a graph, where the size and the dtype are known beforehand, other ones are refused."""
     torch.compiler.reset()

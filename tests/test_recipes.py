@@ -71,6 +71,7 @@ def marked(*dims: int) -> Callable[..., tuple[Any, ...]]:
     return mark
 
 
+@nightly
 @pytest.mark.parametrize("per_sample", [*every_night(False), True])
 @pytest.mark.parametrize(
     ("how", "mark", "wanted"),
@@ -160,6 +161,7 @@ def test_a_box_with_its_center_outside_of_the_crop_is_dropped() -> None:
     assert dropped
 
 
+@nightly
 @needs_classes
 def test_graphs_of_a_batch_with_boxes() -> None:
     augment = v2.Compose([v2.RandomAffine(10), v2.RandomHorizontalFlip()], per_sample=True)

@@ -163,6 +163,7 @@ def test_export_with_dynamic_sizes() -> None:
     assert bits_equal(program.module()(other), Thumbnail()(other))
 
 
+@nightly
 @pytest.mark.parametrize(
     "make", [lambda: v2.RandomInvert(), lambda: v2.Compose([v2.RandomInvert(), v2.Resize(4)])]
 )

@@ -108,6 +108,7 @@ def test_a_batch_in_any_order_and_any_company() -> None:
     assert not torch.allclose(again, whole, atol=1e-2)
 
 
+@nightly
 def test_in_a_graph() -> None:
     batch, made = images(), pipeline(per_sample=True)
     wanted = v2.seeded(made, KEYS)(batch)

@@ -25,6 +25,7 @@ import imgops
 from imgops import transforms as v2
 from imgops.transforms.policy import _COLORS, _Color
 from tests.specs import SPECS
+from tests.tiers import nightly
 
 #: PNG's color types by the number of channels.
 COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
@@ -222,6 +223,7 @@ def test_transforms_have_the_pixels_of_the_libraries(name: str) -> None:
         assert torch.equal(packed if isinstance(packed, Tensor) else torch.stack(packed.unpack()), wanted)
 
 
+@nightly
 def test_transforms_in_a_graph() -> None:
     """They have the pixels of the libraries, or of eager mode, and draw without another compilation."""
     known = {name: transform for name, (transform, _) in PIPELINES.items()}

@@ -287,6 +287,7 @@ def test_three_augment_is_deits_with_pil() -> None:
     assert simple.transforms[2].padding_mode == "reflect" and len(simple.transforms) == 8
 
 
+@nightly
 def test_three_augment_of_a_batch_is_a_loop() -> None:
     images = torch.stack([picture(height=40, width=52, seed=s) for s in range(4)])
     found = seeded(0, recipes.three_augment(32, per_sample=True), images)

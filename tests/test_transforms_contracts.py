@@ -18,7 +18,7 @@ from torchvision.transforms import InterpolationMode, v2
 from transform_cases import CASES, picture, sample, seeded
 
 from imgops import transforms as ours
-from tests.tiers import every_night
+from tests.tiers import every_night, nightly
 
 F, T = ours.functional, v2.functional
 CLASSES = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support tv_tensors
@@ -453,6 +453,7 @@ def test_a_subsample_takes_the_right_frames() -> None:
 # -- TorchScript, registered kernels, aliases ----------------------------------------------------
 
 
+@nightly
 @pytest.mark.filterwarnings("ignore")
 def test_scripted_transforms() -> None:
     """Transforms that torchvision can script give the same result."""

@@ -78,6 +78,7 @@ def assert_one_canvas(out: dict[str, Any]) -> None:
     assert [b.format.value for b in out["boxes"]] == FORMATS
 
 
+@nightly
 @pytest.mark.parametrize("case", MOVING, ids=str)
 def test_one_canvas(case: Case | Row) -> None:
     """After a transform, all that follows an image has a canvas of its size."""

@@ -98,6 +98,7 @@ def test_transforms_that_sample_nothing(name: str) -> None:
         same(pickle.loads(pickle.dumps(mine))(given()), wanted, name, 1e-4, levels=1)
 
 
+@nightly
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 def test_transforms_that_sample_nothing_in_a_graph() -> None:
     calls = {n: getattr(ours, n)(**options) for n, (options, _) in STILL.items() if n not in NOT_IN_A_GRAPH}
@@ -182,6 +183,7 @@ def sized_pipelines() -> dict[str, list[Any]]:
     }
 
 
+@nightly
 @pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
 @pytest.mark.parametrize(
     "name",
@@ -334,6 +336,7 @@ def test_vmap_of_containers(name: str) -> None:
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
+@nightly
 @pytest.mark.parametrize("mode", ["different", *every_night("same", "error")])
 def test_vmap_in_a_graph(mode: str) -> None:
     """A graph has the draws of eager mode: the transforms that share a way to sample are one function."""
