@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +37,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import a file whose tests are all nightly: some need other libraries, which take seconds."""
     if config.getoption("whole") or collection_path.suffix != ".py":
         return None
-    return "\npytestmark = nightly\n" in collection_path.read_text() or None
+    mark = re.search(r"^pytestmark = (\[[^]]*\]|.*)", collection_path.read_text(), re.M)
+    return True if mark and "nightly" in mark[1] else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
