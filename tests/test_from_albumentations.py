@@ -128,6 +128,7 @@ SOME = ["Affine", "ColorJitter", "GaussNoise", "HorizontalFlip", "MaskDropout", 
 IN_GRAPHS = sorted(set(NAMES) - {"FromFloat", "Lambda"})
 
 
+@nightly
 @pytest.mark.parametrize(
     ("names", "seed"),
     [

@@ -128,6 +128,7 @@ def test_special_values_pass(value: float) -> None:
             )
 
 
+@nightly
 def test_filters_with_a_center_on_a_pixel_are_pils(whole: bool) -> None:
     """A ratio of odd numbers puts the centers of outputs on pixels, where a filter has a rule of its own."""
     rows = np.random.default_rng(0).integers(0, 256, (5_000 if whole else 500, 480), np.uint8)

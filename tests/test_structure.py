@@ -62,6 +62,11 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in FILES}
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and written(node.test) == "TYPE_CHECKING"
 
@@ -91,10 +96,13 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] == "imgops"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_go_down(path: Path) -> None:
-    here = LAYERS.index(part_of(name_of(path)))
-    above = {name for name in imports_of(path) if LAYERS.index(part_of(name)) > here}
+def test_imports_go_down() -> None:
+    above = {
+        (str(path.relative_to(ROOT)), name)
+        for path in FILES
+        for name in imports_of(path)
+        if LAYERS.index(part_of(name)) > LAYERS.index(part_of(name_of(path)))
+    }
     assert not above
 
 
@@ -129,7 +137,7 @@ def test_only_one_module_uses_private_names() -> None:
         (str(path.relative_to(ROOT)), name)
         for path in FILES
         if name_of(path) != "imgops._common.torch_private"
-        for name in private_names(path.read_text())
+        for name in private_names(tree_of(path))
     }
     assert not found
 
@@ -141,10 +149,10 @@ def written(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def private_names(source: str) -> set[str]:
+def private_names(tree: ast.AST) -> set[str]:
     """Return every private name of torch that is imported or written out; torch._check is documented."""
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -173,10 +181,9 @@ def private_names(source: str) -> set[str]:
     ],
 )
 def test_private_names_are_seen(source: str) -> None:
-    assert private_names(source)
-    assert not private_names(
-        "import torch\nfrom torch.utils import data\ntorch._check(True)\ntorch.__version__"
-    )
+    assert private_names(ast.parse(source))
+    documented = "import torch\nfrom torch.utils import data\ntorch._check(True)\ntorch.__version__"
+    assert not private_names(ast.parse(documented))
 
 
 #: PyTorch's factories, whose results follow the default dtype and device; random integers are always int64.
@@ -187,17 +194,19 @@ _FACTORIES = (
 _OF_INTEGERS = ("randint", "randperm")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_factories_name_dtype_and_device(path: Path) -> None:
+def test_factories_name_dtype_and_device() -> None:
     """The results of imgops do not depend on ``torch.set_default_dtype`` and ``torch.set_default_device``."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.Call) or not ast.unparse(node.func).startswith("torch."):
-            continue
-        name = ast.unparse(node.func).removeprefix("torch.")
-        needed = {"dtype", "device"} if name in _FACTORIES else {"device"} if name in _OF_INTEGERS else set()
-        named = {keyword.arg for keyword in node.keywords}
-        missing = needed - named if None not in named else set()
-        assert not missing, f"line {node.lineno}: {ast.unparse(node)} does not name {missing}"
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if not isinstance(node, ast.Call) or not written(node.func).startswith("torch."):
+                continue
+            name = written(node.func).removeprefix("torch.")
+            needed = (
+                {"dtype", "device"} if name in _FACTORIES else {"device"} if name in _OF_INTEGERS else set()
+            )
+            named = {keyword.arg for keyword in node.keywords}
+            missing = needed - named if None not in named else set()
+            assert not missing, f"{path}:{node.lineno}: {ast.unparse(node)} does not name {missing}"
 
 
 #: Code that runs on the host alone, where sizes are numbers.
@@ -220,13 +229,13 @@ def test_texts_of_errors_are_whole_in_a_graph(path: Path) -> None:
             todo += ast.iter_child_nodes(part)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_functions_are_short(path: Path) -> None:
+def test_functions_are_short() -> None:
     """A body has at most 70 lines without its docstring; a file is as long as its subject."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            body = node.body[1:] if ast.get_docstring(node) else node.body
-            assert not body or body[-1].end_lineno - body[0].lineno < 70, (path, node.name)
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                assert not body or body[-1].end_lineno - body[0].lineno < 70, (path, node.name)
 
 
 #: What programs write: ``python -m tests.specs``, ``tests.public_api`` and ``tests.same``.
@@ -455,7 +464,7 @@ def test_nothing_is_asserted() -> None:
         f"{name}:{node.lineno}"
         for name, path in MODULES.items()
         if not name.startswith("imgops.extend.testing")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Assert)
     }
     assert not found
