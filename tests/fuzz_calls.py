@@ -119,7 +119,9 @@ def check(fuzzed: Fuzzed) -> str:
         if isinstance(again, Exception) or len(others) < len(tensors):
             raise Wrong(f"through the dispatcher: {again!r}")
         for a, b in zip(tensors, [x for x in others if isinstance(x, Tensor)], strict=True):
-            if a.shape != b.shape or a.dtype != b.dtype or not same(a, b):
+            # The last bits of a function of PyTorch's operators depend on where its memory lies: LAPACK's do.
+            has_form = a.shape == b.shape and a.dtype == b.dtype
+            if not has_form or not (same(a, b) or (not fuzzed.spec.is_operator and close(a, b))):
                 raise Wrong("the dispatcher gives another result")
     return beside_the_library(fuzzed, found)
 
@@ -127,6 +129,10 @@ def check(fuzzed: Fuzzed) -> str:
 def same(a: Tensor, b: Tensor) -> bool:
     """Return whether two tensors are equal by value, or by their bytes, which may be NaN."""
     return torch.equal(a, b) or np.array_equal(*(x.detach().contiguous().view(torch.uint8) for x in (a, b)))
+
+
+def close(a: Tensor, b: Tensor) -> bool:
+    return a.is_floating_point() and torch.allclose(a, b, 1e-6, 1e-6, equal_nan=True)
 
 
 # -- the real library ------------------------------------------------------------------------------
