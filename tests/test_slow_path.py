@@ -136,6 +136,7 @@ def test_show_config_without_the_module(monkeypatch: pytest.MonkeyPatch) -> None
     assert compared["adjust_hue"] == "the pixels of Pillow" and not set(compared) & native.compared
 
 
+@pytest.mark.needs("native", "libjpeg")
 def test_show_config_in_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """After ``pip install .``, Python imports the folder of the clone, which has no compiled modules."""
     files = {
