@@ -234,6 +234,7 @@ def there_and_back(transform: Any) -> Callable[[Any], Any]:
     return run
 
 
+@nightly
 @needs_classes
 @pytest.mark.parametrize(
     ("name", "each"),

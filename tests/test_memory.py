@@ -54,6 +54,7 @@ def test_memory_is_used_again() -> None:
     assert output().data_ptr() == address
 
 
+@nightly
 @pytest.mark.parametrize(
     "keep",
     [
@@ -248,6 +249,7 @@ def test_programs(program: str) -> None:
     assert done.returncode == 0 and done.stdout.split() == ["0"], done.stderr
 
 
+@nightly
 @pytest.mark.parametrize("value", ["12345", "", "0", str(1 << 64)])
 def test_a_variable_of_the_environment_sets_the_limit(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMGOPS_MEMORY_POOL", value)

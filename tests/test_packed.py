@@ -267,6 +267,7 @@ def test_gradients_of_parameters() -> None:
         torch.testing.assert_close(found, wanted)
 
 
+@nightly
 def test_a_gradient_in_other_ways() -> None:
     """A graph and torch.func give that of eager mode, which is that of each image alone."""
     packed = PackedImages.of(images(torch.float32))

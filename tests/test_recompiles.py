@@ -20,7 +20,7 @@ from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend
 import imgops
 from imgops import transforms as v2
 from tests.specs import SPECS
-from tests.tiers import nightly
+from tests.tiers import nightly, nightly_unless
 
 
 def draws(seed: int, count: int = 50) -> list[tuple[int, ...]]:
@@ -75,7 +75,10 @@ def test_at_most_two_compilations(name: str, grad: bool) -> None:
     assert counter.frame_count <= 2, f"{counter.frame_count} compilations"
 
 
-@pytest.mark.parametrize("name", [n for n, spec in SPECS.items() if spec.of_number])
+OF_NUMBER = [n for n, spec in SPECS.items() if spec.of_number]
+
+
+@pytest.mark.parametrize("name", nightly_unless(OF_NUMBER[::3].__contains__, OF_NUMBER))
 def test_a_new_float_does_not_recompile(name: str) -> None:
     call, counter = SPECS[name].of_number, CompileCounterWithBackend("aot_eager")
     compiled = torch.compile(call, fullgraph=True, backend=counter)
@@ -102,6 +105,7 @@ def test_zero_and_one_do_not_recompile(name: str) -> None:
 _ANGLES = (11, 90, 180, 270, 0, 12, 31)
 
 
+@nightly
 @pytest.mark.parametrize(
     ("call", "values", "graphs"),
     [

@@ -467,6 +467,7 @@ def test_gradients_of_images() -> None:
     assert grad.abs().sum() > 0
 
 
+@nightly
 @pytest.mark.parametrize("name", nightly_unless("CLIPImageProcessor".__eq__, processors.classes()))
 def test_graphs(name: str) -> None:
     """It compiles where the backend of torchvision does, with that backend's breaks."""

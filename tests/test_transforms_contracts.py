@@ -411,6 +411,7 @@ def test_draws_for_clips_and_for_frames(per_clip: bool) -> None:
     assert torch.equal(out.as_subclass(Tensor), wanted)
 
 
+@nightly
 @pytest.mark.parametrize("backend", [None, "eager"])
 def test_a_subsample_refuses_what_it_cannot_take(backend: str | None) -> None:
     for wrong in (-1, 1.5, None, "3", True):
@@ -432,6 +433,7 @@ def test_a_subsample_refuses_what_it_cannot_take(backend: str | None) -> None:
     assert ours.UniformTemporalSubsample(0)(torch.zeros(2, 3, 5, 5)).shape == (0, 3, 5, 5)
 
 
+@nightly
 def test_a_subsample_takes_the_right_frames() -> None:
     """torchvision's single precision takes the frame before in places: of 3 frames 15, of 5 frames 27."""
     for count in range(1, 70):
@@ -567,6 +569,7 @@ def test_a_subclass_that_transforms_in_its_own_way() -> None:
             call()
 
 
+@nightly
 def test_noise_is_drawn_in_its_turn() -> None:
     """It is drawn between other draws and only where it was chosen: eager, compiled and in torchvision alike."""
 
