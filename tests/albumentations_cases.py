@@ -590,7 +590,7 @@ RULES: dict[str, Callable[[], Any]] = {
 
 
 class Halved(A.ImageOnlyTransform):  # type: ignore[misc]
-    """A user's own transform, with a draw of its own."""
+    """A user's transform that draws a number."""
 
     def apply(self, img: np.ndarray, shift: int, **params: Any) -> np.ndarray:
         return img // 2 + np.uint8(shift)
@@ -622,7 +622,7 @@ class Cropped(A.RandomCrop):  # type: ignore[misc]
 
 
 class HorizontalFlip(A.HorizontalFlip):  # type: ignore[misc]
-    """A class under the same name with a method of its own."""
+    """A class with the same name and another method."""
 
     def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
         return np.ascontiguousarray(img[::-1])
@@ -634,7 +634,7 @@ class FixedMask(A.HorizontalFlip):  # type: ignore[misc]
 
 
 class Doubled(A.DualTransform):  # type: ignore[misc]
-    """A class of its own that changes the size."""
+    """A user's class that changes the size."""
 
     def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
         return np.repeat(img, 2, 0)

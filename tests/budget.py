@@ -1,8 +1,7 @@
 """The CPU seconds of a run of ``make test``, over all of its processes, and their limit.
 
 A suite grows by one slow test at a time, and a slow suite is not run. A complete run of the quick tier fails above the
-limit: mark a test ``nightly``, or make one cheaper. On a slower machine, a variable of the environment sets another
-limit.
+limit: mark a test ``nightly``, or make one cheaper. ``IMGOPS_TEST_CPU_SECONDS`` sets another limit for a slower machine.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def sample(
 
 
 class Moved:
-    """What a moved image of positions says of all that has moved with it.
+    """Computes from a moved image of positions where everything that follows it must be.
 
     Pixels near the edge of the image before are left out, where interpolation bends positions.
     """

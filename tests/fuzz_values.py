@@ -1,4 +1,4 @@
-"""What random calls share: values that replace an argument, and the errors that they may raise (:mod:`tests.fuzz`)."""
+"""Shared code of random calls: values that replace an argument, and the errors that they may raise (:mod:`tests.fuzz`)."""
 
 from __future__ import annotations
 

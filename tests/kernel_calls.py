@@ -113,7 +113,7 @@ def _sample(op: str, id: str, call: Any, dtypes: Any = LEVELS, **keywords: Any) 
 
 def _rows() -> Iterator[Sample]:
     for how in ("bilinear", "lanczos", "box", "hamming", "bicubic", "nearest"):
-        # Of the nearest pixel PIL has another rule in mode I;16.
+        # PIL chooses the nearest pixel by another rule in mode I;16.
         dtypes = (torch.uint8, torch.uint16) if how == "nearest" else LEVELS
         call = lambda m, how=how: (m.image(3, 61, 90), (19, 47), how)
         yield _sample("resize", f"{how} boxes", call, dtypes, box=_BOXES)

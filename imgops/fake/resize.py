@@ -80,8 +80,7 @@ def resize_adjoint(
 def _adjoint(op: str, grad: Tensor, height: int, width: int, interpolation: str, antialias: bool) -> None:
     check.image(op, "grad", grad)
     _filter(op, interpolation, antialias)
-    if grad.dtype not in check.FLOATS:
-        fail(TypeError, op, "grad must be floating point", grad.dtype)
+    check.floating(op, "grad", grad)
     _sizes(op, "grad", grad, height, width)
 
 

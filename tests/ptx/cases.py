@@ -166,7 +166,7 @@ def _packed(sample: Sample, dtype: torch.dtype, is_far: bool) -> None:
     EXACT.check(*found)
 
 
-# -- large images, of which only the last programs of each launch run ----------------------------------------
+# -- large images: only the last programs of each launch run -------------------------------------------------
 
 #: The side of an image of three channels and more than 2**31 values, and the number of its last rows that have values.
 SIDE, VALUES = 26800, 64

@@ -346,29 +346,32 @@ def _has_numbers_of(transform: Any) -> bool:
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)  # plans are also made in another one, in which no rule draws
     try:
-        return all(_draws_row_alike(transform, seed) for seed in range(4))
+        return _draws_rows_alike(transform)
     finally:
         torch.set_default_dtype(dtype)
 
 
-def _draws_row_alike(transform: Any, seed: int) -> bool:
+def _draws_rows_alike(transform: Any) -> bool:
     shape = 1, 3, 40, 60
     code = np.array(encode(transform._draw_rule(shape), 0).numbers, np.float64)
     neutral = np.array(transform._neutral_numbers(shape), np.float64)
     finish = getattr(transform, "_numbers_of_draw", None)
-    one, other = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed)
-    with seeding.exchange_generator(other):
-        wanted = transform._draw_row(shape)
-    row = neutral.copy()
-    row[:1] = np.nan if finish else row[:1]
-    if not draw_row(one, code, NO_SIZE, row):
-        return True
-    found = row.tolist()
-    if finish:
-        found = neutral.tolist() if np.isnan(row[0]) else finish(found, shape)
-    if wanted is None:
-        wanted = neutral.tolist()
-    return torch.equal(one.get_state(), other.get_state()) and np.array_equal(found, wanted)
+    for seed in range(4):
+        one, other = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed)
+        with seeding.exchange_generator(other):
+            wanted = transform._draw_row(shape)
+        row = neutral.copy()
+        row[:1] = np.nan if finish else row[:1]
+        if not draw_row(one, code, NO_SIZE, row):
+            continue
+        found = row.tolist()
+        if finish:
+            found = neutral.tolist() if np.isnan(row[0]) else finish(found, shape)
+        if wanted is None:
+            wanted = neutral.tolist()
+        if not torch.equal(one.get_state(), other.get_state()) or not np.array_equal(found, wanted):
+            return False
+    return True
 
 
 def _kinds() -> dict[str, tuple[Instruction, int, Callable[[torch.Generator], torch.Tensor]]]:

@@ -43,7 +43,7 @@ _ALIASES = {
     "elastic_transform": "elastic",
 }
 #: The dtypes that the operators of color and blur support. torchvision's kernels compute the others.
-COMPUTED = frozenset((torch.uint8, torch.uint16, torch.float16, torch.bfloat16, torch.float32, torch.float64))
+COMPUTED = frozenset((torch.uint8, torch.uint16, *check.FLOATS))
 
 #: name -> the function of a tensor (..., C, H, W)
 KERNELS: dict[str, Function] = {
