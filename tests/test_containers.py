@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -66,23 +66,13 @@ def assert_graph_is_eager(transform: Any, *inputs: Any) -> None:
         same(outcome(seed, graph, *inputs), outcome(seed, transform, *inputs), seed, 2e-6)
 
 
-#: Six ways to hold a transform: `make test` holds some of the transforms in one of them, every transform nightly in all.
+#: Six ways to hold a transform, of which each transform has one.
 WAYS = list(product(("RandomApply", "RandomChoice", "RandomOrder"), ("shared", "per_sample")))
-HELD = [
-    ((name, *way), n % 6 == w and n % 9 == 0)
-    for n, name in enumerate(OF_IMAGES)
-    for w, way in enumerate(WAYS)
-]
+HELD = [(name, *way) for name, way in zip(OF_IMAGES, cycle(WAYS), strict=False)]
 
 
 @nightly
-@pytest.mark.parametrize(
-    "held",
-    [
-        *groups(held for held, is_quick in HELD if is_quick),
-        *groups((held for held, is_quick in HELD if not is_quick), marks=nightly),
-    ],
-)
+@pytest.mark.parametrize("held", groups(HELD))
 def test_transforms_of_images(held: list[tuple[str, str, str]]) -> None:
     images = torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)])
     made: dict[str, Any] = {}
