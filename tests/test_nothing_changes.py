@@ -215,7 +215,9 @@ def test_errors_say_how_an_input_becomes_an_image() -> None:
     picture = PIL.Image.fromarray(ARRAY)
     for wrong, hint in (
         (ARRAY, r"ndarray; torch.from_numpy\(array\).permute\(2, 0, 1\) makes one"),
-        (ARRAY[..., 0], r"ndarray; torch.from_numpy\(array\) makes one"),
+        (ARRAY[..., 0], r"ndarray; torch.from_numpy\(array\)\[None\] makes one"),
+        (ARRAY.transpose(2, 0, 1), r"ndarray; torch.from_numpy\(array\) makes one"),
+        (ARRAY[None], r"ndarray; torch.from_numpy\(array\).permute\(0, 3, 1, 2\) makes one"),
         (picture, "Image; imgops.transforms.functional takes PIL images"),
         ("a.jpg", r"str; imgops.decode_image\(path\) reads a file"),
         (3, "int"),
