@@ -247,3 +247,18 @@ def test_a_matrix_of_any_type(dtype: torch.dtype) -> None:
         for each in (matrix, matrix.expand(2, 2, 3)):
             batch = image.expand(2, 3, 6, 7) if each.ndim == 3 else image
             assert bits_equal(imgops.warp_affine(batch, each.to(dtype)), imgops.warp_affine(batch, each))
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_both_formats_are_opencvs_at_every_width(interpolation: str) -> None:
+    """OpenCV sums the positions of the last pixels of a row in another order; half a quarter turn has many ties."""
+    flag = cv2.INTER_NEAREST if interpolation == "nearest" else cv2.INTER_LINEAR
+    for width in range(16, 40):
+        frame = np.random.default_rng(width).integers(0, 256, (24, width, 3), np.uint8)
+        planar = torch.from_numpy(frame).permute(2, 0, 1)
+        for angle in (-135.0, -45.0, -30.0, 33.3):
+            matrix = cv2.getRotationMatrix2D(((width - 1) / 2, 11.5), angle, 1)
+            wanted = cv2.warpAffine(frame, matrix, (width, 24), flags=flag)
+            for image in (planar, planar.contiguous()):
+                found = imgops.warp_affine(image, torch.from_numpy(matrix), (24, width), interpolation)
+                assert np.array_equal(found.permute(1, 2, 0).numpy(), wanted), (width, angle)
