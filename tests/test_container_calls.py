@@ -31,6 +31,7 @@ INNER: dict[str, Make] = {
     "posterize": lambda t: t.RandomPosterize(3, p=0.5),
     "resize": lambda t: t.Resize(33, NEAREST),
     "pad": lambda t: t.Pad([1, 2, 3, 4]),
+    "filled pad": lambda t: t.Pad(2, fill={"others": 5}),
     "center": lambda t: t.CenterCrop([8, 9]),
     "crop": lambda t: t.RandomCrop([9, 11]),
     "padded crop": lambda t: t.RandomCrop([24, 28], padding=3),
@@ -73,6 +74,8 @@ def changes(transform: Any, path: str = "") -> Iterator[tuple[str, Callable[[Any
     if isinstance(getattr(transform, "p", None), float):
         for p in (1.0, 0.0, 0.5):
             yield f"{path}.p = {p}", lambda t, p=p: setattr(t, "p", p)
+    if isinstance(getattr(transform, "fill", None), dict):
+        yield f"{path}.fill in place", lambda t: t.fill.update(others=99)
     if isinstance(getattr(transform, "p", None), list):
         yield f"{path}.p in place", lambda t: t.p.__setitem__(slice(None), t.p[::-1])
     for name in ("padding", "size"):
@@ -148,6 +151,41 @@ def test_samples_are_a_loop(container: str, whole: bool) -> None:
                         assert a.shape == b.shape and a.dtype == b.dtype, which
                         assert torch.allclose(a.double(), b.double(), rtol=0, atol=1e-6), which
                     assert torch.equal(after, state), f"{which}: other draws"
+
+
+def inverting(module: Any) -> Any:
+    """Return an AutoAugment with a policy of its own, set as torchvision sets those that it knows."""
+    transform = module.AutoAugment()
+    transform._policies = [(("Invert", 1.0, None), ("Invert", 0.0, None))]
+    return transform
+
+
+def a_forward_replaced(module: Any) -> Any:
+    class Flip(module.RandomHorizontalFlip):
+        pass
+
+    flip = Flip(0.5)
+    module.Compose([flip])(IMAGE)
+    Flip.forward = lambda self, *inputs: 255 - inputs[0]
+    return flip
+
+
+@pytest.mark.parametrize("make", [inverting, a_forward_replaced])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_a_user_replaces_is_used(container: str, make: Make) -> None:
+    """At each call, also where it is replaced after the second one."""
+    transform, theirs = (CONTAINERS[container](t, make, 0.5) for t in (ours, reference))
+    for call in range(4):
+        same(outcome(call, transform, IMAGE), outcome(call, theirs, IMAGE), call)
+    if make is inverting and container in ("Compose", "RandomOrder"):
+        batch = torch.stack([IMAGE, IMAGE])
+        for t in (ours.Compose([transform], per_sample=True), torch.compile(transform, backend="eager")):
+            given = batch if isinstance(t, ours.Compose) else IMAGE
+            loop = [CONTAINERS[container](ours, make, 0.5)] * len(batch)
+            torch.manual_seed(3)
+            wanted = [f(IMAGE) for f in loop] if given is batch else [loop[0](IMAGE)]
+            torch.manual_seed(3)
+            assert torch.equal(t(given).reshape(-1, *IMAGE.shape[-2:]), torch.cat(wanted))
 
 
 #: Transforms in a graph: what they change decides, so that a few stand for the others.
