@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from groups import compile_together
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2 as reference
 from transform_cases import outcome, picture, same
@@ -148,25 +147,3 @@ def test_samples_are_a_loop(container: str, whole: bool) -> None:
                         assert a.shape == b.shape and a.dtype == b.dtype, which
                         assert torch.allclose(a.double(), b.double(), rtol=0, atol=1e-6), which
                     assert torch.equal(after, state), f"{which}: other draws"
-
-
-#: Transforms in a graph: what they change decides, so that a few stand for the others.
-IN_GRAPHS = (("flip", 0.5), ("resize", 0.0), ("resize", 1.0), ("floats", 0.0), ("crop", 1.0))
-
-
-def test_graphs(whole: bool) -> None:
-    made = {
-        f"{container}, {name}, p = {p}": make(ours, INNER[name], p)
-        for container, make in CONTAINERS.items()
-        for name, p in (IN_GRAPHS if whole else IN_GRAPHS[::3])
-        if has_one_form(container, name, p)
-    }
-    torch.manual_seed(4)
-    wanted = {name: transform(IMAGE) for name, transform in made.items()}
-    graph, _ = compile_together(made, "eager")
-    for _ in range(2):
-        torch.manual_seed(4)
-        found = graph(IMAGE)
-        for name in made:
-            assert found[name].shape == wanted[name].shape, name
-            assert torch.equal(found[name], wanted[name]), name

@@ -6,27 +6,34 @@ the sample shows its own positions, so that it says where all others must be (te
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from added_cases import Row
-from followers import ANGLED, SQUARE, Moved, check_back, plain, rows, same, sample, stack
+from added_cases import ROWS, Row
+from checks import bits_equal
+from followers import ANGLED, SQUARE, Image, Mask, Moved, check_back, plain, rows, same, sample, stack
 from groups import compile_together, groups
-from test_transforms_moves import GRAPHS
-from test_transforms_moves import MOVING as WITH_TWINS
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
-from transform_cases import Case, seeded
+from transform_cases import CASES, Case, needs_classes, seeded
 
 from imgops import transforms as ours
 from imgops.transforms._core import projections
 from imgops.transforms._core.parameters import Params
 from tests.tiers import nightly, nightly_unless
 
-needs_classes = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
+#: torchvision refuses boxes and keypoints with these borders.
+_WITHOUT_BOXES = ("reflect", "edge", "symmetric")
+WITH_TWINS: list[Case | Row] = [
+    case
+    for case in (*CASES, *ROWS)
+    if getattr(ours, case.name)._moves and case.options.get("padding_mode") not in _WITHOUT_BOXES
+]
 #: Every transform that moves pixels; as images are always interpolated here, without those that differ only in this.
 MOVING = [c for c in WITH_TWINS if c.id not in ("nearest", "bicubic")]
 EACH = [c for c in MOVING if hasattr(getattr(ours, c.name), "per_sample") and not getattr(c, "sized", False)]
@@ -91,12 +98,48 @@ def test_everything_goes_where_its_pixels_go(case: Case | Row, whole: bool) -> N
         out = seeded(seed, transform, given)
         assert [type(x) for x in out.values()] == [type(x) for x in given.values()]
         assert all(out[k].format is given[k].format for k in ("boxes", "angled"))
-        Moved(out, given, tolerance).check(offset, boxes, may_drop=case.name == "RandomIoUCrop")
+        beside = 1.01 if isinstance(case, Row) else 1.8
+        Moved(out, given, tolerance, beside).check(offset, boxes, may_drop=case.name == "RandomIoUCrop")
 
 
 def test_every_transform_that_moves_is_in_the_table() -> None:
     moving = {n for n in {*ours.OURS, *ours.ADDED} if getattr(getattr(ours, n), "_moves", False)}
     assert {c.name for c in MOVING} == moving - {"Mosaic", "CopyPaste"}  # of several samples
+
+
+def test_the_page_says_where_keypoints_go() -> None:
+    """Its conventions are those of the test above, which adds an offset where positions are whole pixels."""
+    page = (Path(__file__).parents[1] / "docs" / "transforms.rst").read_text()
+    table = page.split("   * - Keypoints\n")[1].split("\n\nIf ``CenterCrop``")[0]
+    stated = {
+        name: convention
+        for convention, names in (row.split("\n     - ") for row in table.split("\n   * - ")[1:])
+        for name in re.findall(r"``(\w+)``", names)
+    }
+    assert set(stated) == {c.name for c in MOVING} | {"Mosaic", "CopyPaste"}
+    for case in MOVING:
+        has_whole = stated[case.name].startswith("whole pixels")
+        assert has_whole == bool(offset_of(made(case))), case.name
+        assert ("Dropout" in case.name) == (stated[case.name] == "unchanged"), case.name
+
+
+MASK_DTYPES = (
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+)
+
+
+@pytest.mark.parametrize("case", [c for c in WITH_TWINS if c.name != "RandomIoUCrop"], ids=str)
+def test_masks_of_every_dtype(case: Case | Row) -> None:
+    """The labels of a mask go to the same places, whatever its dtype; a dropout makes its holes in masks, too."""
+    has_holes = "Dropout" in case.name and not case.options.get("per_channel")
+    transform = case.applied(**({"mask_fill": 0} if has_holes else {}))
+    image = Image(torch.zeros(3, *case.size, dtype=torch.uint8))
+    labels = plain(sample(case.size)["masks"]) * 100
+    wanted = plain(seeded(3, transform, image, Mask(labels))[1])
+    for dtype in MASK_DTYPES:
+        found = seeded(3, transform, image, Mask(labels.to(dtype)))[1]
+        assert type(found) is Mask and bits_equal(plain(found), wanted.to(dtype)), dtype
 
 
 @pytest.mark.parametrize("case", [c for c in MOVING if c.name != "RandomIoUCrop"], ids=str)

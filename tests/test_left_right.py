@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,7 +17,6 @@ from tests.tiers import nightly, nightly_unless
 
 MIRRORS = ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomTranspose")
 FLIP = ours.RandomHorizontalFlip
-KNOWN = json.loads(Path(__file__).with_name("data").joinpath("rotated_boxes.json").read_text())
 PARTS = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
 #: The names of COCO's keypoints in its order, and for each of them the one that it becomes in a mirror.
 COCO = ["nose", *(f"{side}_{part}" for part in PARTS for side in ("left", "right"))]
@@ -68,14 +65,6 @@ def test_left_and_right_change_places(name: str) -> None:
     assert bare["labels"] is given["labels"] and bare["visibility"] is given["visibility"]
     assert same(mirror(name, 0.0)(given), given)
     assert mirror(name).swap == [[i, OTHER[i]] for i in range(17) if i < OTHER[i]]
-
-
-@pytest.mark.parametrize("theirs", sorted(KNOWN["named"]))
-def test_albumentationsx_has_the_same_rows(theirs: str) -> None:
-    name = {"Transpose": "RandomTranspose"}.get(theirs, f"Random{theirs}")
-    points = Points(KNOWN["points"], canvas_size=tuple(KNOWN["size"]))
-    out = getattr(ours, name)(1.0, swap=[(0, 1)])(points)
-    torch.testing.assert_close(plain(out), torch.tensor(KNOWN["named"][theirs]))
 
 
 @pytest.mark.parametrize("name", MIRRORS)

@@ -10,18 +10,16 @@ import torch
 from checks import bits_equal
 from followers import around, converted, plain, raises_each, rows, same, stack
 from groups import compile_together
-from test_transforms_moves import GRAPHS
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.ops import masks_to_boxes
 from torchvision.transforms import v2
-from transform_cases import picture, seeded
+from transform_cases import needs_classes, picture, seeded
 
 from imgops import transforms as ours
 from tests.tiers import nightly
 
-needs_classes = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
 Boxes, Points, Image, Mask = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Image, tv_tensors.Mask
 SIZE = HEIGHT, WIDTH = 96, 128
 FORMATS = ("XYXY", "XYWH", "CXCYWH")

@@ -105,17 +105,6 @@ def test_same_seed_with_mask_boxes_and_keypoints(case: Case, seeds: range) -> No
         assert type(found["image"]) is tv_tensors.Image and found["image"].shape == wanted["image"].shape
 
 
-@pytest.mark.parametrize("name", ["MixUp", "CutMix"])
-def test_mixing_batches(name: str, seeds: range) -> None:
-    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
-    labels = torch.tensor([0, 2, 1, 2])
-    for seed in seeds:
-        found = seeded(seed, getattr(ours, name)(num_classes=3), images, labels)
-        wanted = seeded(seed, getattr(v2, name)(num_classes=3), images, labels)
-        for a, b in zip(found, wanted):
-            torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("name", ours.OURS)
 def test_signatures(name: str) -> None:
     """Names, order and defaults are the same; per_sample, generator, and what ``_more`` names are added."""
@@ -210,19 +199,6 @@ def test_inputs_of_every_kind() -> None:
     video = tv_tensors.Video(torch.stack([image, image]))
     turned = ours.RandomRotation((90, 90))(video)
     assert type(turned) is tv_tensors.Video and turned.shape == video.shape
-
-
-def test_a_subclass_that_draws_in_its_own_way() -> None:
-    class Quarter(ours.RandomRotation):
-        def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-            return {"angle": 90.0}
-
-    image = picture()
-    assert bits_equal(Quarter(10)(image), ours.functional.rotate(image, 90.0))
-    with pytest.raises(
-        NotImplementedError, match="Quarter: make_params and transform must be imgops' own in a graph"
-    ):
-        Quarter(10, per_sample=True)(image[None])
 
 
 def test_the_end_of_a_pipeline_is_torchvisions_to_the_bit() -> None:

@@ -13,20 +13,33 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
+import followers
 import numpy as np
 import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS, Row
+from checks import check_raises
 from fuzz_pipelines import one_by_one, result
 from groups import apart, compile_together, groups
-from test_channels import words_of
-from test_transforms_moves import GRAPHS, MOVING, scene_of
+from test_channels import COUNTS, planes, words_of
+from test_followers import WITH_TWINS
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional
-from transform_cases import CASES, Case, outcome, picture, same, sample, seeded
+from transform_cases import (
+    CASES,
+    CONTAINERS,
+    Case,
+    Container,
+    needs_classes,
+    outcome,
+    picture,
+    same,
+    sample,
+    seeded,
+)
 
 from imgops import transforms as ours
 from imgops.transforms.imagenet_c.formulas import FORMULAS
@@ -38,11 +51,11 @@ Pairs = Iterator[tuple[Any, Any]]
 EVERY: list[Every] = [
     *CASES,
     *ROWS,
+    *CONTAINERS,
     *(Row("Corruption", {"name": name, "severity": 3}, id=f"{name}-3") for name in FORMULAS),
 ]
 #: The first case of each transform, for what costs a graph.
 FIRST = list({case.name: case for case in reversed(EVERY)}.values())
-CLASSES = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
 KEYS = [(0, "a.jpg"), (0, "b.jpg"), (0, "a.jpg")]
 FLIP = ours.RandomHorizontalFlip(1.0)
 
@@ -108,7 +121,7 @@ def under_vmap(case: Every, dtype: torch.dtype) -> Pairs:
 
 def by_a_generator(case: Every, dtype: torch.dtype) -> Pairs:
     """The draws are those of an equally seeded global generator, which is not advanced."""
-    if not case.draws or case.boxes:
+    if not case.draws or case.boxes or isinstance(case, Container):
         return
     images = images_of(case, dtype)[:2]
     wanted = seeded(5, lambda t: [t(x) for x in images], case.make())
@@ -174,6 +187,25 @@ def of_another_layout(case: Every, dtype: torch.dtype) -> Pairs:
         yield seeded(seed, transform, formatted(planar, layout)), seeded(seed, transform, planar)
 
 
+def of_channels(case: Every, dtype: torch.dtype) -> Pairs:
+    """A transform takes any number of channels, or refuses before it draws, also if it would not be applied."""
+    if case.boxes:
+        return
+    for count in COUNTS:
+        images, words = planes(count, dtype, (3,))[..., : case.size[0], : case.size[1]], words_of(case, count)
+        calls = [(case.make(), images[0]), *([(case.make(per_sample=True), images)] if case.each else [])]
+        for transform, given in calls if "fill" not in words else ():  # a fill is refused where it is used
+            if words:
+                state = seeded(count, torch.get_rng_state)
+                check_raises(lambda t=transform, x=given: t(x), ValueError, words)
+                yield torch.get_rng_state(), state
+            else:
+                out = seeded(count, transform, given)
+                assert out.shape[-3] == (3 if case.name == "Grayscale" else count)
+        if case.each and count == 5 and not words:
+            yield outcome(3, calls[1][0], images), outcome(3, loop, calls[0][0], images)
+
+
 def of_nothing(case: Every, dtype: torch.dtype) -> Pairs:
     """A batch without images comes out as one, also with draws for each sample and by keys."""
     if case.boxes:
@@ -202,8 +234,12 @@ def of_a_clip(case: Every, dtype: torch.dtype) -> Pairs:
         assert type(out) is tv_tensors.Video and len(out) == 2
         several = seeded(3, transform, tv_tensors.Video(clip[None]))
         yield several[:, :0], out[None][:, :0]
-        if case.each:  # a clip is one sample
-            yield seeded(3, case.applied(per_sample=True), tv_tensors.Video(clip)), out
+        if case.each:  # a clip is one sample, and each of a batch has its own draws
+            each, clips = case.applied(per_sample=True), torch.stack([clip, clip.flip(-1)])
+            yield seeded(3, each, tv_tensors.Video(clip)), out
+            torch.manual_seed(3)
+            wanted = [transform(tv_tensors.Video(x)).as_subclass(Tensor) for x in clips]
+            yield seeded(3, each, tv_tensors.Video(clips)).as_subclass(Tensor), torch.stack(wanted)
         if not any(part in str(case) for part in NOISY):
             yield several[0], out.as_subclass(Tensor)
             plain = clip if case.name in UNCHANGED else loop(lambda x: seeded(3, transform, x), clip)
@@ -230,7 +266,10 @@ def of_pil(case: Every, dtype: torch.dtype) -> Pairs:
 
 def left_out(case: Every, dtype: torch.dtype) -> Pairs:
     """What is not chosen stays as it was, and has the gradient of the identity."""
-    if not case.each or not hasattr(case.make(), "p") or case.id or case.name == "RandomAutocontrast":
+    is_container = isinstance(case, Container)
+    if not case.each or is_container or not hasattr(case.make(), "p") or case.id:
+        return
+    if case.name == "RandomAutocontrast":
         return  # which changes little of these images
     images = images_of(case, dtype, 10)
     never, options = images[0], {**case.options, "p": 0.0}
@@ -286,7 +325,8 @@ def of_what_follows(case: Every, dtype: torch.dtype) -> Pairs:
     yield {k: type(v) for k, v in alone.items()}, {k: type(v) for k, v in given[0].items()}
     if not case.draws:
         return
-    if not getattr(ours, case.name)._moves or "Dropout" in case.name:
+    moves = isinstance(case, Container) or getattr(ours, case.name)._moves
+    if not moves or "Dropout" in case.name:
         yield (
             [alone[n] for n in ("mask", "boxes", "points")],
             [given[0][n] for n in ("mask", "boxes", "points")],
@@ -337,7 +377,16 @@ CALLS: dict[str, Callable[[Every, torch.dtype], Pairs]] = {
     call.__name__: call
     for call in (
         *(of_a_batch, of_one, by_keys, under_vmap, by_a_generator, by_parameters, in_a_pipeline, pickled),
-        *(of_another_layout, of_nothing, of_a_clip, of_pil, left_out, of_what_follows, of_no_objects),
+        *(
+            of_another_layout,
+            of_channels,
+            of_nothing,
+            of_a_clip,
+            of_pil,
+            left_out,
+            of_what_follows,
+            of_no_objects,
+        ),
     )
 }
 
@@ -390,8 +439,14 @@ def draws_of_each(case: Every) -> tuple[Any, Any] | None:
 
 
 def all_that_follows(case: Every) -> tuple[Any, Any] | None:
-    """Return boxes in every format, a mask and a keypoint next to the image."""
-    return (case.applied(), scene_of(case)) if takes_boxes(case) else None
+    """Return boxes in every format, masks and keypoints next to the image."""
+    if not takes_boxes(case):
+        return None
+    formats = zip(("XYXY", "XYWH", "CXCYWH"), followers.ANGLED)
+    given = [followers.sample(case.size, upright=u, angled=a) for u, a in formats]
+    image = tv_tensors.Image(picture(torch.uint8, *case.size))
+    boxes = [g[name] for g in given for name in ("boxes", "angled")]
+    return case.applied(), {"image": image, "boxes": boxes, **{n: given[0][n] for n in ("masks", "points")}}
 
 
 def batches_of_boxes(case: Every) -> tuple[Any, Any] | None:
@@ -406,7 +461,7 @@ def masks_of_no_objects(case: Every) -> tuple[Any, Any] | None:
     masks = tv_tensors.Mask(torch.zeros(0, *case.size, dtype=torch.uint8))
     return (
         (case.applied(), [picture(torch.uint8, *case.size), masks])
-        if case in MOVING and not case.boxes
+        if case in WITH_TWINS and not case.boxes
         else None
     )
 
@@ -461,7 +516,7 @@ def check_graph(made: dict[str, tuple[Any, Any]], whole: bool, backend: str = "a
     return {name for name, sums in drawn.items() if len(sums) > 1}
 
 
-@CLASSES
+@needs_classes
 @pytest.mark.parametrize("cases", groups(FIRST))
 def test_a_graph_of_every_transform(cases: list[Every]) -> None:
     """Of an image alone, which is what compiles fastest."""
@@ -475,13 +530,13 @@ _OF_CLASSES = ("masks_of_no_objects", "clips", "batches_of_nothing")
 
 
 @nightly
-@CLASSES
+@needs_classes
 @pytest.mark.parametrize(
     ("form", "cases"),
     [
         pytest.param(form, *part.values, id=f"{form}-{part.id}")
         for form in FORMS
-        for part in groups(FIRST if form in _OF_CLASSES else [*CASES, *ROWS])
+        for part in groups(FIRST if form in _OF_CLASSES else [*CASES, *ROWS, *CONTAINERS])
     ],
 )
 def test_graphs(form: str, cases: list[Every]) -> None:
@@ -492,7 +547,7 @@ def test_graphs(form: str, cases: list[Every]) -> None:
 
 
 @nightly
-@pytest.mark.parametrize("cases", groups((c for c in EVERY if c.draws and not c.boxes), 12))
+@pytest.mark.parametrize("cases", groups((c for c in [*CASES, *ROWS] if c.draws and not c.boxes), 12))
 def test_generators_in_a_graph(cases: list[Every]) -> None:
     """The draws are those of an equally seeded global generator, which is not advanced."""
     wanted = {str(case): seeded(5, lambda t, x: [t(x), t(x)], case.make(), images_of(case)) for case in cases}

@@ -18,14 +18,12 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, containers, picture, same, sample, seeded
+from transform_cases import CASES, needs_classes, picture, same, sample, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops._common.torch_private import CountingBackend
 from tests.tiers import every_night, nightly, nightly_unless
-
-TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
 
 
 def whole() -> dict[str, Any]:
@@ -99,7 +97,7 @@ def test_transforms_that_sample_nothing(name: str) -> None:
 
 
 @nightly
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@needs_classes
 def test_transforms_that_sample_nothing_in_a_graph() -> None:
     calls = {n: getattr(ours, n)(**options) for n, (options, _) in STILL.items() if n not in NOT_IN_A_GRAPH}
     inputs = {name: (STILL[name][1](),) for name in calls}
@@ -126,7 +124,7 @@ def test_a_name_that_is_not_there_is_answered_by_one_that_is(name: str, meant: s
         getattr(ours, "q" * 4)
 
 
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@needs_classes
 def test_a_temporal_subsample_is_of_videos() -> None:
     """An image next to a video stays as it is, because it has no time dimension."""
     given = {**whole(), "video": tv_tensors.Video(torch.arange(5 * 12).reshape(5, 3, 2, 2))}
@@ -184,7 +182,7 @@ def sized_pipelines() -> dict[str, list[Any]]:
 
 
 @nightly
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@needs_classes
 @pytest.mark.parametrize(
     "name",
     nightly_unless(("many scales",).__contains__, sized_pipelines()),
@@ -298,42 +296,21 @@ def test_functions_show_their_arguments(function: Callable[..., Any]) -> None:
 # -- the same parameters again -----------------------------------------------------------------
 
 
-def test_parameters_of_a_pipeline_applied_again() -> None:
-    pipeline = ours.Compose(
-        [
-            ours.RandomCrop(30, padding=3),
-            ours.RandomApply([ours.ColorJitter(0.4), ours.GaussianNoise()], p=0.5),
-            ours.RandomChoice([ours.RandomHorizontalFlip(), ours.RandomRotation(30)]),
-            ours.RandomOrder([ours.RandomInvert(), ours.RandomVerticalFlip()]),
-        ]
+def test_the_parameters_of_a_mix_are_applied_again() -> None:
+    """``apply`` of a function is the method of torch.nn.Module."""
+    images, labels, mix, seen = (
+        torch.rand(4, 3, 8, 8),
+        torch.tensor([0, 1, 2, 1]),
+        ours.MixUp(num_classes=3),
+        [],
     )
-    for seed in range(12):
-        params = seeded(seed, pipeline.sample, picture())
-        assert bits_equal(pipeline.apply(picture(), params), seeded(seed, pipeline, picture()))
-        moved = pipeline.apply(whole(), params)
-        assert bits_equal(moved["image"].as_subclass(Tensor), seeded(seed, pipeline, picture()))
-    seen: list[str] = []
-    pipeline.apply(lambda module: seen.append(type(module).__name__))  # the method of torch.nn.Module
-    assert "Compose" in seen
-    with pytest.raises(KeyError, match="apply: params must be those of this transform"):
-        ours.RandomRotation(3).apply(picture(), {(1,): None})
-    images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 1])
-    mix = ours.MixUp(num_classes=3)
     params = seeded(3, mix.sample, (images, labels))
-    assert bits_equal(mix.apply((images, labels), params)[0], seeded(3, mix, images, labels)[0])
+    same(mix.apply((images, labels), params), seeded(3, mix, images, labels), "MixUp")
+    ours.Compose([mix]).apply(lambda module: seen.append(type(module).__name__))
+    assert seen == ["MixUp", "Compose"]
 
 
 # -- vmap --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", list(containers(ours)))
-def test_vmap_of_containers(name: str) -> None:
-    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
-    transform = ours.Compose([containers(ours)[name], ours.Normalize([0.5] * 3, [0.2] * 3)])
-    for seed in range(4):
-        found = seeded(seed, torch.vmap(transform, randomness="different"), images)
-        wanted = seeded(seed, lambda: torch.stack([transform(x) for x in images]))
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
 @nightly
@@ -383,22 +360,6 @@ def test_gradients_of_an_elastic_transform() -> None:
         moved(image.detach().float(), torch.tensor([50.0, 50.0])),
         seeded(3, ours.ElasticTransform(50.0, sigma=1.0), image.detach().float()),
     )
-    assert imgops.remap is not None
-
-
-@pytest.mark.parametrize("frames", [(3,), (2, 2), (1, 3, 2)], ids=str)
-def test_flips_of_batches_of_frames(frames: tuple[int, ...]) -> None:
-    """Videos flip in every memory format, each sample by its own draw."""
-    planar = torch.randint(0, 256, (*frames, 3, 5, 7), dtype=torch.uint8)
-    interleaved = planar.movedim(-3, -1).contiguous().movedim(-1, -3)
-    flip = ours.RandomHorizontalFlip(1.0, per_sample=True)
-    for video in (planar, interleaved, planar[..., ::2]):
-        assert torch.equal(flip(video), video.flip(-1))
-    some = ours.RandomHorizontalFlip(0.5, per_sample=True)
-    torch.manual_seed(0)
-    wanted = some(planar)
-    torch.manual_seed(0)
-    assert torch.equal(some(interleaved), wanted)
 
 
 @pytest.mark.parametrize("p", [0, 1, 0.2, np.float32(0.2), np.float64(0.7), torch.tensor(0.2), True], ids=str)
