@@ -1,4 +1,4 @@
-"""Color and levels beyond the samples: a photograph with many factors, every SIMD level, values out of range."""
+"""Color and levels beyond the samples: a photograph with many factors, every SIMD level, values out of range, every code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from torch import Tensor
 
 import imgops
 from imgops._operator.record import Contract
+from imgops.fake.color_space import CODES
 from imgops.kernels.cpu import native
 from tests.specs import OPERATORS, OpSpec, Sample, color, filter
 from tests.specs._maker import Maker
+from tests.specs._spec import EXACT, Tolerance
+from tests.specs.color_space import cvt_reference, space_image, tolerances
 from tests.specs.histograms import clahe_of_color
 from tests.tiers import nightly
 
@@ -158,6 +161,33 @@ def test_hue_is_torchvisions_of_pil(photo: Tensor, factor: float) -> None:
         assert torch.equal(imgops.color_sequence(image, order, amounts, ["brightness", "hue"]), found)
     bright = imgops.adjust_hue(photo.float() / 255, factor)
     assert (bright - F.adjust_hue(photo.float() / 255, factor)).abs().max() < 1e-5
+
+
+# -- spaces ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code(code: str) -> None:
+    """It has OpenCV's values; float64 those of the formulas, and the decomposition is close."""
+    formula = OPERATORS["cvt_color"].operator.decomposition
+    for dtype in (torch.uint8, torch.float32, torch.float64):
+        for format in ("planar", "interleaved"):
+            image = space_image(Maker(dtype, format), code.partition("2")[0])
+            found = imgops.cvt_color(image, code)
+            check_format(found, image)
+            wanted = torch.from_numpy(np.ascontiguousarray(cvt_reference(image.numpy(), code)))
+            (Tolerance(1e-9) if dtype == torch.float64 else EXACT).check(found, wanted.to(dtype))
+            tolerances(code).get(dtype, EXACT).check(formula(image, code), found)  # type: ignore[misc]
+    assert bits_equal(imgops.cvt_color(image, code.upper()), found)  # the case of a code is free
+
+
+def test_hue_of_a_gray_pixel_has_no_gradient() -> None:
+    gray = torch.full((3, 1, 1), 0.5, dtype=torch.float64, requires_grad=True)
+    hue, _, value = imgops.cvt_color(gray, "rgb2hsv")
+    (grad,) = torch.autograd.grad(hue.sum(), gray, retain_graph=True)
+    assert not grad.any()
+    (grad,) = torch.autograd.grad(value.sum(), gray)
+    assert grad.sum() == 1
 
 
 COLOR = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, 20, 24), dtype=np.uint8))

@@ -14,12 +14,14 @@ import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS
+from followers import Boxes, Image, Points, objects, rows, stack
+from followers import same as alike
 from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as reference
-from transform_cases import CASES, outcome, picture, same, seeded
+from transform_cases import CASES, needs_classes, outcome, picture, same, seeded
 
 import imgops
 from imgops import transforms as ours
@@ -66,23 +68,12 @@ def assert_graph_is_eager(transform: Any, *inputs: Any) -> None:
         same(outcome(seed, graph, *inputs), outcome(seed, transform, *inputs), seed, 2e-6)
 
 
-#: Six ways to hold a transform: `make test` holds some of the transforms in one of them, every transform nightly in all.
+#: Six ways to hold a transform.
 WAYS = list(product(("RandomApply", "RandomChoice", "RandomOrder"), ("shared", "per_sample")))
-HELD = [
-    ((name, *way), n % 6 == w and n % 9 == 0)
-    for n, name in enumerate(OF_IMAGES)
-    for w, way in enumerate(WAYS)
-]
 
 
 @nightly
-@pytest.mark.parametrize(
-    "held",
-    [
-        *groups(held for held, is_quick in HELD if is_quick),
-        *groups((held for held, is_quick in HELD if not is_quick), marks=nightly),
-    ],
-)
+@pytest.mark.parametrize("held", groups((name, *way) for name in OF_IMAGES for way in WAYS))
 def test_transforms_of_images(held: list[tuple[str, str, str]]) -> None:
     images = torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)])
     made: dict[str, Any] = {}
@@ -111,25 +102,12 @@ def test_the_weights_of_a_choice_count(p: list[float]) -> None:
         assert torch.allclose(labels.sum(1), torch.ones(4))
 
 
-def scene(seed: int) -> dict[str, Any]:
-    masks = torch.zeros(2, 40, 52, dtype=torch.uint8)
-    masks[0, 4:20, 3:15] = 1
-    masks[1, 22:36, 20:44] = 1
-    boxes = torch.tensor([[3.0, 4, 15, 20], [20, 22, 44, 36]])
-    return {
-        "image": tv_tensors.Image(picture(seed=seed)),
-        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(40, 52)),
-        "masks": tv_tensors.Mask(masks),
-        "labels": torch.tensor([1, 2]),
-    }
-
-
 def mixed(container: str, name: str, per_sample: bool) -> Any:
     return contain(container, MIXING[name](), ours.CutMix(num_classes=3), per_sample)
 
 
 _MIX, _PASTE, _MOSAIC = ours.MixUp(num_classes=3), ours.CopyPaste(p=1.0), ours.Mosaic(size=48)
-_SCENES = [scene(seed) for seed in range(4)]
+_SCENES = [objects("XYXY", seed) for seed in range(4)]
 _GROWS = ours.RandomZoomOut(side_range=(1.5, 1.5), p=1.0)
 #: Transforms and their inputs, for which a graph has the results of eager mode. `make test` takes every fourth.
 IN_GRAPHS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -177,7 +155,7 @@ IN_GRAPHS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+@needs_classes
 @pytest.mark.parametrize("name", nightly_unless(list(IN_GRAPHS)[::9].__contains__, IN_GRAPHS))
 def test_graphs(name: str) -> None:
     transform, inputs = IN_GRAPHS[name]
@@ -240,8 +218,8 @@ _REFUSED = [
 
 
 @nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("n", nightly_unless(lambda n: n % 4 == 0, range(len(_REFUSED))))
+@needs_classes
+@pytest.mark.parametrize("n", range(len(_REFUSED)))
 def test_refusals_of_graphs(n: int) -> None:
     """The error names the transforms that the user wrote, and it is the error that the user sees."""
     error, text, (call, *inputs) = _REFUSED[n]
@@ -289,7 +267,7 @@ NESTED: dict[str, Callable[[], Any]] = {
 
 
 @nightly
-@pytest.mark.parametrize("name", nightly_unless(("RandomApply",).__contains__, NESTED))
+@pytest.mark.parametrize("name", NESTED)
 def test_a_choice_inside_of_a_choice(name: str) -> None:
     """Its own choice is made although the outer container selects between whole results."""
     image = picture(torch.float32)[..., :20, :16].contiguous()
@@ -305,59 +283,45 @@ def test_a_choice_inside_of_a_choice(name: str) -> None:
 
 
 @nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@needs_classes
 @pytest.mark.parametrize(
     "transform",
     [ours.RandomRotation(30), ours.RandomAffine(20), ours.RandomCrop((40, 52)), ours.ElasticTransform()],
     ids=lambda t: type(t).__name__,
 )
-def test_boxes_that_are_left_out_are_as_they_were(transform: Any, per_sample: bool) -> None:
-    """Outside of the canvas, too: neutral parameters would clamp them."""
-
-    def of(index: int) -> tuple[Any, Any]:
-        canvas = {"canvas_size": (40, 52)}
-        boxes = tv_tensors.BoundingBoxes([[-3.0, -2, 5 + index, 6]], format="XYXY", **canvas)
-        return tv_tensors.Image(picture(seed=index)), boxes
-
-    made = ours.RandomApply([transform], p=0.5)
-    if per_sample:
-        images, boxes = zip(*map(of, range(4)))
-        batch = {"image": tv_tensors.Image(torch.stack(images)), "boxes": list(boxes)}
-        whole = ours.Compose([made], per_sample=True)
-        torch.manual_seed(3)
-        wanted = [made(*of(i)) for i in range(4)]
-        found = seeded(3, whole, batch)
-        for (image, box), i in zip(wanted, range(4)):
-            assert torch.equal(found["image"][i], image)
-            torch.testing.assert_close(found["boxes"][i].as_subclass(Tensor), box.as_subclass(Tensor))
-        return
-    torch.compiler.reset()
-    graph = torch.compile(made, fullgraph=True, backend="eager")
+def test_boxes_that_are_left_out_are_as_they_were(transform: Any) -> None:
+    """Outside of the canvas, too: neutral parameters would clamp them. In a batch and in a graph."""
+    samples = [
+        {
+            "image": Image(picture(seed=i)),
+            "boxes": Boxes([[-3.0, -2, 5 + i, 6]], format="XYXY", canvas_size=(40, 52)),
+        }
+        for i in range(4)
+    ]
+    made, run = (
+        ours.RandomApply([transform], p=0.5),
+        ours.Compose([ours.RandomApply([transform])], per_sample=True),
+    )
+    graph, _ = compile_together({"shared": made}, "eager")
+    torch.manual_seed(3)
+    wanted = [made(sample) for sample in samples]
+    assert alike(rows(seeded(3, run, stack(samples)), 4), wanted, 1e-5)
     for seed in range(4):
-        wanted, found = seeded(seed, made, *of(0)), seeded(seed, graph, *of(0))
-        torch.testing.assert_close(found[1].as_subclass(Tensor), wanted[1].as_subclass(Tensor))
+        assert alike(seeded(seed, graph, samples[0])["shared"], seeded(seed, made, samples[0]), 1e-5)
 
 
 @nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("name", ["RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation"])
-def test_boxes_of_several_canvases(name: str) -> None:
+@needs_classes
+def test_boxes_of_several_canvases() -> None:
     """In a graph as in eager mode and in torchvision: each has its own."""
-    transform = ours.RandomRotation([30, 30]) if name == "RandomRotation" else getattr(ours, name)(1.0)
-
-    def of(kind: type, height: int, width: int) -> Any:
-        values = [[1.0, 1, 5, 6]] if kind is tv_tensors.BoundingBoxes else [[1.0, 1]]
-        how = {"format": "XYXY"} if kind is tv_tensors.BoundingBoxes else {}
-        return kind(values, canvas_size=(height, width), **how)
-
-    for kind in (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints):
-        given = [of(kind, 20, 16), of(kind, 30, 40)]
-        torch.compiler.reset()
-        found = torch.compile(transform, fullgraph=True, backend="eager")(given)
-        for a, b in zip(found, transform(given)):
-            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor))
-            assert tuple(a.canvas_size) == tuple(b.canvas_size)
+    sizes = ((20, 16), (30, 40))
+    boxes = [Boxes([[1.0, 1, 5, 6]], format="XYXY", canvas_size=size) for size in sizes]
+    points = [Points([[1.0, 1]], canvas_size=size) for size in sizes]
+    flips = ours.RandomHorizontalFlip(1.0), ours.RandomVerticalFlip(1.0), ours.RandomRotation([30, 30])
+    calls = {type(flip).__name__: flip for flip in flips}
+    for given in (boxes, points):
+        graph, _ = compile_together(calls, "eager")
+        assert alike(graph(given), together(calls)(given), 1e-5)
 
 
 # -- forms of samples ---------------------------------------------------------------------------------
