@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from checks import bits_equal, check_raises
@@ -14,7 +13,6 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
 
 import imgops
-from tests.specs.movement import crop_reference
 from tests.tiers import nightly
 
 N, HEIGHT, WIDTH = 12, 23, 31
@@ -107,22 +105,6 @@ def test_exported() -> None:
         assert bits_equal(program.module()(*args), Patch()(*args))
 
 
-def test_rows_of_no_images() -> None:
-    none, rows = IMAGES[:0], torch.zeros(0, 4, dtype=torch.int64)
-    assert imgops.crop(none, rows, size=(4, 5)).shape == (0, 3, 4, 5)
-    assert imgops.paste(none, PATCH, rows[:, :2]).shape == none.shape
-    assert imgops.pad(none, rows, size=(HEIGHT, WIDTH)).shape == none.shape
-    assert imgops.rotate(none, rows[:, 0].double()).shape == none.shape
-
-
-def test_packed_images_have_boxes_of_their_own() -> None:
-    images = [levels(3, 9 + i, 20 - 3 * i, seed=i) for i in range(4)]
-    box = boxes_at(places(4), 6, 5)
-    found = imgops.crop(imgops.PackedImages.of(images), box, size=(6, 5))
-    for one, row, got in zip(images, box.tolist(), found, strict=True):
-        assert np.array_equal(got, crop_reference(one.numpy(), *row))
-
-
 def test_inverses_of_rows() -> None:
     position = torch.tensor([[3, 2], [-2, 5], [28, 20]])
     image, box = IMAGES[:3], boxes_at(torch.tensor([[3, 2], [-2, 5], [28, 20]]), 8, 6)
@@ -175,11 +157,3 @@ def test_a_gradient_has_the_dtype_of_its_number() -> None:
     single = torch.tensor(1.3, requires_grad=True)
     imgops.affine(IMAGES, translate=(single, 1.0), shear=single).sum().backward()
     assert single.grad is not None and single.grad.dtype == torch.float32 and single.grad != 0
-
-
-def test_expand_in_a_graph() -> None:
-    compiled = torch.compile(
-        lambda x, a: imgops.rotate(x, a, expand=True), fullgraph=True, backend="aot_eager"
-    )
-    for angle in (30.5, 44.0, 60.25):
-        assert bits_equal(compiled(IMAGES, angle), imgops.rotate(IMAGES, angle, expand=True))

@@ -96,18 +96,6 @@ def test_wrong_transforms_are_refused() -> None:
 # -- draws -----------------------------------------------------------------------------------------
 
 
-def test_a_batch_in_any_order_and_any_company() -> None:
-    batch, made = images(), pipeline(per_sample=True)
-    whole = v2.seeded(made, KEYS)(batch)
-    order = [2, 0]
-    part = v2.seeded(made, [KEYS[i] for i in order])(batch[order])
-    torch.testing.assert_close(part, whole[order], rtol=0, atol=2e-6)
-    for image, key, wanted in zip(batch, KEYS, whole, strict=True):
-        torch.testing.assert_close(v2.seeded(pipeline(), key)(image), wanted, rtol=0, atol=2e-6)
-    again = v2.seeded(made, [(1, "b.jpg")] * 3)(batch)
-    assert not torch.allclose(again, whole, atol=1e-2)
-
-
 @nightly
 def test_in_a_graph() -> None:
     batch, made = images(), pipeline(per_sample=True)

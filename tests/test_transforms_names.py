@@ -236,15 +236,13 @@ def test_generators_of_containers_and_mixes() -> None:
 # -- arguments ---------------------------------------------------------------------------------
 
 
-_PUBLIC = [(module, n) for module in (imgops, ours) for n in dir(module) if not n.startswith("_")]
-PUBLIC_CLASSES = [
-    n for module, n in _PUBLIC if module is ours and inspect.isclass(getattr(ours, n)) and n != "Any"
-]
-PUBLIC_FUNCTIONS = [
-    pytest.param(getattr(module, n), id=n)
-    for module, n in _PUBLIC
-    if inspect.isfunction(getattr(module, n)) and getattr(module, n).__module__.startswith("imgops.")
-]
+_PUBLIC = {n: getattr(module, n) for module in (imgops, ours) for n in dir(module) if not n.startswith("_")}
+PUBLIC = {
+    name: value
+    for name, value in _PUBLIC.items()
+    if (inspect.isclass(value) and hasattr(ours, name) and name != "Any")
+    or (inspect.isfunction(value) and value.__module__.startswith("imgops."))
+}
 #: Functions that take any number of arguments by nature: those of an operator for ``inverse``, types for the others.
 _ANY_NUMBER = {"inverse", "has_any", "has_all", "Lambda"}
 
@@ -259,38 +257,18 @@ def documented(value: Any) -> list[str]:
     return [name.strip(" *") for head in heads for name in head.split(",")]
 
 
-def check_signature(value: Any) -> None:
-    parameters = inspect.signature(value).parameters
-    kinds = {p.kind for p in parameters.values()}
-    assert inspect.Parameter.VAR_KEYWORD not in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
-
-
-@pytest.mark.parametrize("name", [*ours.OURS, *ours.ADDED])
-def test_docstrings_of_classes_name_every_argument(name: str) -> None:
-    cls = getattr(ours, name)
-    assert documented(cls) == list(inspect.signature(cls).parameters)
-
-
-@pytest.mark.parametrize("function", PUBLIC_FUNCTIONS)
-def test_docstrings_of_functions_name_every_argument(function: Callable[..., Any]) -> None:
-    assert documented(function) == list(inspect.signature(function).parameters)
-
-
-@pytest.mark.parametrize("name", PUBLIC_CLASSES)
-def test_classes_show_their_arguments_and_take_no_others(name: str) -> None:
-    cls = getattr(ours, name)
+@pytest.mark.parametrize("name", PUBLIC)
+def test_arguments_are_shown_and_documented(name: str) -> None:
+    """All of them, and no others are taken."""
+    value, parameters = PUBLIC[name], inspect.signature(PUBLIC[name]).parameters
+    if inspect.isfunction(value) or name in (*ours.OURS, *ours.ADDED):
+        assert documented(value) == list(parameters)
     if name not in _ANY_NUMBER:
-        check_signature(cls)
-    signature = inspect.signature(cls)
-    wanted = [n for n, p in signature.parameters.items() if p.default is p.empty]
-    with pytest.raises(TypeError, match=r"unexpected keyword|positional|takes no|no_such|subclass"):
-        cls(**dict.fromkeys(wanted, 1), no_such=1)
-
-
-@pytest.mark.parametrize("function", PUBLIC_FUNCTIONS)
-def test_functions_show_their_arguments(function: Callable[..., Any]) -> None:
-    if function.__name__ not in _ANY_NUMBER:
-        check_signature(function)
+        assert not {p.kind for p in parameters.values()} & {2, 4}  # *args and **keywords
+    if inspect.isclass(value):
+        wanted = dict.fromkeys((n for n, p in parameters.items() if p.default is p.empty), 1)
+        with pytest.raises(TypeError, match=r"unexpected keyword|positional|takes no|no_such|subclass"):
+            value(**wanted, no_such=1)
 
 
 # -- the same parameters again -----------------------------------------------------------------
@@ -364,16 +342,18 @@ def test_gradients_of_an_elastic_transform() -> None:
 
 @pytest.mark.parametrize("p", [0, 1, 0.2, np.float32(0.2), np.float64(0.7), torch.tensor(0.2), True], ids=str)
 def test_probabilities_of_every_kind(p: Any) -> None:
-    image = torch.rand(3, 4, 4)
-    mine, theirs = ours.RandomInvert(p), v2.RandomInvert(p)
-    later = ours.RandomInvert(0.5)
+    image = picture()
+    mine, theirs, later = ours.RandomInvert(p), v2.RandomInvert(p), ours.RandomInvert(0.5)
     later.p = p
     for seed in range(40):
-        torch.manual_seed(seed)
-        wanted = theirs(image)
-        for transform in (mine, later):
-            torch.manual_seed(seed)
-            assert torch.equal(transform(image), wanted)
+        wanted = seeded(seed, theirs, image)
+        assert all(torch.equal(seeded(seed, transform, image), wanted) for transform in (mine, later))
+    if isinstance(p, Tensor):  # which may change in place
+        each = ours.Compose([ours.RandomInvert(p, per_sample=True)])
+        calls = mine, ours.Compose([mine, ours.RandomInvert(0.0)]), lambda x: each(x[None])[0]
+        for value in (0.0, 1.0, 0.0):
+            p.fill_(value)
+            assert all(torch.equal(call(image), 255 - image if value else image) for call in calls * 3)
 
 
 #: Public members that a transform has in addition to torchvision's and to its arguments.
