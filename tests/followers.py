@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import torch
 from checks import bits_equal
+from groups import compile_together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
+from transform_cases import seeded
 
 from imgops.transforms._core import projections
 from imgops.transforms.annotations import Camera, Disparity, Flow, Normals
@@ -45,6 +47,17 @@ def same(found: Any, wanted: Any, atol: float = 0.0) -> bool:
             if not is_near:
                 return False
     return True
+
+
+def check_in_one_graph(calls: dict[str, Any], inputs: dict[str, Any], seeds: int = 3) -> None:
+    """Check that one graph of all calls has the results of eager mode, for all draws."""
+    graph, counting = compile_together(calls, "eager", "own")
+    for seed in range(seeds):
+        found = seeded(seed, graph, inputs)
+        torch.manual_seed(seed)
+        for name, call in calls.items():
+            assert same(found[name], call(*inputs[name]), 1e-5), (name, seed)
+    assert counting.count == 1
 
 
 def raises_each(error: type[Exception], *calls: tuple[Callable[[], Any], str]) -> None:

@@ -15,8 +15,21 @@ import pytest
 import torch
 from added_cases import ROWS, Row
 from checks import bits_equal
-from followers import ANGLED, SQUARE, Image, Mask, Moved, check_back, plain, rows, same, sample, stack
-from groups import compile_together, groups
+from followers import (
+    ANGLED,
+    SQUARE,
+    Image,
+    Mask,
+    Moved,
+    check_back,
+    check_in_one_graph,
+    plain,
+    rows,
+    same,
+    sample,
+    stack,
+)
+from groups import groups
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
@@ -231,17 +244,6 @@ def test_pipelines_and_their_samples(name: str, whole: bool) -> None:
 #: What follows an image, by the keys of a sample.
 KINDS = (("boxes", "masks"), ("angled", "shapes"), ("points",), ("camera", "flow"), ("normals", "disparity"))
 ONE_OF_EACH = [*{c.name: c for c in reversed(MOVING)}.values()]
-
-
-def check_in_one_graph(calls: dict[str, Any], inputs: dict[str, Any]) -> None:
-    """Check that one graph of all calls has the results of eager mode, for all draws."""
-    graph, counting = compile_together(calls, "eager", "own")
-    for seed in range(3):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        for name, call in calls.items():
-            assert same(found[name], call(*inputs[name]), 1e-5), name
-    assert counting.count == 1
 
 
 def of_kind(given: dict[str, Any], i: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from followers import (
     Moved,
     Points,
     around,
+    check_in_one_graph,
     converted,
     gaps,
     objects,
@@ -319,13 +320,7 @@ def test_one_graph(format: str) -> None:
     samples[1] = dict(reversed(samples[1].items()))  # the keys of a sample have any order
     calls: dict[str, Any] = {"Mosaic": ours.Mosaic(96), "CopyPaste": ours.CopyPaste(p=0.6, feather=1.0)}
     inputs: dict[str, Any] = {"Mosaic": (samples,), "CopyPaste": (samples[::3],)}
-    graph, counting = compile_together(calls, "eager", "own")
-    for seed in range(6):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        for name, call in calls.items():
-            assert same(found[name], call(*inputs[name]), 1e-4), (name, seed)
-    assert counting.count == 1
+    check_in_one_graph(calls, inputs, 6)
 
 
 @nightly

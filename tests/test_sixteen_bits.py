@@ -113,21 +113,6 @@ def test_random_resized_crops() -> None:
         assert torch.equal(out, wanted)
 
 
-def test_to_dtype_is_torchvisions() -> None:
-    ramp = torch.arange(65536, dtype=torch.int32).to(torch.uint16).reshape(1, 256, 256)
-    unit = v2.ToDtype(torch.float32, scale=True)(ramp)
-    assert torch.equal(unit, tv.ToDtype(torch.float32, scale=True)(ramp))
-    torch.testing.assert_close(unit.double(), ramp.double() / 65535, rtol=2e-7, atol=0)
-    assert unit.max() == 1
-    back, theirs = (kind(torch.uint16, scale=True)(unit).flatten().int() for kind in (v2.ToDtype, tv.ToDtype))
-    assert torch.equal(back[:-1], theirs[:-1])
-    assert back[-1] == 65535  # torchvision's arithmetic overflows
-    raw = imgops.encode_image(DEEP[0], "png")
-    to_unit = v2.Compose([v2.Resize((11, 17)), v2.ToDtype(torch.float32, scale=True)])
-    wanted = each_plane(DEEP[0], PIPELINES["Resize"][1]).float() / 65535
-    torch.testing.assert_close(to_unit(imgops.decode_image(raw, "unchanged")), wanted, rtol=2e-7, atol=0)
-
-
 #: Public operators of images that refuse uint16, and arguments with which they are called.
 REFUSED: dict[str, tuple[Any, ...]] = {
     "adaptive_threshold": (),

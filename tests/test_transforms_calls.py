@@ -24,6 +24,7 @@ from fuzz_pipelines import one_by_one, result
 from groups import apart, compile_together, groups
 from test_channels import COUNTS, planes, words_of
 from test_followers import WITH_TWINS
+from test_transforms import OF_ANY_MODE
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -157,7 +158,9 @@ def in_a_pipeline(case: Every, dtype: torch.dtype) -> Pairs:
     if case.boxes or dtype != torch.uint8:
         return
     image = picture(dtype, *case.size)
-    for x in (image, tv_tensors.Image(image), functional.to_pil_image(image)):
+    modes = ("RGB", "L", *(("RGBA", "P") if case.name in OF_ANY_MODE else ()))
+    frames = [functional.to_pil_image(image).convert(mode) for mode in modes]
+    for x in (image, tv_tensors.Image(image), *frames):
         for rest in ([], [ours.RandomVerticalFlip(1.0)]):
             steps = [FLIP, case.make(), *rest]
             wanted, pipeline = result(lambda x=x, s=steps: one_by_one(s, x), 5), ours.Compose(steps)
