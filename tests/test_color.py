@@ -148,21 +148,6 @@ def test_hue_of_every_color_is_pils(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bits_equal(formula(some, torch.tensor(0.3)), imgops.adjust_hue(some, torch.tensor(0.3)))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("factor", [-0.5, 0.0, 0.07])
-def test_hue_is_torchvisions_of_pil(photo: Tensor, factor: float) -> None:
-    from torchvision.transforms.v2 import functional as F
-
-    picture = Image.fromarray(photo.permute(1, 2, 0).contiguous().numpy())
-    wanted = torch.from_numpy(np.array(F.adjust_hue(picture, factor))).permute(2, 0, 1)
-    for image in (photo, interleaved(photo), torch.stack([photo, photo])):
-        found = imgops.adjust_hue(image, torch.full(image.shape[:-3], factor, dtype=torch.float64))
-        assert torch.equal(found, wanted.expand_as(found))
-        order, amounts = torch.tensor([1, 0]), torch.tensor([1.0, factor], dtype=torch.float64)
-        assert torch.equal(imgops.color_sequence(image, order, amounts, ["brightness", "hue"]), found)
-    bright = imgops.adjust_hue(photo.float() / 255, factor)
-    assert (bright - F.adjust_hue(photo.float() / 255, factor)).abs().max() < 1e-5
-
-
 # -- spaces ------------------------------------------------------------------------------------------
 
 

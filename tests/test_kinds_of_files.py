@@ -411,21 +411,6 @@ def test_files_that_end_early(step: int) -> None:
                 assert torch.equal(out, everything[: len(out)]), (name, cut)
 
 
-@pytest.mark.parametrize("count", nightly_unless(lambda count: count < 20, [1, 20]))
-def test_files_with_other_bytes(count: int) -> None:
-    rng = np.random.default_rng(count)
-    for (name, raw), mode in itertools.product(kinds().items(), ("RGB", "unchanged")):
-        for _ in range(count):
-            changed = bytearray(raw)
-            for at in rng.integers(0, len(raw), 1 + rng.integers(3)):
-                changed[at] = rng.integers(256)
-            found = bytes(changed) if mode == "RGB" else fuzz_decode._with_checksums(bytes(changed))
-            with naming(name, mode, found):
-                check(found, mode)
-                if mode == "RGB":
-                    check_frames(found, mode, slice(None))
-
-
 @pytest.mark.parametrize("count", nightly_unless(lambda count: count < 1000, [40, 1000]))
 def test_mutated_files(count: int) -> None:
     """A small part of ``python -m tests.fuzz_decode``; 100,000 files were run once, and no fault was found."""
