@@ -234,18 +234,17 @@ def _gaussian(frame: Frame, t: Any, sigma: float, mean: float, seed: float) -> F
     return _functional("pixel").add_noise(frame, np.broadcast_to(added * np.float32(255), frame.shape).copy())
 
 
-def _sharpened(frame: Frame, t: Any, alpha: float, lightness: float) -> Frame:
-    import albumentations as A
+def _by_matrix(name: str, kind: str) -> Reference:
+    """Return the convolution with the matrix that a class of albumentations makes of two numbers."""
 
-    matrix = A.Sharpen._Sharpen__generate_sharpening_matrix(np.array(alpha), np.array(lightness))
-    return _functional("pixel").convolve(frame, matrix.astype(np.float32))
+    def convolved(frame: Frame, t: Any, **numbers: float) -> Frame:
+        import albumentations as A
 
+        make = getattr(getattr(A, name), f"_{name}__generate_{kind}_matrix")
+        matrix = make(*(np.array(value) for value in numbers.values()))
+        return _functional("pixel").convolve(frame, matrix.astype(np.float32))
 
-def _embossed(frame: Frame, t: Any, alpha: float, strength: float) -> Frame:
-    import albumentations as A
-
-    matrix = A.Emboss._Emboss__generate_emboss_matrix(np.array(alpha), np.array(strength))
-    return _functional("pixel").convolve(frame, matrix.astype(np.float32))
+    return convolved
 
 
 # -- weather -------------------------------------------------------------------------------------------
@@ -398,16 +397,13 @@ def _pixmixed(frame: Frame, t: Any, index: int, seed: float) -> Frame:
 # -- sizes -------------------------------------------------------------------------------------------------
 
 
-def _longest(frame: Frame, t: Any) -> Frame:
-    import albumentations as A
+def _by_albumentations(name: str) -> Reference:
+    def resized(frame: Frame, t: Any) -> Frame:
+        import albumentations as A
 
-    return A.LongestMaxSize(max_size=t.size)(image=frame)["image"]
+        return getattr(A, name)(max_size=t.size)(image=frame)["image"]
 
-
-def _smallest(frame: Frame, t: Any) -> Frame:
-    import albumentations as A
-
-    return A.SmallestMaxSize(max_size=t.size)(image=frame)["image"]
+    return resized
 
 
 def _letter(frame: Frame, t: Any) -> Frame:
@@ -664,15 +660,15 @@ ROWS: tuple[Row, ...] = (
         "albumentations' GaussNoise",
         id="gray",
     ),
-    Row("RandomSharpen", {}, _sharpened, "albumentations' Sharpen", levels=1),
-    Row("RandomEmboss", {}, _embossed, "albumentations' Emboss", levels=1),
+    Row("RandomSharpen", {}, _by_matrix("Sharpen", "sharpening"), "albumentations' Sharpen", levels=1),
+    Row("RandomEmboss", {}, _by_matrix("Emboss", "emboss"), "albumentations' Emboss", levels=1),
     Row("RandomRotate90", {}, lambda f, t, turns: np.rot90(f, int(turns)), "`numpy.rot90`", moves=True),
     Row("RandomTranspose", {}, lambda f, t: f.transpose(1, 0, 2), "`numpy.transpose`", moves=True),
     Row("FDA", {"references": REFERENCES}, _fourier, "albumentations' FDA", levels=1),
     Row(
         "LongestMaxSize",
         {"size": 31, **PLAIN},
-        _longest,
+        _by_albumentations("LongestMaxSize"),
         "albumentations' LongestMaxSize",
         moves=True,
         per_sample=False,
@@ -680,7 +676,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "SmallestMaxSize",
         {"size": 31, **PLAIN},
-        _smallest,
+        _by_albumentations("SmallestMaxSize"),
         "albumentations' SmallestMaxSize",
         moves=True,
         per_sample=False,

@@ -23,6 +23,7 @@ from imgops import transforms as ours
 from tests.tiers import every_night, nightly
 
 F, T = ours.functional, v2.functional
+NEAREST = InterpolationMode.NEAREST
 # -- sizes ---------------------------------------------------------------------------------------
 
 
@@ -68,89 +69,65 @@ def test_crops_and_pads_of_every_size() -> None:
 IMAGE, REAL = torch.zeros(3, 8, 9, dtype=torch.uint8), torch.rand(3, 8, 9)
 TWO = torch.zeros(2, 8, 9, dtype=torch.uint8)
 
+MASK, ORIGIN, STILL = tv_tensors.Mask(IMAGE), [0, 0], [0.0, 0.0]
+_FIELDS = (
+    (8, 9, 2),
+    (3, 8, 9, 2),
+    (1, 1, 8, 9, 2),
+    (0, 8, 9, 2),
+    (1, 9, 8, 2),
+    (8, 9),
+    (1, 2, 8, 9),
+    (1, 3, 3, 2),
+)
+_PLANES = (IMAGE, IMAGE.expand(2, 3, 8, 9), MASK, tv_tensors.Mask(IMAGE[0]), tv_tensors.Mask(IMAGE[:2, None]))
+#: Functional -> arguments that torchvision refuses.
+REFUSED_ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
+    **{
+        f"adjust_{name}": [(IMAGE, -0.7)] for name in ("brightness", "contrast", "saturation", "hue", "gamma")
+    },
+    "adjust_sharpness": [(IMAGE, -0.7)],
+    "affine": [
+        *((IMAGE, 0.0, ORIGIN, 0.0, STILL), (IMAGE, "0", ORIGIN, 1.0, STILL), (IMAGE, 0.0, [0], 1.0, STILL)),
+        *((IMAGE, 0.0, ORIGIN, 1.0, [0.0, 0.0, 1.0]), (MASK, 0.0, ORIGIN, 0.0, STILL)),
+    ],
+    "elastic": [
+        *((IMAGE, [1]), (MASK, [1])),
+        *((image, torch.zeros(*shape)) for image in _PLANES for shape in _FIELDS),
+    ],
+    "five_crop": [(IMAGE, [20, 3]), (IMAGE, [20, 3, 3])],
+    "gaussian_blur": [(IMAGE, [4, 4]), (IMAGE, [3, 3], 0.0)],
+    "pad": [(IMAGE, [1, 2, 3]), (IMAGE, "ab"), (MASK, [1, 2, 3])],
+    "permute_channels": [(IMAGE, [0, 1])],
+    "posterize": [(IMAGE, bits) for bits in (-1, 9, 2.5, "1")],
+    "resize": [
+        *((IMAGE, (20, 30), InterpolationMode.BILINEAR, 10), (IMAGE, 20, InterpolationMode.BILINEAR, 20)),
+        *((IMAGE, [5, 5], InterpolationMode.LANCZOS, None, False), (MASK, (20, 30), NEAREST, 10)),
+    ],
+    "rgb_to_grayscale": [(IMAGE, 2)],
+    "rotate": [(MASK, "x")],
+    "solarize": [(IMAGE, 256), (REAL, 1.5)],
+    "uniform_temporal_subsample": [(tv_tensors.Image(IMAGE), 2)],
+}
 #: Calls that torchvision refuses.
 REFUSED: dict[str, Callable[[Any], Any]] = {
-    "max_size of two sides": lambda m: m.functional.resize(IMAGE, (20, 30), max_size=10),
+    **{
+        f"{name} {i}": lambda m, name=name, args=args: getattr(m.functional, name)(*args)
+        for name, each in REFUSED_ARGUMENTS.items()
+        for i, args in enumerate(each)
+    },
     "max_size of a transform": lambda m: m.Resize((20, 30), max_size=10)(IMAGE),
     "max_size too small": lambda m: m.Resize(20, max_size=10)(IMAGE),
-    "max_size equal": lambda m: m.functional.resize(IMAGE, 20, max_size=20),
-    "lanczos without antialias": lambda m: m.functional.resize(
-        IMAGE, [5, 5], InterpolationMode.LANCZOS, antialias=False
-    ),
-    **{f"posterize {b}": lambda m, b=b: m.functional.posterize(IMAGE, b) for b in (-1, 9, 2.5, "1")},
     "RandomPosterize": lambda m: m.RandomPosterize(9, p=1.0)(IMAGE),
-    "solarize": lambda m: m.functional.solarize(IMAGE, 256),
-    "solarize of floats": lambda m: m.functional.solarize(REAL, 1.5),
     "RandomSolarize": lambda m: m.RandomSolarize(128, p=1.0)(REAL),
-    **{
-        f"negative {name}": lambda m, name=name: getattr(m.functional, name)(IMAGE, -0.7)
-        for name in (
-            "adjust_brightness",
-            "adjust_contrast",
-            "adjust_saturation",
-            "adjust_hue",
-            "adjust_sharpness",
-            "adjust_gamma",
-        )
-    },
-    "grayscale to two channels": lambda m: m.functional.rgb_to_grayscale(IMAGE, 2),
-    "scale 0": lambda m: m.functional.affine(IMAGE, 0.0, [0, 0], 0.0, [0.0, 0.0]),
-    "angle of text": lambda m: m.functional.affine(IMAGE, "0", [0, 0], 1.0, [0.0, 0.0]),
-    "one translation": lambda m: m.functional.affine(IMAGE, 0.0, [0], 1.0, [0.0, 0.0]),
-    "three shears": lambda m: m.functional.affine(IMAGE, 0.0, [0, 0], 1.0, [0.0, 0.0, 1.0]),
-    "padding of 3": lambda m: m.functional.pad(IMAGE, [1, 2, 3]),
-    "padding of text": lambda m: m.functional.pad(IMAGE, "ab"),
-    "a large five_crop": lambda m: m.functional.five_crop(IMAGE, [20, 3]),
-    "five_crop of 3": lambda m: m.functional.five_crop(IMAGE, [20, 3, 3]),
     "FiveCrop with a mask": lambda m: m.FiveCrop(3)(IMAGE, tv_tensors.Mask(IMAGE[0])),
-    "elastic without a tensor": lambda m: m.functional.elastic(IMAGE, [1]),
-    "elastic of another size": lambda m: m.functional.elastic(IMAGE, torch.zeros(1, 3, 3, 2)),
-    **{
-        f"elastic of {tuple(shape)} on {kind}": lambda m, shape=shape, image=image: m.functional.elastic(
-            image, torch.zeros(*shape)
-        )
-        for shape in (
-            (8, 9, 2),
-            (3, 8, 9, 2),
-            (1, 1, 8, 9, 2),
-            (0, 8, 9, 2),
-            (1, 9, 8, 2),
-            (8, 9),
-            (1, 2, 8, 9),
-        )
-        for kind, image in (
-            ("an image", IMAGE),
-            ("two images", IMAGE.expand(2, 3, 8, 9)),
-            ("a mask", tv_tensors.Mask(IMAGE)),
-            ("a flat mask", tv_tensors.Mask(IMAGE[0])),
-            ("a mask of each", tv_tensors.Mask(IMAGE[:2, None])),
-        )
-    },
-    **{
-        f"{name} of a mask": lambda m, name=name, arguments=arguments: getattr(m.functional, name)(
-            tv_tensors.Mask(IMAGE), *arguments
-        )
-        for name, arguments in {
-            "pad": ([1, 2, 3],),
-            "affine": (0.0, [0, 0], 0.0, [0.0, 0.0]),
-            "resize": ((20, 30), InterpolationMode.NEAREST, 10),
-            "elastic": ([1],),
-            "rotate": ("x",),
-        }.items()
-    },
-    "temporal subsample of an image": lambda m: m.functional.uniform_temporal_subsample(
-        tv_tensors.Image(IMAGE), 2
-    ),
-    "permutation": lambda m: m.functional.permute_channels(IMAGE, [0, 1]),
-    "blur of even size": lambda m: m.functional.gaussian_blur(IMAGE, [4, 4]),
-    "blur of no sigma": lambda m: m.functional.gaussian_blur(IMAGE, [3, 3], sigma=0.0),
     "noise of negative sigma": lambda m: m.GaussianNoise(sigma=-1.0)(REAL),
     "noise of int16": lambda m: m.GaussianNoise()(IMAGE.short()),
     "crop too large": lambda m: m.RandomCrop(30)(IMAGE),
     "LinearTransformation": lambda m: m.LinearTransformation(torch.eye(4), torch.zeros(4))(REAL),
     "SanitizeBoundingBoxes without boxes": lambda m: m.SanitizeBoundingBoxes(labels_getter=None)(IMAGE),
     "SanitizeBoundingBoxes of other labels": lambda m: m.SanitizeBoundingBoxes(labels_getter=lambda x: 3)(
-        tv_tensors.BoundingBoxes(torch.zeros(2, 4), format="XYXY", canvas_size=(4, 4))
+        sample(IMAGE)["boxes"]
     ),
     "RandomIoUCrop without boxes": lambda m: m.RandomIoUCrop()(IMAGE),
     "JPEG of floats' quality": lambda m: m.JPEG(0),

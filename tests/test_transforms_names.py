@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from checks import bits_equal
-from groups import apart, compile_together
+from groups import apart, compile_together, compiled
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
@@ -22,8 +22,7 @@ from transform_cases import CASES, needs_classes, picture, same, sample, seeded
 
 import imgops
 from imgops import transforms as ours
-from imgops._common.torch_private import CountingBackend
-from tests.tiers import every_night, nightly, nightly_unless
+from tests.tiers import every_night, nightly
 
 
 def whole() -> dict[str, Any]:
@@ -135,21 +134,6 @@ def test_a_temporal_subsample_is_of_videos() -> None:
             assert type(a) is type(b) and (not isinstance(a, Tensor) or bits_equal(a, b))
 
 
-@nightly
-def test_sizes_of_boxes_that_stay() -> None:
-    """One graph serves any number of boxes that stay, in a pipeline with a crop that depends on the boxes."""
-    pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
-    counting = CountingBackend("aot_eager")
-    torch.compiler.reset()
-    graph = torch.compile(pipeline, fullgraph=True, backend=counting)
-    counts = set()
-    for seed in range(50):
-        found, wanted = (seeded(seed, f, with_instances()) for f in (graph, pipeline))
-        same(found, wanted, seed, 1e-4, levels=1)
-        counts.add(len(found["boxes"]))
-    assert (counting.count <= 2 and counts == {0, 1}) or counts == {1}
-
-
 def sized_pipelines() -> dict[str, list[Any]]:
     """Return pipelines of detectors, with steps that may follow a size that is not known."""
     color = ours.ColorJitter(0.3, 0.3, 0.3, 0.1)
@@ -161,7 +145,7 @@ def sized_pipelines() -> dict[str, list[Any]]:
         ],
         "SSD": [
             *(ours.RandomPhotometricDistort(), ours.RandomZoomOut(fill=7), ours.RandomIoUCrop()),
-            *(ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes(labels_getter=None), to_floats),
+            *(ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes(), to_floats),
         ],
         "many scales": [
             *(ours.RandomShortestSize([30, 40, 50], max_size=80), ours.RandomVerticalFlip(), color),
@@ -183,21 +167,18 @@ def sized_pipelines() -> dict[str, list[Any]]:
 
 @nightly
 @needs_classes
-@pytest.mark.parametrize(
-    "name",
-    nightly_unless(("many scales",).__contains__, sized_pipelines()),
-)
-def test_what_follows_a_dynamic_size(name: str, pytestconfig: pytest.Config) -> None:
-    pipeline, counting = ours.Compose(sized_pipelines()[name]), CountingBackend("aot_eager")
-    torch.compiler.reset()
-    graph = torch.compile(pipeline, fullgraph=True, backend=counting)
-    sizes = set()
-    for seed in range(50 if pytestconfig.getoption("whole") else 12):
-        found = seeded(seed, graph, whole())
+@pytest.mark.parametrize("name", sized_pipelines())
+def test_what_follows_a_dynamic_size(name: str) -> None:
+    """One graph serves images of every size, and any number of boxes that stay."""
+    pipeline, given = ours.Compose(sized_pipelines()[name]), {**whole(), "labels": torch.tensor([4, 7])}
+    graph, counting = compiled(pipeline)
+    sizes, counts = set(), set()
+    for seed in range(50):
+        found = seeded(seed, graph, given)
         if seed % 4 == 0:
-            same(found, seeded(seed, pipeline, whole()), name, 1e-4, levels=1)
-        sizes.add(found["image"].shape)
-    assert counting.count <= 2
+            same(found, seeded(seed, pipeline, given), name, 1e-4, levels=1)
+        sizes.add(found["image"].shape), counts.add(len(found["boxes"]))
+    assert counting.count <= 2 and (len(counts) > 1) == (name == "SSD")
     assert len(sizes) > 2 or name in ("large scale jitter", "geometry", "sizes of sizes")
 
 
