@@ -1,4 +1,4 @@
-"""Color and levels beyond the samples: a photograph with many factors, every SIMD level, values out of range, every code."""
+"""Color and levels beyond the samples: a photograph with many factors, values out of range, every code."""
 
 from __future__ import annotations
 
@@ -60,28 +60,6 @@ def test_a_photograph_to_the_bit(
             assert bits_equal(found, reference(spec, image.contiguous(), factor)), factor
 
 
-@pytest.mark.needs("native")
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("simd", [0, 1, 2])
-@pytest.mark.parametrize("step", native.STEPS)
-def test_a_native_step_is_its_decomposition(
-    photo: Tensor, step: str, simd: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are equal bit for bit, except for the order of summation in a float mean."""
-    image = photo if dtype == torch.uint8 else photo / 255
-    image = image[..., :37, :41]  # not a multiple of a vector
-    operator = OPERATORS[f"adjust_{step}"].operator
-    monkeypatch.setattr(native, "SIMD_LEVEL", simd)
-    for factor in (0.3, 1.0, 1.7, -0.2):
-        for x in (image, interleaved(image)):
-            found = getattr(imgops, operator.name)(x, factor)
-            wanted = operator.decomposition(x, torch.tensor(factor, dtype=torch.float64))  # type: ignore[misc]
-            if dtype == torch.uint8:
-                assert bits_equal(found, wanted), factor
-            else:
-                torch.testing.assert_close(found, wanted, rtol=0, atol=2e-7)
-
-
 #: Operators that map each value on its own, and the samples that have one parameter for all images.
 LEVELS = [s for spec in OPERATORS.values() for s in spec.samples if spec.section == "Levels" and not s.edge]
 LEVELS = [s for s in LEVELS if s.op != "lut" and s.id != "each" and torch.uint8 in s.dtypes]
@@ -89,32 +67,6 @@ LEVELS = [s for s in LEVELS if s.op != "lut" and s.id != "each" and torch.uint8 
 
 def numbers_of(sample: Sample, dtype: torch.dtype) -> list[Tensor]:
     return list(sample.checked(Maker(dtype)).op_args[1:])
-
-
-@pytest.mark.parametrize("sample", LEVELS, ids=str)
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_levels_at_every_simd_level(
-    photo: Tensor, sample: Sample, dtype: torch.dtype, whole: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The native passes at every SIMD level, and the code that replaces them, are the library's."""
-    image = torch.cat([photo, photo[:2].flip(-1)])[:, :61, :67]  # five channels; not a multiple of a vector
-    image[1, 3] = 7  # a run of equal levels
-    image = image if dtype == torch.uint8 else image / 255 * 0.7 + 0.1
-    spec, numbers = OPERATORS[sample.op], numbers_of(sample, dtype)
-    for channels in (1, 3, 5) if whole else (3,):
-        x = torch.stack([image[:channels], image[:channels].flip(-2)])
-        wanted = torch.stack([reference(spec, y, *(n.item() for n in numbers)) for y in x])
-        for simd in (0, 1, 2, None):
-            monkeypatch.setattr(native, "SIMD_LEVEL", simd or 0)
-            if simd is None:
-                monkeypatch.setattr(native, "module", None)
-            for y in (x, interleaved(x)):
-                found = getattr(imgops, sample.op)(y, *numbers)
-                if dtype == torch.uint8:
-                    assert bits_equal(found, wanted), (channels, simd)
-                else:
-                    torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
-            monkeypatch.undo()
 
 
 @pytest.mark.parametrize("sample", LEVELS, ids=str)

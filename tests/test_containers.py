@@ -240,16 +240,6 @@ def test_refusals_of_batches() -> None:
             mixer(IMAGES, labels.float())
 
 
-@pytest.mark.parametrize("numbers", [0.5, 0.4, 0.3])
-def test_pipelines_that_differ_in_a_number(numbers: float) -> None:
-    """Each pipeline compiles, one after another, also with dynamic shapes."""
-    for dynamic in (None, True):
-        steps = [ours.ToDtype(torch.float32, scale=True), ours.Normalize([numbers] * 3, [numbers] * 3)]
-        transform = ours.Compose(steps)
-        graph = torch.compile(transform, fullgraph=True, backend="eager", dynamic=dynamic)
-        assert torch.equal(graph(picture()), transform(picture()))
-
-
 class Inverted(torch.nn.Module):
     """A user's transform, which knows nothing of what is chosen."""
 

@@ -383,18 +383,6 @@ def entry(i: int, *keys: str, count: int = 1) -> dict[str, Any]:
 OBJECT = ("image", "boxes", "masks")
 
 
-@joins
-def test_values_of_one_key_belong_together(join: Any, count: int) -> None:
-    """Whatever order the keys of a sample have."""
-    samples = [entry(i, *OBJECT, "labels", "area") for i in range(count)]
-    samples[1] = dict(reversed(samples[1].items()))
-    for given in (samples, [(s, [{"more": s}]) for s in samples]):
-        out = join(given)
-        out = out if isinstance(out, dict) else out[0]
-        assert out["labels"].tolist() == [*range(count)] and [*out] == [*samples[0]]
-        assert out["area"].tolist() == [*range(100, 100 + count)]
-
-
 @nightly
 @needs_classes
 @joins
@@ -409,7 +397,7 @@ def test_keys_and_labels_in_a_graph(join: Any, count: int) -> None:
 
 @joins
 def test_labels_in_every_container_stay_with_their_boxes(join: Any, count: int) -> None:
-    """Lists, tuples and arrays are joined as the same tensors are, with any number of boxes in a sample."""
+    """Values of one key belong together, in any order of keys: lists, tuples and arrays as tensors, of any number."""
     for numbers in ((1, 1, 1, 1), (0, 2, 3, 1), (0, 0, 0, 0)):
         texts = [[f"{i} {k}" for k in range(n)] for i, n in enumerate(numbers[:count])]
         for of in (list, tuple, np.array, lambda each: [[text] for text in each]):
@@ -424,6 +412,8 @@ def test_labels_in_every_container_stay_with_their_boxes(join: Any, count: int) 
             )
             assert np.array(out["labels"]).reshape(-1).tolist() == [text for each in texts for text in each]
             assert out["area"].tolist() == [x for s in samples for x in s["area"]]
+            nested = join([(sample, [{"more": sample}]) for sample in samples])
+            assert list(nested[1][0]["more"]["area"]) == list(nested[0]["area"]) == list(out["area"])
             assert list(out) == list(samples[0]) and len(samples[0]["labels"]) == numbers[0]
     samples = [{**entry(i, *OBJECT), "labels": ["car"]} for i in range(count)]
     samples[0]["labels"] = ("car",)
