@@ -326,6 +326,16 @@ def of_what_follows(case: Every, dtype: torch.dtype) -> Pairs:
     given, one = scenes(case, dtype), case.applied()
     alone = seeded(5, one, given[0])
     yield {k: type(v) for k, v in alone.items()}, {k: type(v) for k, v in given[0].items()}
+    others = {
+        "name": "a.png",
+        "none": None,
+        "array": np.arange(3),
+        "labels": torch.arange(5),
+        "object": object(),
+    }
+    beside = seeded(5, one, {**others, **given[0]})  # before the image, which is then not the first tensor
+    assert all(beside[name] is value for name, value in others.items())
+    yield beside["image"], alone["image"]
     if not case.draws:
         return
     moves = isinstance(case, Container) or getattr(ours, case.name)._moves
