@@ -390,21 +390,6 @@ def test_without_the_module(forget: None, monkeypatch: pytest.MonkeyPatch) -> No
 # -- bytes from anywhere -----------------------------------------------------------------------------------
 
 
-def test_the_layout_of_a_state() -> None:
-    """The bytes of PyTorch's state are those that the native code reads: NumPy continues from them alike."""
-    generator = torch.Generator().manual_seed(11)
-    torch.rand(100, generator=generator)
-    state = generator.get_state().numpy().tobytes()
-    assert len(state) == 5056
-    left, seeded, after = (int.from_bytes(state[a:b], "little") for a, b in ((8, 12), (12, 16), (16, 24)))
-    assert (left, seeded, after) == (525, 1, 100)
-    numpys = np.random.MT19937()
-    key = np.frombuffer(state, dtype=np.uint64, count=624, offset=24).astype(np.uint32)
-    numpys.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": after}}
-    words = torch.randint(2**24, (1000,), generator=generator)
-    assert words.tolist() == (numpys.random_raw(1000) % 2**24).tolist()
-
-
 def test_random_bytes_raise_or_draw(whole: bool) -> None:
     """Nothing is read or written outside of the arguments, which ``make sanitize`` checks."""
     assert all(draws._draws.check(np.array(rule, dtype=np.float64), 800) for rule in fuzz_draws.RULES)

@@ -53,6 +53,7 @@ EVERY: list[Every] = [
     *CASES,
     *ROWS,
     *CONTAINERS,
+    Case("CenterCrop", {"size": (np.int64(20), np.int64(20))}, id="NumPy"),
     *(Row("Corruption", {"name": name, "severity": 3}, id=f"{name}-3") for name in FORMULAS),
 ]
 #: The first case of each transform, for what costs a graph.
@@ -419,25 +420,6 @@ def test_calls(case: Every, call: str, whole: bool) -> None:
     for dtype in case.dtypes if whole else case.dtypes[turn:][:1] or case.dtypes:
         for found, wanted in CALLS[call](case, dtype):
             same(found, wanted, (str(case), call, dtype), 2e-6)
-
-
-#: Transforms without a case.
-_OTHERS: dict[str, Callable[[], Any]] = {
-    "FiveCrop": lambda: ours.FiveCrop(10),
-    "TenCrop": lambda: ours.TenCrop(10),
-    "UniformTemporalSubsample": lambda: ours.UniformTemporalSubsample(2),
-    "sizes of NumPy": lambda: ours.CenterCrop((np.int64(20), np.int64(20))),
-}
-
-
-@pytest.mark.parametrize("name", _OTHERS)
-def test_other_transforms_in_a_pipeline(name: str) -> None:
-    class Other(Case):
-        def make(self, module: Any = ours, **more: Any) -> Any:
-            return _OTHERS[name]()
-
-    for found, wanted in in_a_pipeline(Other(name), torch.uint8):
-        same(found, wanted, name)
 
 
 # -- graphs ----------------------------------------------------------------------------------------------
