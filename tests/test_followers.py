@@ -369,16 +369,8 @@ SIZE = (40, 52)
 #: Transforms that have no way back.
 REFUSED = {
     *("AugMix", "AutoAugment", "CopyPaste", "CutMix", "ElasticTransform", "FiveCrop", "Lambda"),
-    *(
-        "LinearTransformation",
-        "MixUp",
-        "Mosaic",
-        "PixMix",
-        "RandAugment",
-        "RandomElastic",
-        "RandomGridDistortion",
-    ),
-    *("RandomOpticalDistortion", "RandomThinPlateSpline", "TenCrop", "TrivialAugmentWide"),
+    *("LinearTransformation", "MixUp", "Mosaic", "PixMix", "RandAugment", "RandomElastic", "TenCrop"),
+    *("RandomGridDistortion", "RandomOpticalDistortion", "RandomThinPlateSpline", "TrivialAugmentWide"),
     "UniformTemporalSubsample",
 }
 #: The arguments of transforms that are in no table.

@@ -116,9 +116,7 @@ _PARAMETERS: dict[str, Callable[[Any], object]] = {
     "iso_noise: intensity": lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v),
 }
 _OF_NUMBERS = (
-    "elastic_map: alpha",
-    "elastic_map: sigma",
-    "polar_map: max_radius",
+    *("elastic_map: alpha", "elastic_map: sigma", "polar_map: max_radius"),
     "optical_distortion_map: coefficients",
 )
 

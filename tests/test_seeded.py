@@ -60,14 +60,14 @@ def test_other_keys_have_other_seeds() -> None:
         1,
         "0",
         b"0",
+        "",
+        b"",
         (),
         (0,),
         ((0,),),
         ("ab", "c"),
         ("a", "bc"),
         ("a", "b", "c"),
-        "",
-        b"",
         (("a", 1),),
     ]
     assert len({seed_of(k) for k in keys}) == len(keys)
