@@ -328,7 +328,7 @@ def test_one_graph(format: str) -> None:
 def test_how_often_other_numbers_of_boxes_compile() -> None:
     """PyTorch compiles one graph for one box and one for more, in each sample, after the first call."""
     calls = {"CopyPaste": ours.CopyPaste(p=1.0)}
-    graph, counting = compile_together(calls, inputs="own")
+    graph, counting = compile_together(calls, "eager", "own")
     for seed, counts in enumerate([(3, 2), (2, 3), (1, 4), (5, 1), (1, 1), (4, 6), (1, 2)]):
         samples = [of_boxes(30, 40, [[j, j, j + 9, j + 9] for j in range(n)]) for n in counts]
         found = seeded(seed, graph, {"CopyPaste": (samples,)})["CopyPaste"]
