@@ -41,65 +41,12 @@ def scene(height: int, width: int, seed: int) -> np.ndarray:
 #: The number of images of snow at each severity: flakes fall from the right in some, and from the left in others.
 SNOWFALLS = 5
 #: The sides of images of data sets and of networks, and others.
-HEIGHTS = (
-    *(
-        2,
-        3,
-        5,
-        7,
-        28,
-        31,
-        32,
-        33,
-        48,
-        56,
-        64,
-        72,
-        84,
-        96,
-        100,
-        112,
-        128,
-        144,
-        160,
-        176,
-        192,
-        200,
-        208,
-        224,
-        240,
-        256,
-        272,
-        288,
-    ),
-    *(
-        299,
-        300,
-        320,
-        331,
-        333,
-        336,
-        352,
-        375,
-        380,
-        384,
-        400,
-        416,
-        427,
-        432,
-        448,
-        456,
-        480,
-        500,
-        512,
-        518,
-        528,
-        560,
-        576,
-        600,
-    ),
-    *(608, 640, 672, 720, 768, 800, 896, 960, 1000, 1024, 1080, 1280, 1333),
-)
+_SIDES = """
+2 3 5 7 28 31 32 33 48 56 64 72 84 96 100 112 128 144 160 176 192 200 208 224 240 256 272 288 299 300
+320 331 333 336 352 375 380 384 400 416 427 432 448 456 480 500 512 518 528 560 576 600 608 640 672 720
+768 800 896 960 1000 1024 1080 1280 1333
+"""
+HEIGHTS = [int(side) for side in _SIDES.split()]
 
 
 def columns() -> np.ndarray:
