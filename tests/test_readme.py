@@ -60,9 +60,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
 #: Runs files one after the other, each as a program in a folder of its own.
 PROGRAM = """
 import os, runpy
-from importlib.util import find_spec
 from pathlib import Path
-from tests.tiers import nightly
 for file in sorted(Path.cwd().glob("*.py")):
     folder = file.with_suffix("")
     folder.mkdir()
@@ -238,54 +236,64 @@ def test_the_transforms_that_take_packed_images_are_named() -> None:
 # -- numbers of the benchmarks ------------------------------------------------------------------------
 
 
-def _column(name: str, table: int, column: str) -> list[float]:
-    """Return the numbers of a column of a table in the newest results of a benchmark."""
-    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
-    head, _, *rows = re.findall(r"((?:^\|.*\n?)+)", newest.read_text(), re.M)[table].strip().splitlines()
-    place = [cell.strip() for cell in head.split("|")].index(column)
-    cells = [row.split("|")[place].strip("* ") for row in rows if not row.startswith("| median")]
-    return [float(cell.split()[0]) for cell in cells]
-
-
-@pytest.mark.parametrize(
-    ("name", "table", "column", "pages"),
-    [
-        ("pipelines", 0, "imgops, compiled", ("README.md", "docs/index.rst")),
-        ("pipelines", 1, "imgops compiled", ("README.md", "docs/index.rst")),
-        ("processors", 0, "torchvision", ("docs/transformers.rst",)),
-    ],
-)
-def test_ratios_are_those_of_the_newest_results(
-    name: str, table: int, column: str, pages: tuple[str, ...]
-) -> None:
-    found = _column(name, table, column)
-    for page in pages:
-        assert f"{min(found):.2f} to {max(found):.2f} times" in words(ROOT / page), (
-            page,
-            min(found),
-            max(found),
-        )
-
-
-def test_the_time_of_decoding_is_that_of_the_newest_results() -> None:
-    found = [1 / ratio for ratio in _column("loading", 5, "cv2.imdecode")]
-    said = f"takes {min(found):.2f} to {max(found):.2f} times as long as ``cv2.imdecode``"
-    assert said in words(ROOT / "docs" / "benchmarks.rst")
+def _newest(name: str) -> Path:
+    return sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
 
 
 def _rows(name: str, table: int) -> list[dict[str, str]]:
-    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
-    head, _, *rows = re.findall(r"((?:^\|.*\n?)+)", newest.read_text(), re.M)[table].strip().splitlines()
+    """Return the rows of a table in the newest results of a benchmark, by column, without the medians."""
+    tables = re.findall(r"((?:^\|.*\n?)+)", _newest(name).read_text(), re.M)
+    head, _, *rows = tables[table].strip().splitlines()
     names = [cell.strip() for cell in head.split("|")]
-    return [
-        dict(zip(names, [c.strip("* ").partition(" ")[0] for c in row.split("|")], strict=True))
-        for row in rows
-    ]
+    cells = [[c.strip("* ").partition(" ")[0] for c in r.split("|")] for r in rows if "| median" not in r]
+    return [dict(zip(names, row, strict=True)) for row in cells]
+
+
+def _column(name: str, table: int, *columns: str) -> list[float]:
+    return [float(row[column]) for column in columns for row in _rows(name, table)]
+
+
+def _over(many: list[float], one: list[float]) -> list[float]:
+    return [a / b for a, b in zip(many, one, strict=True)]
+
+
+TIMES, PAGE = "{:.2f} to {:.2f} times", "docs/benchmarks.rst"
+LONG = f"takes {TIMES} as long"
+CALLS = [f"{threads}{seed}" for threads in ("1 thread", "2 threads") for seed in ("", ", seed")]
+ALONE, OF_16 = _column("pipelines", 0, "planar, us"), _column("pipelines", 1, "imgops, us an image")
+#: Pages, a text with the least and the greatest ratio in the newest results, and these ratios.
+RATIOS: list[tuple[str, str, list[float]]] = [
+    ("README.md docs/index.rst", TIMES, _column("pipelines", 0, "imgops, compiled")),
+    ("README.md docs/index.rst", TIMES, _column("pipelines", 1, "imgops compiled")),
+    ("docs/transformers.rst", TIMES, _column("processors", 0, "torchvision")),
+    (PAGE, f"{LONG} as ``cv2.imdecode``", [1 / ratio for ratio in _column("loading", 5, "cv2.imdecode")]),
+    (PAGE, f"{LONG} in a batch of 256 as alone", _over(_column("batches", 0, "256"), _column("batches", 0, "one"))),
+    (PAGE, f"{LONG} as one image", _over(OF_16, ALONE)),
+    ("docs/migrating/index.rst", f"{LONG} as the original", _column("converted", 0, "converted")),
+    ("docs/migrating/albumentations.rst", f"It {LONG} as the original", _column("albumentations-calls", 0, *CALLS)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pages", "text", "ratios"), RATIOS)
+def test_ratios_are_those_of_the_newest_results(pages: str, text: str, ratios: list[float]) -> None:
+    said = text.format(min(ratios), max(ratios))
+    assert [page for page in pages.split() if said not in words(ROOT / page)] == [], said
+
+
+def test_conversions_cost_what_the_page_says() -> None:
+    text = words(MIGRATING / "index.rst")
+    for table, library in enumerate(("torchvision", "timm", "open_clip", "lightly", "albumentations")):
+        found = _column("conversions", table, "one thread", "2 threads")
+        owner = re.escape(library) + ("'" if library.endswith("s") else "'s")
+        said = rf"{owner}( pipelines take)? {min(found):.2f} to {max(found):.2f} times"
+        assert re.search(said, text), said
+    processors = f"benchmark of {len(_rows('processors', 0))} processors"
+    assert processors in words(ROOT / "docs" / "transformers.rst")
 
 
 def test_the_speeds_are_those_of_the_newest_results() -> None:
     """All rows are those of one table: planar uint8 tensors, antialiased by each library."""
-    newest = sorted((ROOT / "benchmarks" / "results").glob("pipelines-*.md"))[-1]
+    newest = _newest("pipelines")
     assert f"benchmarks/results/{newest.name}" in README and "tensor of 375 × 500" in README
     results = newest.read_text()
     assert (
@@ -305,35 +313,6 @@ def test_the_speeds_are_those_of_the_newest_results() -> None:
         f"Without antialiasing, albumentations is faster for ImageNet's pipeline: it takes {loss} of imgops' time"
         in README
     )
-
-
-def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> None:
-    columns = ("1 thread, seed", "1 thread", "2 threads, seed", "2 threads")
-    found = [x for column in columns for x in _column("albumentations-calls", 0, column)]
-    text = words(MIGRATING / "albumentations.rst")
-    assert f"It takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
-
-
-def test_an_image_of_a_batch_costs_what_the_page_says() -> None:
-    """Batches of 256, and of 16 images with memory of their own, over one image."""
-    page = words(ROOT / "docs" / "benchmarks.rst")
-    ones, many = _column("batches", 0, "one"), _column("batches", 0, "256")
-    found = [batch / one for batch, one in zip(many, ones, strict=True)]
-    assert f"takes {min(found):.2f} to {max(found):.2f} times as long in a batch of 256 as alone" in page
-    ones, many = _column("pipelines", 0, "planar, us"), _column("pipelines", 1, "imgops, us an image")
-    found = [batch / one for batch, one in zip(many, ones, strict=True)]
-    assert f"takes {min(found):.2f} to {max(found):.2f} times as long as one image" in page
-
-
-def test_conversions_cost_what_the_page_says() -> None:
-    text = words(MIGRATING / "index.rst")
-    found = _column("converted", 0, "converted")
-    assert f"takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
-    for table, library in enumerate(("torchvision", "timm", "open_clip", "lightly", "albumentations")):
-        found = [x for column in ("one thread", "2 threads") for x in _column("conversions", table, column)]
-        owner = re.escape(library) + ("'" if library.endswith("s") else "'s")
-        said = rf"{owner}( pipelines take)? {min(found):.2f} to {max(found):.2f} times"
-        assert re.search(said, text), said
 
 
 #: Programs of benchmarks with targets, options or machines of their own.
@@ -367,12 +346,6 @@ def test_the_distance_of_hues_from_torchvisions() -> None:
     most = {int(n) for text in said for n in re.findall(r"up\s+to (\d+)(?: levels| where the hue)", text)}
     (said_most,) = most
     assert said_most - 3 <= max(int(x.abs().max()) for x in apart) <= said_most
-
-
-def test_the_number_of_processors() -> None:
-    assert f"benchmark of {len(_column('processors', 0, 'torchvision'))} processors" in words(
-        ROOT / "docs" / "transformers.rst"
-    )
 
 
 def test_the_recipe_for_opencv_is_the_one_that_works() -> None:
