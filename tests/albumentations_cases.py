@@ -28,10 +28,6 @@ def converted(given: Any) -> Any:
         return ours.from_albumentations(given)
 
 
-def pixels(image: Any) -> np.ndarray:
-    return image.as_subclass(Tensor).permute(1, 2, 0).numpy()
-
-
 def assert_equal(found: Any, wanted: Any, where: str) -> None:
     """Check that two results are equal, with the types of their containers, and their dtypes."""
     assert type(found) is type(wanted), where

@@ -535,6 +535,7 @@ def lightly_rows() -> list[Row]:
     square, wide = photo(240, 240), photo(120, 100)
     images = torch.rand(3, 3, 31, 40, generator=torch.Generator().manual_seed(0))
     spectra = torch.fft.rfft2(images)
+    grid = tv_tensors.BoundingBoxes(torch.ones(2, 4), format="XYWH", canvas_size=(75, 97))
     mask = Inputs((PHOTO, tv_tensors.Mask(torch.arange(75 * 97).reshape(1, 75, 97))))
     view = lambda **more: replace(
         lightly("DetConSTransform", input_size=40, cj_hue=0.0, **OF_MASKS, **more), differs=None
@@ -566,7 +567,9 @@ def lightly_rows() -> list[Row]:
         Row("lightly.Jigsaw", jigsaw),
         *(view(**more).on(mask) for more in ({}, {"grid_size": (3, 7)})),
         view(mask_fn=segments).on(PHOTO),
+        view(mask_fn=segments, cj_prob=0.0).on(PHOTO, graph="one"),
         lightly("AddGridTransform", 3, 5).on(*in_the_place_of_boxes(), seeds=1),
+        lightly("AddGridTransform", 3, 7).on(Inputs((LEVELS, grid)), graph="one"),
         lightly("GaussianBlur", prob=0.8).on(*OF_MODES, seeds=2),
         *(
             lightly("RandomSolarization", *how).on(*OF_MODES, seeds=2)
