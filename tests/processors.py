@@ -199,6 +199,11 @@ def _flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
     yield where, np.asarray(value) if numbers else value
 
 
+def difference(found: Any, wanted: Any) -> float:
+    """Return infinity if two results differ by more than the tolerance."""
+    return float("inf") if distinction(found, wanted) else 0.0
+
+
 def assert_close(found: Any, wanted: Any, tolerance: float = TOLERANCE) -> None:
     assert not distinction(found, wanted, tolerance)
 

@@ -30,27 +30,8 @@ from imgops import transforms as ours
 from imgops.integrations._reader import LIBRARIES, MAKERS
 from imgops.integrations.torchvision.first_version import share_of_white
 from imgops.transforms._core import origin
-from tests.converted_cases import (
-    BICUBIC,
-    FDA,
-    FLOATS,
-    LEVELS,
-    PHOTO,
-    ROWS,
-    VERSIONS,
-    Inputs,
-    Row,
-    attempt,
-    evaluations,
-    is_quick,
-    levels_apart,
-    lightly,
-    photo,
-    seed,
-    state,
-    training,
-)
-from tests.converted_cases import DIFFERENCES as DIFFERENCES
+from tests import converted_cases as cases
+from tests.converted_cases import FLOATS, LEVELS, PHOTO, ROWS, VERSIONS, Inputs, Row, attempt, levels_apart
 from tests.groups import apart, compile_together, groups
 from tests.tiers import nightly, nightly_unless
 
@@ -78,7 +59,7 @@ def compare(row: Row) -> None:
     converted = ours.convert(given)
     assert bool(warned(given)) is (row.differs is not False)
     for inpt, number in product(row.inputs, range(row.seeds)):
-        wanted, after = attempt(given, inpt, number), state()
+        wanted, after = attempt(given, inpt, number), cases.state()
         if isinstance(
             wanted, Exception
         ):  # Pillow 13 refuses to keep no bits, which timm's posterize asks for
@@ -89,7 +70,7 @@ def compare(row: Row) -> None:
             found = attempt(converted, form, number)
             far = levels_apart(found, wanted)
             assert far <= (row.apart if form is inpt or row.differs is False else 1e9), number
-            assert state() == after
+            assert cases.state() == after
             greatest = max(greatest, far)
         if isinstance(wanted, Tensor) and wanted.is_contiguous():
             assert attempt(converted, inpt, number).is_contiguous()
@@ -98,14 +79,14 @@ def compare(row: Row) -> None:
     assert not row.differs
 
 
-@pytest.mark.parametrize("name", nightly_unless(is_quick, ROWS))
+@pytest.mark.parametrize("name", nightly_unless(cases.is_quick, ROWS))
 def test_values_and_draws(name: str) -> None:
     compare(ROWS[name])
 
 
 @nightly
 def test_evaluation_of_timms_models() -> None:
-    every = list(evaluations())
+    every = list(cases.evaluations())
     assert len(every) > 100
     for row in every:
         compare(row)
@@ -131,11 +112,11 @@ def in_one_graph(calls: dict[str, Any], inputs: dict[str, tuple[Any, ...]]) -> N
     """Check that calls give and draw in a graph what they do without one."""
     graph, _ = compile_together(calls, inputs="own")
     for number in range(3):
-        seed(number)
-        wanted, after = apart(calls)(inputs), state()
-        seed(number)
+        cases.seed(number)
+        wanted, after = apart(calls)(inputs), cases.state()
+        cases.seed(number)
         close(graph(inputs), wanted)
-        assert state() == after
+        assert cases.state() == after
 
 
 GRAPHS = [name for name, row in ROWS.items() if row.graph]
@@ -169,14 +150,14 @@ def test_graphs_and_samples(names: list[str]) -> None:
         if ROWS[name].graph == "sizes":
             with pytest.raises(NotImplementedError, match="samples of different sizes cannot form a batch"):
                 each.pop(name)(*batches[name])
-    seed(1)
+    cases.seed(1)
     loop = {name: [calls[name](image) for image in batches[name][0]] for name in each}
-    after = state()
-    seed(1)
+    after = cases.state()
+    cases.seed(1)
     for name, found in apart(each)(batches).items():
         one = [torch.utils._pytree.tree_leaves(sample) for sample in loop[name]]
         close(found, [torch.stack(views) for views in zip(*one, strict=True)])
-    assert state() == after
+    assert cases.state() == after
     in_one_graph(each, batches)
 
 
@@ -184,31 +165,31 @@ def test_graphs_and_samples(names: list[str]) -> None:
 def test_a_key_decides_all_draws(i: int) -> None:
     given = ROWS[("v1.Compose-1", "v1.Compose-2", "timm.create_transform-30")[i]].make()
     converted = ours.convert(given)
-    seed(1)
-    keyed, before = ours.seeded(converted, "a key")(LEVELS), state()
-    seed(2)
+    cases.seed(1)
+    keyed, before = ours.seeded(converted, "a key")(LEVELS), cases.state()
+    cases.seed(2)
     assert torch.equal(ours.seeded(converted, "a key")(LEVELS), keyed)
-    seed(1)
-    assert state() == before
+    cases.seed(1)
+    assert cases.state() == before
     assert torch.equal(ours.seeded(pickle.loads(pickle.dumps(converted)), "a key")(LEVELS), keyed)
 
 
 @nightly
 def test_spectra_in_views_of_a_batch() -> None:
     """PyTorch's cosines depend in their last bit on the place in a batch, and levels are cut off."""
-    given = lightly("FDAView2Transform", input_size=64, gmm_num_gaussians=2, **FDA).make()
+    given = cases.lightly("FDAView2Transform", input_size=64, gmm_num_gaussians=2, **cases.FDA).make()
     each = ours.Compose(ours.convert(given).transforms, per_sample=True)
-    seed(1)
-    wanted, after = torch.stack([given(PHOTO) for _ in range(6)]), state()
+    cases.seed(1)
+    wanted, after = torch.stack([given(PHOTO) for _ in range(6)]), cases.state()
     for call in (each, torch.compile(each, fullgraph=True, backend="aot_eager")):
-        seed(1)
+        cases.seed(1)
         assert (call(torch.stack([LEVELS] * 6)) != wanted).double().mean() < 1e-3
-        assert state() == after
+        assert cases.state() == after
 
 
 @nightly
 def test_grids_of_each_sample_in_a_graph() -> None:
-    view = lightly("DetConSTransform", (3, 2), cj_prob=0.0, gaussian_blur_t1=0.0, input_size=40).make()
+    view = cases.lightly("DetConSTransform", (3, 2), cj_prob=0.0, gaussian_blur_t1=0.0, input_size=40).make()
     each = ours.Compose(ours.convert(view).transforms, per_sample=True)
     masks = tv_tensors.Mask(torch.zeros(2, 1, 75, 97))
     in_one_graph({"samples": each}, {"samples": (torch.stack([LEVELS] * 2), masks)})
@@ -239,12 +220,12 @@ def test_mixup_of_every_dtype_and_shape(mode: str) -> None:
         images = images.to(dtype) if dtype.is_floating_point else (255 * images).to(dtype)
         batch = Inputs((images, torch.tensor([1, 2, 3, 4])))
         for number in range(4):
-            wanted, after = attempt(given, batch, number), state()
+            wanted, after = attempt(given, batch, number), cases.state()
             found = attempt(ours.convert(given), batch, number)
             if isinstance(wanted, Exception) or isinstance(found, (TypeError, ValueError)):
                 assert isinstance(wanted, Exception) or not dtype.is_floating_point or len(shape) != 4
                 continue
-            assert state() == after
+            assert cases.state() == after
             assert all(a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
@@ -419,14 +400,14 @@ def test_a_users_object_is_the_same_object() -> None:
 
 class Inverter:
     def invert(self, *_: Any) -> Any:
-        return v1.functional.invert(photo(20, 20))
+        return v1.functional.invert(cases.photo(20, 20))
 
 
 @pytest.mark.parametrize(
     ("cls", "name", "method"),
     [
-        (v1.CenterCrop, "forward", lambda *_: v1.functional.invert(photo(20, 20))),
-        (v2.CenterCrop, "transform", lambda *_: v1.functional.invert(photo(20, 20))),
+        (v1.CenterCrop, "forward", lambda *_: v1.functional.invert(cases.photo(20, 20))),
+        (v2.CenterCrop, "transform", lambda *_: v1.functional.invert(cases.photo(20, 20))),
         (v1.RandomCrop, "get_params", staticmethod(lambda *_: (1, 2, 20, 20))),
         (v1.CenterCrop, "forward", Inverter().invert),
         (v1.CenterCrop, "forward", partial(Inverter().invert)),
@@ -475,7 +456,7 @@ def test_a_draw_that_is_the_probability(version: Any, draw: float, monkeypatch: 
 
 @pytest.mark.parametrize("how", [{}, {"auto_augment": "augmix-m5-w4-d2"}])
 def test_parts_of_a_pipeline(how: dict[str, Any]) -> None:
-    given, image = training(separate=True, **how).make(), PHOTO
+    given, image = cases.training(separate=True, **how).make(), PHOTO
     found = ours.convert(given)
     assert type(found) is type(given) and len(found) == len(given)
     for part, theirs in zip(found, given, strict=True):
@@ -524,7 +505,7 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
     "PatchRandomErasing(patches ": lambda: timm().naflex_random_erasing.PatchRandomErasing(),
     "RandomErasing(num_splits=2, ": lambda: timm().random_erasing.RandomErasing(num_splits=2),
     "ResizeToSequence(an interp": lambda: timm().naflex_transforms.ResizeToSequence(
-        9, interpolation=(BICUBIC,)
+        9, interpolation=(cases.BICUBIC,)
     ),
     f"{__name__}": lambda: lambda image: image,
     f"{__name__}.Blur": Blur,
@@ -568,7 +549,7 @@ def resized(*more: Any) -> Any:
 
 
 IMAGE = tv_tensors.Image(LEVELS)
-POLICY = training(auto_augment="v0").make
+POLICY = cases.training(auto_augment="v0").make
 NO_IMAGE = "convert: image must be a PIL image or a Tensor, got "
 #: A pipeline, the inputs of a call, and the error.
 REFUSED: list[tuple[Callable[[], Any], tuple[Any, ...], type[Exception], str]] = [
@@ -581,7 +562,7 @@ REFUSED: list[tuple[Callable[[], Any], tuple[Any, ...], type[Exception], str]] =
         r"ToTensor: image must be a PIL image, an array, .* torch\.int16",
     ),
     (
-        lambda: training(separate=True).make()[-1],
+        lambda: cases.training(separate=True).make()[-1],
         ("file.jpg",),
         TypeError,
         "convert: image must be a PIL image, an array or a Tensor, got str",
@@ -595,7 +576,7 @@ REFUSED: list[tuple[Callable[[], Any], tuple[Any, ...], type[Exception], str]] =
     (POLICY, (IMAGE / 255,), TypeError, r"AutoAugment: image must be uint8 of 1 or 3 channels, got torch\.float32 of 3"),
     (
         ROWS["lightly.Jigsaw-0"].make,
-        (photo(97, 59),),
+        (cases.photo(97, 59),),
         ValueError,
         r"Jigsaw: sides of the image must be at least 60, got \(59, 97\)",
     ),
@@ -641,7 +622,7 @@ def test_the_dtype_of_floats_is_that_of_the_call() -> None:
 @pytest.mark.parametrize("module", [v1, v2, ours], ids=["v1", "v2", "imgops"])
 def test_a_pipeline_keeps_the_profile_of_an_image(module: Any) -> None:
     given = module.Compose([module.Resize(40), module.RandomHorizontalFlip(1.0), module.RandomInvert(1.0)])
-    image = photo()
+    image = cases.photo()
     image.info = {"icc_profile": b"profile", "dpi": (72, 72)}
     for pipeline in (given, ours.convert(given)):
         assert pipeline(image).info == image.info

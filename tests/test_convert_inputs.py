@@ -19,20 +19,9 @@ from torchvision import tv_tensors
 from torchvision.transforms import _presets, v2
 
 from imgops import transforms as ours
+from tests import converted_cases as cases
 from tests import image_forms
-from tests.converted_cases import (
-    DIFFERENCES,
-    TIMM,
-    VERSIONS,
-    attempt,
-    both,
-    levels_apart,
-    of,
-    of_floats,
-    photo,
-    pipeline,
-    sizes,
-)
+from tests.converted_cases import VERSIONS, attempt, both, levels_apart, of, of_floats, photo, sizes
 from tests.tiers import every_night, nightly_unless
 from tests.transform_cases import CASES, Case
 
@@ -43,7 +32,7 @@ def given_by(library: str) -> list[Any]:
     """Return transforms of a library, and pipelines that begin with conversions."""
     version = VERSIONS.get(library)
     if version is None:
-        return [row.make() for row in (*TIMM, *conversions_of_timm())]
+        return [row.make() for row in (*cases.TIMM, *conversions_of_timm())]
     this = version
     floats = [this.ConvertImageDtype(d) for d in (torch.float32, torch.int16, torch.uint8)]
     jitter, steps = this.ColorJitter(0.3), [this.ToTensor(), this.Normalize([0.5] * 3, [0.5] * 3)]
@@ -69,9 +58,9 @@ def conversions_of_timm() -> list[Any]:
         *(sizes(name) for name in ("MaybeToTensor", "MaybePILToTensor", "ToTensor")),
         sizes("ToTensor", torch.float16),
         *(erasing(mode=mode) for mode in ("const", "pixel", "rand")),
-        pipeline(24),
-        pipeline(24, is_training=True),
-        pipeline(24, is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=1.0),
+        cases.pipeline(24),
+        cases.pipeline(24, is_training=True),
+        cases.pipeline(24, is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=1.0),
         operation("Rotate", 1.0, 7, {"img_mean": 9}),
         operation("Invert", 1.0, 7),
     ]
@@ -144,7 +133,7 @@ def test_inputs_of_every_kind(library: str, kind: str, whole: bool) -> None:
             assert kinds_of(found) == kinds_of(wanted), what
             if isinstance(given, v2.RandomErasing) and given.value is None and isinstance(found, Image.Image):
                 continue  # noise below 0 has no defined level
-            most = DIFFERENCES.get(type(given).__name__, 0)
+            most = cases.DIFFERENCES.get(type(given).__name__, 0)
             if isinstance(given, v1.RandomAffine):  # the last bit of its matrix decides what is transparent
                 most = 30
             assert kind == "tensors" or levels_apart(found, wanted) <= most, what
@@ -159,7 +148,11 @@ def test_memory_is_planar_where_torchvisions_is(dtype: torch.dtype, version: Any
     large = [Case("CenterCrop", {"size": (60, 50)}), Case("ColorJitter", {"brightness": 0.3})]
     for case in (*CASES, *large):
         library = v2 if version is ours else version
-        if case.boxes or not hasattr(library, case.name) or (version is v1 and case.name in DIFFERENCES):
+        if (
+            case.boxes
+            or not hasattr(library, case.name)
+            or (version is v1 and case.name in cases.DIFFERENCES)
+        ):
             continue
         given = getattr(library, case.name)(**case.options)
         call = case.make(ours) if version is ours else ours.convert(given)
@@ -304,7 +297,7 @@ def test_shapes_of_the_first_version(dtype: torch.dtype, whole: bool) -> None:
 @pytest.mark.parametrize("size", [*every_night((1, 1), (2, 2), (30, 1), (2, 40)), (1, 30)], ids=str)
 def test_images_of_few_pixels(size: tuple[int, int]) -> None:
     crop = partial(sizes, "RandomResizedCropAndInterpolation", 8)
-    every = [crop(), crop(interpolation="random"), pipeline(8, is_training=True)]
+    every = [crop(), crop(interpolation="random"), cases.pipeline(8, is_training=True)]
     every += [of("torchvision.transforms", "RandomResizedCrop", 8)]
     for row, mode in product(every, ("RGB", "L")):
         given = row.make()

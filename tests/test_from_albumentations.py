@@ -27,45 +27,8 @@ from torchvision import tv_tensors
 from imgops import transforms as ours
 from imgops.integrations.albumentations import convert as table
 from imgops.integrations.albumentations import host, moves, rules, values
-from tests.albumentations_cases import (
-    AROUND,
-    BOXES,
-    DERIVED,
-    IMAGE,
-    MASK,
-    METADATA,
-    NAMES,
-    NEEDED,
-    OTHER,
-    PIPELINES,
-    POINTS,
-    QUICK,
-    READS,
-    SCENE,
-    VARIANTS,
-    A,
-    Cropped,
-    Doubled,
-    Enlarged,
-    Floats,
-    HorizontalFlip,
-    annotated,
-    assert_equal,
-    assert_same,
-    cases_of,
-    chance,
-    composed,
-    converted,
-    drawing,
-    image_of,
-    inner,
-    made,
-    random_pipeline,
-    sample_here,
-    sample_of,
-    seeded_pipeline,
-    steps,
-)
+from tests import albumentations_cases as cases
+from tests.albumentations_cases import BOXES, IMAGE, MASK, NAMES, SCENE, A, assert_equal, converted
 from tests.groups import compile_together, groups
 from tests.tiers import nightly, nightly_unless
 from tests.transform_cases import check_refusals, picture, seeded
@@ -101,9 +64,11 @@ def test_each_class(name: str, whole: bool) -> None:
 
     `make test` shows each class what follows an image, and a twentieth of the other cases.
     """
-    cases, turn = cases_of(name), NAMES.index(name)
-    for where, arguments, params, sample in cases if whole else [cases[0], *cases[1 + turn % 20 :: 20]]:
-        given = A.Compose([made(name, p=chance(name), **arguments)], seed=4, **copy.deepcopy(params))
+    every, turn = cases.cases_of(name), NAMES.index(name)
+    for where, arguments, params, sample in every if whole else [every[0], *every[1 + turn % 20 :: 20]]:
+        given = A.Compose(
+            [cases.made(name, p=cases.chance(name), **arguments)], seed=4, **copy.deepcopy(params)
+        )
         mine = converted(given)
         for _ in range(3 if whole else 2):
             wanted, found = outcome(given, sample), outcome(mine, sample)
@@ -112,13 +77,13 @@ def test_each_class(name: str, whole: bool) -> None:
                 assert_equal(found, wanted, where)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - READS - {"ToTensorV2", "FromFloat"}))
+@pytest.mark.parametrize("name", sorted(set(NAMES) - cases.READS - {"ToTensorV2", "FromFloat"}))
 def test_each_class_on_tensors(name: str, whole: bool) -> None:
     """Tensors give the pixels and dtypes of arrays, or the class says which dtypes it takes."""
     for dtype, channels in (("uint8", 4), ("uint16", 3), ("uint16", 1))[: 3 if whole else 1]:
-        image = image_of((45, 57, channels), dtype)
-        given = A.Compose([made(name, p=1.0, **QUICK.get(name, {}))], seed=4)
-        mine, more = converted(given), {METADATA[name]: [OTHER]} if name in METADATA else {}
+        image = cases.image_of((45, 57, channels), dtype)
+        given = A.Compose([cases.made(name, p=1.0, **cases.QUICK.get(name, {}))], seed=4)
+        mine, more = converted(given), {cases.METADATA[name]: [cases.OTHER]} if name in cases.METADATA else {}
         wanted = outcome(given, {"image": image} | more)
         if wanted is not None:
             found = mine(torch.from_numpy(image).permute(2, 0, 1))
@@ -144,8 +109,8 @@ def test_graphs_samples_and_copies(names: list[str], seed: int | None) -> None:
     """A graph draws what eager mode does, a batch what a loop over it does, and a copy what its original does."""
     mine = {}
     for name in names:
-        resizes = table._changes_size(made(name)) or name in ("Normalize", "ToFloat")
-        mine[name] = converted(A.Compose([made(name, p=1.0 if resizes else 0.7)], seed=seed))
+        resizes = table._changes_size(cases.made(name)) or name in ("Normalize", "ToFloat")
+        mine[name] = converted(A.Compose([cases.made(name, p=1.0 if resizes else 0.7)], seed=seed))
     here = {"image": tv_tensors.Image(SQUARE), "mask": tv_tensors.Mask(SQUARE[0] // 60)}
     here |= {"boxes": tv_tensors.BoundingBoxes([[5.0, 6, 40, 50]], format="XYXY", canvas_size=(60, 60))}
     graph, _ = compile_together(copy.deepcopy(mine))
@@ -158,7 +123,7 @@ def test_graphs_samples_and_copies(names: list[str], seed: int | None) -> None:
     batch = torch.stack([SQUARE, SQUARE.flip(-1), 255 - SQUARE])
     for name, one in mine.items():
         each, loop = ours.Compose([copy.deepcopy(one)], per_sample=True), copy.deepcopy(one)
-        if name in READS or host._ResizedByAlbumentations in map(type, one.transforms):
+        if name in cases.READS or host._ResizedByAlbumentations in map(type, one.transforms):
             with pytest.raises(NotImplementedError, match=f"^{name}: per_sample must be False"):
                 each(batch)
             continue
@@ -169,7 +134,7 @@ def test_graphs_samples_and_copies(names: list[str], seed: int | None) -> None:
 @pytest.mark.parametrize("name", sorted({*values.OPERATORS, *values.INEXACT} & set(NAMES)))
 def test_operators_on_floats(name: str) -> None:
     """With a gradient, floats come within their last bits of what albumentations makes of them."""
-    given = A.Compose([made(name, p=1.0)], seed=8)
+    given = A.Compose([cases.made(name, p=1.0)], seed=8)
     mine, again = converted(given), copy.deepcopy(given)
     scene = SCENE.clip(1, 254)  # a power has an infinite gradient at 0
     image = (torch.from_numpy(scene).permute(2, 0, 1) / 255).requires_grad_()
@@ -224,7 +189,7 @@ PASSED_OVER = {
 
 @pytest.mark.parametrize("name", sorted(moves.MOVES))
 def test_no_argument_is_passed_over(name: str) -> None:
-    arguments = _Watched({**made(name, p=0.5).get_transform_init_args(), "p": 0.5})
+    arguments = _Watched({**cases.made(name, p=0.5).get_transform_init_args(), "p": 0.5})
     arguments["rule"] = rules.Rule()
     moves.MOVES[name](arguments)
     assert arguments.unread <= DRAWS | PASSED_OVER.get(name, set()) | {"rule"}
@@ -232,7 +197,14 @@ def test_no_argument_is_passed_over(name: str) -> None:
 
 def test_every_class_is_listed() -> None:
     kinds = {n for n in dir(A) if isinstance(getattr(A, n), type)}
-    assert {*moves.MOVES, *values.OPERATORS, *values.INEXACT, *table.WITHOUT, *VARIANTS, *NEEDED} <= kinds
+    assert {
+        *moves.MOVES,
+        *values.OPERATORS,
+        *values.INEXACT,
+        *table.WITHOUT,
+        *cases.VARIANTS,
+        *cases.NEEDED,
+    } <= kinds
     assert not set(NAMES) & set(table.WITHOUT)
 
 
@@ -249,7 +221,7 @@ QUICK_PIPELINES += (
 )
 
 
-@pytest.mark.parametrize("name", nightly_unless(QUICK_PIPELINES.__contains__, PIPELINES))
+@pytest.mark.parametrize("name", nightly_unless(QUICK_PIPELINES.__contains__, cases.PIPELINES))
 def test_pipelines(name: str) -> None:
     """Arrays by keywords give what albumentations gives, tensors its pixels and, within 0.002, its boxes.
 
@@ -257,12 +229,12 @@ def test_pipelines(name: str) -> None:
 
     Copies give the same. Nothing is written to the inputs.
     """
-    given = seeded_pipeline(PIPELINES[name])
-    sample = sample_of(given)
+    given = cases.seeded_pipeline(cases.PIPELINES[name])
+    sample = cases.sample_of(given)
     given(**copy.deepcopy(sample))  # a conversion goes on from the state of its original
     mine, on_tensors = converted(given), converted(given)
     calls = [copy.deepcopy(mine), pickle.loads(pickle.dumps(mine)), mine]
-    here = {key: value for key, value in sample_here().items() if key in sample}
+    here = {key: value for key, value in cases.sample_here().items() if key in sample}
     here |= {key: here["image"].flip(-2, -1) // 2 + 40 for key in ("right",) if key in sample}
     if "bboxes" in sample:
         here["bboxes"] = tv_tensors.wrap(torch.tensor(sample["bboxes"]), like=here["bboxes"])
@@ -278,48 +250,50 @@ def test_pipelines(name: str) -> None:
             assert_equal(given_again, sample, "the inputs")
         if is_alike and name != "points that a distortion loses":
             found = on_tensors(here) if number % 2 else on_tensors(**here)
-            assert_same(found, {key: wanted[key] for key in here})
+            cases.assert_same(found, {key: wanted[key] for key in here})
 
 
-@pytest.mark.parametrize("name", nightly_unless("ReplayCompose".__eq__, AROUND))
+@pytest.mark.parametrize("name", nightly_unless("ReplayCompose".__eq__, cases.AROUND))
 def test_a_converted_pipeline_as_a_step(name: str) -> None:
-    given, mine = AROUND[name](inner()), AROUND[name]([converted(t) for t in inner()])
+    given, mine = cases.AROUND[name](cases.inner()), cases.AROUND[name]([converted(t) for t in cases.inner()])
     given.set_random_seed(13)
     mine.set_random_seed(13)
     assert A.to_dict(mine) == A.to_dict(given) and mine.available_keys == given.available_keys
     again = converted(mine)
     for _ in range(6):
-        wanted = given(**sample_of(given))
+        wanted = given(**cases.sample_of(given))
         for each in (mine, again):
-            np.testing.assert_equal(each(**sample_of(given)), wanted)
+            np.testing.assert_equal(each(**cases.sample_of(given)), wanted)
 
 
 @nightly
 def test_every_class_as_a_step() -> None:
     """Alone in a container: by its own chance, and without it where the container chooses."""
-    known = set(NAMES) - set(METADATA) - {"Lambda"}  # they read data of their own, or have no dict
-    makers = {name: functools.partial(made, name, p=1.0 if name == "ToTensorV2" else 0.4) for name in known}
-    for name, make in (makers | DERIVED).items():
+    known = set(NAMES) - set(cases.METADATA) - {"Lambda"}  # they read data of their own, or have no dict
+    makers = {
+        name: functools.partial(cases.made, name, p=1.0 if name == "ToTensorV2" else 0.4) for name in known
+    }
+    for name, make in (makers | cases.DERIVED).items():
         for around in (lambda t: [t], lambda t: [A.OneOf([t], p=1)]):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                given = annotated(around(make()), seed=2)
-                mine = annotated(around(converted(make())), seed=2)
+                given = cases.annotated(around(make()), seed=2)
+                mine = cases.annotated(around(converted(make())), seed=2)
             for _ in range(3):
-                assert_equal(*(outcome(each, sample_of(given)) for each in (mine, given)), name)
+                assert_equal(*(outcome(each, cases.sample_of(given)) for each in (mine, given)), name)
 
 
 def test_random_pipelines(whole: bool) -> None:
     """Any steps in containers give arrays, boxes and labels alike, and tensors the pixels."""
     for number in range(200 if whole else 12):
-        given = seeded_pipeline(lambda: random_pipeline(number), number)
+        given = cases.seeded_pipeline(lambda: cases.random_pipeline(number), number)
         mine, on_tensors = converted(given), converted(given)
         for _ in range(3):
-            wanted, found = (outcome(each, sample_of(given)) for each in (given, mine))
+            wanted, found = (outcome(each, cases.sample_of(given)) for each in (given, mine))
             assert_equal(found, wanted, f"pipeline {number}")
             if wanted is None:  # such as a crop that is larger than what is left
                 break
-            assert_same({"image": on_tensors(sample_here())["image"]}, {"image": wanted["image"]})
+            cases.assert_same({"image": on_tensors(cases.sample_here())["image"]}, {"image": wanted["image"]})
 
 
 @nightly
@@ -330,10 +304,13 @@ def test_one_graph_per_sample_and_with_boxes() -> None:
         A.Affine(rotate=(20, 20), p=1),
         A.Sequential([A.VerticalFlip(p=1)], p=0.5),
     ]
-    on_boxes, here = converted(composed(*listed, min_area=150)), sample_here(tags=torch.arange(len(POINTS)))
+    on_boxes, here = (
+        converted(cases.composed(*listed, min_area=150)),
+        cases.sample_here(tags=torch.arange(len(cases.POINTS))),
+    )
     images = torch.stack([picture(height=64, width=64, seed=s) for s in range(3)])
     noisy = [A.ImageCompression(quality_range=(40, 90)), A.GaussNoise(), A.CoarseDropout()]
-    whole = ours.Compose([converted(A.Compose([*steps(), *noisy]))], per_sample=True)
+    whole = ours.Compose([converted(A.Compose([*cases.steps(), *noisy]))], per_sample=True)
     calls = {"boxes": lambda here, _: on_boxes(here), "samples": lambda _, images: whole(images)}
     graph, _ = compile_together(calls)
     for seed in range(3):
@@ -344,12 +321,12 @@ def test_one_graph_per_sample_and_with_boxes() -> None:
 
 @pytest.mark.parametrize("format", ["XYXY", "XYWH", "CXCYWH"])
 def test_formats_of_boxes(format: str) -> None:
-    pipeline = composed(A.CenterCrop(40, 50), A.Pad(5), min_area=150, points=False)
-    wanted, here = pipeline(**sample_of(pipeline)), sample_here()
+    pipeline = cases.composed(A.CenterCrop(40, 50), A.Pad(5), min_area=150, points=False)
+    wanted, here = pipeline(**cases.sample_of(pipeline)), cases.sample_here()
     convert = ours.ConvertBoundingBoxFormat(format)
     found = converted(pipeline)(here | {"bboxes": convert(here["bboxes"])})
     assert found["bboxes"].format.value == format and found["bboxes"].clamping_mode == "soft"
-    assert_same(found | {"bboxes": ours.ConvertBoundingBoxFormat("XYXY")(found["bboxes"])}, wanted)
+    cases.assert_same(found | {"bboxes": ours.ConvertBoundingBoxFormat("XYXY")(found["bboxes"])}, wanted)
 
 
 def test_labels_by_their_names() -> None:
@@ -381,7 +358,7 @@ def test_a_batch_with_boxes() -> None:
     pipeline = converted(
         A.Compose([A.Affine(rotate=(-40, 40), p=1)], A.BboxParams("coco", label_fields=["labels"]))
     )
-    here = sample_here()
+    here = cases.sample_here()
     images = torch.stack([here["image"].as_subclass(Tensor)] * 3)
     batch = {
         "image": tv_tensors.Image(images),
@@ -399,17 +376,17 @@ def test_mirrored_borders() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ours.from_albumentations(A.Compose([mirrored, A.OpticalDistortion(), A.LongestMaxSize(9)]))
-        ours.from_albumentations(composed(A.Affine(), points=False))
+        ours.from_albumentations(cases.composed(A.Affine(), points=False))
     with pytest.warns(
         UserWarning, match="Affine: boxes and keypoints are not repeated in a mirrored border$"
     ):
-        mine = ours.from_albumentations(composed(mirrored, A.OpticalDistortion()))
-    found, plain = mine(sample_here()), composed(A.Affine(rotate=(20, 20), p=1))
-    wanted = plain(**sample_of(plain))
+        mine = ours.from_albumentations(cases.composed(mirrored, A.OpticalDistortion()))
+    found, plain = mine(cases.sample_here()), cases.composed(A.Affine(rotate=(20, 20), p=1))
+    wanted = plain(**cases.sample_of(plain))
     assert found["labels"].tolist() == [int(n) for n in wanted["labels"]]
     with pytest.warns(UserWarning, match="Pad: boxes"):
-        mine = ours.from_albumentations(composed(A.Pad(30, border_mode=4)))
-    found, wanted = mine(sample_here()), composed(A.Pad(30))(**sample_of(composed()))
+        mine = ours.from_albumentations(cases.composed(A.Pad(30, border_mode=4)))
+    found, wanted = mine(cases.sample_here()), cases.composed(A.Pad(30))(**cases.sample_of(cases.composed()))
     np.testing.assert_allclose(found["bboxes"].numpy(), np.array(wanted["bboxes"]), atol=2e-3)
 
 
@@ -418,7 +395,7 @@ def test_mirrored_borders() -> None:
 
 def test_without_a_seed() -> None:
     """PyTorch's generator decides; the given pipeline, and the generators of the process, are left alone."""
-    given = A.Compose([A.HorizontalFlip(), A.GaussNoise(p=0.7), *drawing()[2:]])
+    given = A.Compose([A.HorizontalFlip(), A.GaussNoise(p=0.7), *cases.drawing()[2:]])
     states = np.random.get_state()[1].tolist(), given.transforms[1].random_generator.bit_generator.state
     mine = converted(given)
     first = [seeded(seed, mine, IMAGE) for seed in range(8)]
@@ -432,7 +409,9 @@ def test_without_a_seed() -> None:
 
 
 def test_keys_stand_above_a_seed() -> None:
-    mine = converted(A.Compose([A.GaussNoise(p=1), A.RandomRotate90(p=1), A.OneOf(steps(), p=0.9)], seed=3))
+    mine = converted(
+        A.Compose([A.GaussNoise(p=1), A.RandomRotate90(p=1), A.OneOf(cases.steps(), p=0.9)], seed=3)
+    )
     both = [ours.seeded(mine, (0, name))(SQUARE) for name in "ab"]
     mine(SQUARE)
     assert not torch.equal(*both)
@@ -448,7 +427,7 @@ def test_keys_stand_above_a_seed() -> None:
 @pytest.mark.parametrize("seed", [None, 3])
 def test_set_random_seed(seed: int | None) -> None:
     """A seed gives the draws of albumentations, whether the pipeline had one before, and gives them again."""
-    given = A.Compose(drawing(), p=0.9, seed=seed)
+    given = A.Compose(cases.drawing(), p=0.9, seed=seed)
     mine, on_tensors = converted(given), converted(given)
     first: list[Any] = []
     for number in (5, 6, 5):
@@ -488,7 +467,7 @@ def test_set_random_state() -> None:
     def generators() -> tuple[Any, Any]:
         return np.random.default_rng(1), random.Random(1)
 
-    given = [A.Compose(drawing(), p=p) for p in (1, 0.8)]
+    given = [A.Compose(cases.drawing(), p=p) for p in (1, 0.8)]
     mine = [converted(each) for each in given]
     for both in (given, mine):
         shared = generators()
@@ -573,12 +552,18 @@ def test_calls_from_several_threads() -> None:
 
 
 def whole() -> Any:
-    inner = [A.OneOf(steps(), p=0.6), A.SomeOf(steps(), n=2), A.Sequential([A.Affine(rotate=20)], p=0.5)]
-    return annotated([A.RandomCrop(40, 50), *inner, A.Normalize(p=1)], additional_targets={"right": "image"})
+    inside = [
+        A.OneOf(cases.steps(), p=0.6),
+        A.SomeOf(cases.steps(), n=2),
+        A.Sequential([A.Affine(rotate=20)], p=0.5),
+    ]
+    return cases.annotated(
+        [A.RandomCrop(40, 50), *inside, A.Normalize(p=1)], additional_targets={"right": "image"}
+    )
 
 
 def test_a_dict_and_back() -> None:
-    for given in (whole(), A.ReplayCompose([A.HorizontalFlip()]), A.CLAHE(), A.OneOf(steps())):
+    for given in (whole(), A.ReplayCompose([A.HorizontalFlip()]), A.CLAHE(), A.OneOf(cases.steps())):
         mine, text = converted(given), io.StringIO()
         assert mine.to_dict() == A.to_dict(mine) == A.to_dict(given)
         A.save(mine, text)
@@ -590,7 +575,7 @@ def test_a_dict_and_back() -> None:
         for each in (given, back):
             each.set_random_seed(2)
         for _ in range(4):
-            np.testing.assert_equal(back(**sample_of(given)), given(**sample_of(given)))
+            np.testing.assert_equal(back(**cases.sample_of(given)), given(**cases.sample_of(given)))
 
 
 def test_force_apply_of_any_transform() -> None:
@@ -607,14 +592,16 @@ def test_force_apply_of_any_transform() -> None:
 
 def test_replays() -> None:
     """The parameters of a call come back under albumentations' key, and albumentations itself replays them."""
-    given = annotated([A.RandomCrop(50, 60), A.OneOf(steps()), A.GaussNoise(p=0.7)], A.ReplayCompose)
+    given = cases.annotated(
+        [A.RandomCrop(50, 60), A.OneOf(cases.steps()), A.GaussNoise(p=0.7)], A.ReplayCompose
+    )
     mine = converted(given)
     for each in (given, mine):
         each.set_random_seed(3)
     for _ in range(6):
-        found, wanted = mine(**sample_of(given)), given(**sample_of(given))
+        found, wanted = mine(**cases.sample_of(given)), given(**cases.sample_of(given))
         np.testing.assert_equal(found, wanted)
-        again = A.ReplayCompose.replay(found["replay"], **sample_of(given))
+        again = A.ReplayCompose.replay(found["replay"], **cases.sample_of(given))
         for name in ("image", "mask", "bboxes", "keypoints"):
             np.testing.assert_equal(again[name], found[name])
     flip = A.HorizontalFlip()
@@ -638,7 +625,7 @@ def test_a_pipeline_as_a_list() -> None:
     mine.set_random_seed(2)
     given.set_random_seed(2)
     assert shown(image=SCENE)["image"].dtype == np.uint8
-    assert_equal(mine(**sample_of(given)), given(**sample_of(given)), "after a copy")
+    assert_equal(mine(**cases.sample_of(given)), given(**cases.sample_of(given)), "after a copy")
     outer = A.Compose([converted(A.Compose([A.HorizontalFlip(), A.Transpose()]))])
     assert "\n  Compose(\n        RandomHorizontalFlip(p=0.5)\n" in repr(outer)
 
@@ -651,10 +638,12 @@ def test_changes_of_a_converted_pipeline() -> None:
         each.add_targets({"right": "image"})
         each.set_mask_interpolation(1)
     assert mine.additional_targets == {"right": "image"} and "right" in mine.available_keys
-    sample = {"image": SCENE, "right": OTHER, "mask": MASK}
+    sample = {"image": SCENE, "right": cases.OTHER, "mask": MASK}
     wanted = given(**sample)
     assert_equal(mine(**sample), wanted, "arrays")
-    found = mine(image=IMAGE, right=torch.from_numpy(OTHER).permute(2, 0, 1), mask=torch.from_numpy(MASK))
+    found = mine(
+        image=IMAGE, right=torch.from_numpy(cases.OTHER).permute(2, 0, 1), mask=torch.from_numpy(MASK)
+    )
     assert (found["mask"].numpy() == wanted["mask"]).all()
     assert (pixels(found["right"]) == wanted["right"]).all()
 
@@ -666,19 +655,24 @@ def call(given: Any, *args: Any, **keywords: Any) -> Callable[[], Any]:
     return lambda: converted(given)(*args, **keywords)
 
 
-PLAIN, BY_KEYWORD = A.Compose(steps()), "from_albumentations: arrays must be given by keyword, as in pipeline"
+PLAIN, BY_KEYWORD = (
+    A.Compose(cases.steps()),
+    "from_albumentations: arrays must be given by keyword, as in pipeline",
+)
 #: Error -> the beginning of its text -> the calls that raise it.
 REFUSED: dict[type[Exception], dict[str, list[Callable[[], Any]]]] = {
     ValueError: {
         "from_albumentations: keywords must have image or images, got mask": [call(PLAIN, mask=MASK)],
         "from_albumentations: bboxes must come with bbox_params": [call(PLAIN, image=SCENE, bboxes=BOXES)],
-        "from_albumentations: keypoints must come with key": [call(PLAIN, image=SCENE, keypoints=POINTS)],
+        "from_albumentations: keypoints must come with key": [
+            call(PLAIN, image=SCENE, keypoints=cases.POINTS)
+        ],
         "from_albumentations: images and masks must share a size, got image of 61 x 83, mask of 60 x": [
             call(PLAIN, image=SCENE, mask=MASK[1:])
         ],
         "from_albumentations: image must have at least one pixel, got shape": [call(PLAIN, image=SCENE[:0])],
         "CenterCrop: image must be at least 100 x 50, got 61 x 83": [call(A.CenterCrop(100, 50), IMAGE)],
-        "Enlarged: image must keep its size 61 x 83, got 122 x 83": [call(Enlarged(p=1), IMAGE)],
+        "Enlarged: image must keep its size 61 x 83, got 122 x 83": [call(cases.Enlarged(p=1), IMAGE)],
     },
     TypeError: {
         "from_albumentations: keywords must not be volumes": [call(PLAIN, image=SCENE, volume=SCENE[None])],
@@ -715,8 +709,8 @@ def test_refusals_in_a_graph() -> None:
     """Where the size and the dtype are known beforehand, other ones are refused; so are keywords."""
     image = torch.zeros(3, 64, 80, dtype=torch.uint8)
     for given, must, inputs, keywords in (
-        (Floats(p=1), "Floats: image must keep its dtype in a graph", (image,), {}),
-        (Doubled(p=1), "Doubled: image must keep its size 64 x 80", (image,), {}),
+        (cases.Floats(p=1), "Floats: image must keep its dtype in a graph", (image,), {}),
+        (cases.Doubled(p=1), "Doubled: image must keep its size 64 x 80", (image,), {}),
         (A.Blur(), "inputs must be one structure of tensors in a graph", (), {"image": image}),
     ):
         torch.compiler.reset()
@@ -779,8 +773,8 @@ def test_what_has_no_counterpart_is_named() -> None:
 
 
 def test_classes_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [n for n in NAMES if rules.name_of(made(n)) != n] == []
-    assert rules.name_of(Cropped(3, 3)) == "RandomCrop" and not rules.name_of(HorizontalFlip())
+    assert [n for n in NAMES if rules.name_of(cases.made(n)) != n] == []
+    assert rules.name_of(cases.Cropped(3, 3)) == "RandomCrop" and not rules.name_of(cases.HorizontalFlip())
     monkeypatch.setattr(A.VerticalFlip, "apply", lambda self, img, **params: img)
     assert not rules.name_of(A.VerticalFlip())
     given = A.Compose([A.VerticalFlip(p=1)])
