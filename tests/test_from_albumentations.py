@@ -335,17 +335,17 @@ def test_labels_by_their_names() -> None:
     sample = {
         "image": tv_tensors.Image(IMAGE),
         "boxes": boxes,
+        "masks": tv_tensors.Mask(torch.zeros(2, 61, 83)),
         "kinds": ["a", "b"],
         "scores": torch.tensor([0.1, 0.2]),
     }
     found = converted(given)(sample)
-    assert (
-        found["kinds"] == ["b"]
-        and found["scores"].tolist() == [torch.tensor(0.2).item()]
-        and len(found["boxes"]) == 1
-    )
+    assert found["kinds"] == ["b"] and found["scores"].tolist() == [torch.tensor(0.2).item()]
+    assert len(found["boxes"]) == 1 and len(found["masks"]) == 2  # albumentations drops no masks
     assert sample["kinds"] == ["a", "b"] and len(sample["boxes"]) == 2
-    must = "inputs must be a dict with the label fields kinds, scores, got a dict of image, boxes, kinds"
+    must = (
+        "inputs must be a dict with the label fields kinds, scores, got a dict of image, boxes, masks, kinds"
+    )
     with pytest.raises(ValueError, match=f"^from_albumentations: {must}$"):
         converted(given)({k: v for k, v in sample.items() if k != "scores"})
     with pytest.raises(ValueError, match="kinds must be a tensor or a list of 2 labels, got 3 labels"):
@@ -768,6 +768,9 @@ def test_what_has_no_counterpart_is_named() -> None:
     with pytest.raises(ValueError) as found:
         ours.convert(A.Compose([*WITHOUT.values(), A.Blur()], A.BboxParams("coco", label_fields=[])))
     assert str(found.value) == must
+    for format in ("xya", "xys", "xyas"):
+        with pytest.raises(ValueError, match=rf"got KeypointParams\(format={format}\)$"):
+            ours.convert(A.Compose([A.HorizontalFlip()], keypoint_params=A.KeypointParams(format)))
     with pytest.raises(TypeError, match="compose must be a pipeline of albumentations, got RandomGamma"):
         ours.from_albumentations(ours.RandomGamma())
 

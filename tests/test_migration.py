@@ -8,10 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from torchvision import tv_tensors
 
 from imgops import transforms
 from imgops.integrations.albumentations import conversions, convert, moves
@@ -85,27 +82,3 @@ def test_what_the_page_says_of_conversions() -> None:
     names = set(by_name("albumentations"))
     assert {*convert.CONTAINERS, *convert.WITHOUT, *conversions.CONVERSIONS, *moves.MOVES} <= names
     assert {name for name in names if route(name).startswith("no: ")} == set(convert.WITHOUT)
-
-
-def test_what_the_page_says_of_masks_and_keypoints() -> None:
-    A = pytest.importorskip("albumentations", "2.0.8")
-    given = A.Compose([A.CenterCrop(20, 20)], A.BboxParams("pascal_voc", label_fields=["kinds"]))
-    masks, frame = np.zeros((2, 60, 80), np.uint8), np.zeros((60, 80, 3), np.uint8)
-    boxes, kinds = [[30.0, 20, 50, 40], [0, 0, 9, 9]], [0, 1]
-    theirs = given(image=frame, masks=list(masks), bboxes=boxes, kinds=kinds)
-    sample = {
-        "image": tv_tensors.Image(torch.from_numpy(frame).permute(2, 0, 1)),
-        "masks": tv_tensors.Mask(torch.from_numpy(masks)),
-        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(60, 80)),
-        "kinds": torch.tensor(kinds),
-    }
-    ours = transforms.from_albumentations(given)(sample)
-    assert len(theirs["masks"]) == len(ours["masks"]) == 2
-    assert len(theirs["bboxes"]) == len(ours["boxes"]) == len(ours["kinds"]) == 1
-    by_hand = {**sample, "labels": torch.tensor(kinds)}
-    by_hand["boxes"] = tv_tensors.wrap(torch.tensor([[30.0, 20, 50, 40], [9, 9, 9, 9]]), like=sample["boxes"])
-    assert len(transforms.SanitizeBoundingBoxes()(by_hand)["masks"]) == 1
-    for format in ("xya", "xys", "xyas"):
-        points = A.Compose([A.HorizontalFlip()], keypoint_params=A.KeypointParams(format))
-        with pytest.raises(ValueError, match=rf"got KeypointParams\(format={format}\)$"):
-            transforms.from_albumentations(points)
