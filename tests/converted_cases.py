@@ -113,11 +113,6 @@ def of(module: str, name: str, *args: Any, **keywords: Any) -> Row:
     return Row(f"{library}.{name}", lambda: getattr(pytest.importorskip(module), name)(*args, **keywords))
 
 
-def attributes_changed(transform: Any, **attributes: Any) -> Any:
-    vars(transform).update(attributes)
-    return transform
-
-
 def is_quick(name: str) -> bool:
     """Return whether ``make test`` runs a row: the first of its class, and one of each kind of view."""
     is_view = (

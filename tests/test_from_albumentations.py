@@ -90,21 +90,9 @@ def test_each_class_on_tensors(name: str, whole: bool) -> None:
             assert_equal(found.permute(1, 2, 0).numpy(), wanted["image"], f"{name} of {dtype}")
 
 
-#: Transforms of all routes: imgops' own ones, operators, and albumentations' code.
-SOME = ["Affine", "ColorJitter", "GaussNoise", "HorizontalFlip", "MaskDropout", "RandomResizedCrop"]
-IN_GRAPHS = sorted(set(NAMES) - {"FromFloat", "Lambda"})
-
-
 @nightly
-@pytest.mark.parametrize(
-    ("names", "seed"),
-    [
-        pytest.param(*group.values, seed, id=f"{group.id}{seed}", marks=() if quick and seed else nightly)
-        for quick in (True, False)
-        for group in groups([name for name in IN_GRAPHS if (name in SOME) == quick], 12)
-        for seed in (6, None)
-    ],
-)
+@pytest.mark.parametrize("seed", [6, None])
+@pytest.mark.parametrize("names", groups(sorted(set(NAMES) - {"FromFloat", "Lambda"}), 12))
 def test_graphs_samples_and_copies(names: list[str], seed: int | None) -> None:
     """A graph draws what eager mode does, a batch what a loop over it does, and a copy what its original does."""
     mine = {}
@@ -284,16 +272,21 @@ def test_every_class_as_a_step() -> None:
 
 
 def test_random_pipelines(whole: bool) -> None:
-    """Any steps in containers give arrays, boxes and labels alike, and tensors the pixels."""
+    """Any steps in containers give arrays, boxes and labels alike, and interleaved tensors the pixels."""
+    interleaved = tv_tensors.Image(torch.from_numpy(SCENE).permute(2, 0, 1))
     for number in range(200 if whole else 12):
         given = cases.seeded_pipeline(lambda: cases.random_pipeline(number), number)
         mine, on_tensors = converted(given), converted(given)
+        # Boxes of tensors are float32, which may decide where a crop that reads them lies.
+        is_alike = not any(f"{name}(" in repr(given) for name in cases.READS)
         for _ in range(3):
             wanted, found = (outcome(each, cases.sample_of(given)) for each in (given, mine))
             assert_equal(found, wanted, f"pipeline {number}")
             if wanted is None:  # such as a crop that is larger than what is left
                 break
-            cases.assert_same({"image": on_tensors(cases.sample_here())["image"]}, {"image": wanted["image"]})
+            if is_alike:
+                here = on_tensors(cases.sample_here(image=interleaved))
+                cases.assert_same({"image": here["image"]}, {"image": wanted["image"]})
 
 
 @nightly

@@ -26,7 +26,7 @@ from imgops.kernels.cpu import geometry, native
 from imgops.kernels.cpu.program import ImageProgram, accepts
 from imgops.transforms._core import pending
 from imgops.transforms._core.plans import Plan
-from tests.tiers import every_night, nightly, nightly_unless
+from tests.tiers import every_night, nightly
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
 JITTER = v2.ColorJitter(0.4, 0.4, 0.4, 0.1)
@@ -89,7 +89,7 @@ def test_one_call_runs_all_steps(name: str, per_sample: bool) -> None:
     assert calls.call_count == 1 and out.shape[0] == 4
 
 
-BOX = [3.0, 2.0, 20.0, 19.0]
+BOX, MATRIX = [3.0, 2.0, 20.0, 19.0], [0.9, 0.2, 3.0, -0.1, 1.1, 0.5]
 #: Steps of a program of every kind, for 3 channels and for others.
 STEPS: list[tuple[str, Any]] = [
     ("crop", lambda p: p.crop(-3, 2, 30, 50)),
@@ -107,12 +107,7 @@ STEPS: list[tuple[str, Any]] = [
     ("gray", lambda p: p.gray([1.0])),
     ("blur", lambda p: p.gaussian_blur([0.8, 1.3], (5, 7))),
     *(
-        (
-            "warp",
-            lambda p, name=name: p.warp(
-                [0.9, 0.2, 3.0, -0.1, 1.1, 0.5], name, list(range(5, 5 + p.channels))
-            ),
-        )
+        ("warp", lambda p, name=name: p.warp(MATRIX, name, list(range(5, 5 + p.channels))))
         for name in native.WARPS
     ),
     ("erase", lambda p: p.erase(BOX, list(range(p.channels)))),
@@ -162,14 +157,9 @@ def test_bilinear_warps_have_opencvs_pixels(monkeypatch: pytest.MonkeyPatch) -> 
             assert interleaved and 1 in (height * width, high * wide)  # a pixel has both memory formats
             continue
         how = {"flags": cv2.INTER_LINEAR}
-        if interleaved:
-            wanted = cv2.warpAffine(frame, matrix, (wide, high), borderValue=(*fill, 0, 0, 0)[:4], **how)
-        else:
-            each = [
-                cv2.warpAffine(p, matrix, (wide, high), borderValue=f, **how)
-                for p, f in zip(image.numpy(), fill, strict=True)
-            ]
-            wanted = np.stack(each, -1)
+        parts = [(frame, (*fill, 0, 0, 0)[:4])] if interleaved else zip(image.numpy(), fill, strict=True)
+        each = [cv2.warpAffine(p, matrix, (wide, high), borderValue=f, **how) for p, f in parts]
+        wanted = each[0] if interleaved else np.stack(each, -1)
         np.testing.assert_array_equal(out.movedim(0, -1).numpy(), wanted.reshape(high, wide, channels))
 
 
@@ -518,13 +508,8 @@ def _draws_in(graph: Any, image: torch.Tensor) -> int:
     found: list[int] = []
 
     def count(module: Any, _: Any) -> Any:
-        found.append(
-            sum(
-                "imgops_transforms.sample" in str(n.target)
-                for n in module.graph.nodes
-                if n.op == "call_function"
-            )
-        )
+        targets = [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
+        found.append(sum("imgops_transforms.sample" in target for target in targets))
         return module.forward
 
     torch.compiler.reset()
@@ -550,12 +535,8 @@ def _planned() -> dict[str, tuple[Any, int]]:
     }
 
 
-#: Pipelines in which draws are made ahead in two of the ways.
-AHEAD = ("a stranger inside", "each and all")
-
-
 @nightly
-@pytest.mark.parametrize("name", nightly_unless(AHEAD.__contains__, list(_planned())))
+@pytest.mark.parametrize("name", _planned())
 def test_a_graph_draws_as_often_as_it_must(name: str) -> None:
     transform, draws = _planned()[name]
     image = torch.stack([picture(seed=s) for s in range(3)])

@@ -19,7 +19,7 @@ from torchvision.transforms import v2 as theirs
 
 from imgops import transforms as v2
 from imgops._common.torch_private import CountingBackend
-from tests.tiers import every_night, nightly, nightly_unless
+from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "recipes").glob("*.rst"))
@@ -61,38 +61,48 @@ def graphs(function: Callable[..., Any], calls: list[tuple[Any, ...]], **how: An
 def marked(*dims: int) -> Callable[..., tuple[Any, ...]]:
     def mark(*tensors: Tensor) -> tuple[Any, ...]:
         for x in tensors:
-            torch._dynamo.mark_dynamic(x, dims)
+            if dims:
+                torch._dynamo.mark_dynamic(x, dims)
         return tensors
 
     return mark
 
 
-@nightly
-@pytest.mark.parametrize("per_sample", [*every_night(False), True])
-@pytest.mark.parametrize(
-    ("how", "mark", "wanted"),
-    nightly_unless(
-        lambda row: row[1],
-        [
-            ({}, False, [1, 1, 2, 2, 2, 2, 3]),
-            ({}, True, [1, 1, 1, 1, 1, 1, 2]),
-            ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2]),
-            ({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4]),
-        ],
-    ),
+AUGMENT = v2.Compose(
+    [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)],
+    per_sample=True,
 )
-def test_a_smaller_last_batch(how: dict[str, bool], mark: bool, wanted: list[int], per_sample: bool) -> None:
-    """The batches have 8, 8 and 4 images, twice the sizes of one epoch; then come one of 3 and one of 1."""
-    augment = v2.Compose(
-        [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)],
-        per_sample=True,
-    )
+SERVE = v2.Compose([v2.Resize(235), v2.CenterCrop(224), v2.ToDtype(torch.float32, scale=True)])
+#: The batches have 8, 8 and 4 images, twice the sizes of one epoch; then come one of 3 and one of 1.
+BATCHES = (8, 8, 4, 8, 4, 3, 1)
+SIZES = [(480, 640), (640, 480), (300, 300), (1000, 240), (200, 150), (235, 400), (224, 224)]
+
+
+def mixed(per_sample: bool) -> Callable[[Tensor, Tensor], Any]:
     both = [v2.MixUp(num_classes=4), v2.CutMix(num_classes=4)]
     mix = v2.RandomChoice(both, per_sample=per_sample)
-    sizes = (8, 8, 4, 8, 4, 3, 1)
-    calls: list[tuple[Any, ...]] = [(image(20, 24, n), torch.arange(n) % 4) for n in sizes]
-    calls = [marked(0)(*call) for call in calls] if mark else calls
-    assert graphs(lambda x, y: mix(augment(x), y), calls, **how) == wanted
+    return lambda x, y: mix(AUGMENT(x), y)
+
+
+#: Options of torch.compile; whether the sizes are marked; the number of graphs after each batch, and each size.
+COMPILED: list[tuple[dict[str, bool], bool, list[int], list[int]]] = [
+    ({}, False, [1, 1, 2, 2, 2, 2, 3], [1, 2, 2, 2, 2, 2, 2]),
+    ({}, True, [1, 1, 1, 1, 1, 1, 2], [1, 1, 1, 1, 1, 1, 1]),
+    ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2], [1, 1, 1, 1, 1, 1, 1]),
+    ({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7]),
+]
+
+
+@nightly
+@pytest.mark.parametrize(("how", "mark", "of_batches", "of_sizes"), COMPILED)
+def test_numbers_of_graphs(
+    how: dict[str, bool], mark: bool, of_batches: list[int], of_sizes: list[int]
+) -> None:
+    batch, one = (marked(0), marked(1, 2)) if mark else (marked(), marked())
+    for per_sample in (False, True):
+        batches = [batch(image(20, 24, n), torch.arange(n) % 4) for n in BATCHES]
+        assert graphs(mixed(per_sample), batches, **how) == of_batches
+    assert graphs(SERVE, [one(image(*size)) for size in SIZES], **how) == of_sizes
 
 
 def boxes(count: int, height: int, width: int) -> Any:
@@ -152,27 +162,6 @@ def test_what_a_crop_adds_has_the_class_255() -> None:
     out = crop({"image": tv_tensors.Image(image(20, 24).clamp(min=1)), "mask": mask})
     added = (out["image"] == 0).all(0)
     assert added.any() and torch.equal(out["mask"] == 255, added) and torch.equal(out["mask"] == 1, ~added)
-
-
-SIZES = [(480, 640), (640, 480), (300, 300), (1000, 240), (200, 150), (235, 400), (224, 224)]
-
-
-@pytest.mark.parametrize(
-    ("how", "mark", "wanted"),
-    nightly_unless(
-        lambda row: row[1],
-        [
-            ({}, False, [1, 2, 2, 2, 2, 2, 2]),
-            ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 1]),
-            ({}, True, [1, 1, 1, 1, 1, 1, 1]),
-            ({"dynamic": False}, False, [1, 2, 3, 4, 5, 6, 7]),
-        ],
-    ),
-)
-def test_graphs_of_serving(how: dict[str, bool], mark: bool, wanted: list[int]) -> None:
-    calls = [marked(1, 2)(image(*size)) if mark else (image(*size),) for size in SIZES]
-    served = v2.Compose([v2.Resize(235), v2.CenterCrop(224), v2.ToDtype(torch.float32, scale=True)])
-    assert graphs(served, calls, **how) == wanted
 
 
 @nightly

@@ -469,7 +469,7 @@ def test_gradients_of_images() -> None:
 
 
 @nightly
-@pytest.mark.parametrize("name", nightly_unless("CLIPImageProcessor".__eq__, processors.classes()))
+@pytest.mark.parametrize("name", processors.classes())
 def test_graphs(name: str) -> None:
     """It compiles where the backend of torchvision does, with that backend's breaks."""
     image = KINDS["tensor"]()

@@ -16,8 +16,6 @@ import imgops
 from imgops.extend.testing import check_operator
 from tests.tiers import nightly, nightly_unless
 
-_checked: list[int] = []
-
 
 def _image(op: str, image: Tensor) -> None:
     if image.ndim < 3:
