@@ -512,19 +512,11 @@ RULES: dict[str, Callable[[], Any]] = {
 # -- classes of users ------------------------------------------------------------------------------------
 
 
-class Halved(A.ImageOnlyTransform):  # type: ignore[misc]
-    """A user's transform that draws a number."""
-
-    def apply(self, img: np.ndarray, shift: int, **params: Any) -> np.ndarray:
-        return img // 2 + np.uint8(shift)
-
-    def get_params(self) -> dict[str, Any]:
-        return {"shift": self.py_random.randint(0, 99)}
-
-
-class Enlarged(A.ImageOnlyTransform):  # type: ignore[misc]
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return np.repeat(img, 2, 0)
+def derived(name: str, base: Any, **methods: Any) -> Any:
+    """Return a class that a user derives; it and its methods are pickled by their names."""
+    for method, function in methods.items():
+        function.__name__ = method
+    return type(base)(name, (base,), {"__module__": __name__, **methods})
 
 
 class Brightened(A.DualTransform):  # type: ignore[misc]
@@ -540,22 +532,6 @@ class Brightened(A.DualTransform):  # type: ignore[misc]
         return (mask + mean).astype(mask.dtype)
 
 
-class Cropped(A.RandomCrop):  # type: ignore[misc]
-    """A class under another name."""
-
-
-class HorizontalFlip(A.HorizontalFlip):  # type: ignore[misc]
-    """A class with the same name and another method."""
-
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return np.ascontiguousarray(img[::-1])
-
-
-class FixedMask(A.HorizontalFlip):  # type: ignore[misc]
-    def apply_to_mask(self, mask: np.ndarray, **params: Any) -> np.ndarray:
-        return mask
-
-
 class Doubled(A.DualTransform):  # type: ignore[misc]
     """A user's class that changes the size."""
 
@@ -569,53 +545,51 @@ class Doubled(A.DualTransform):  # type: ignore[misc]
         return keypoints * np.array([1, 2, *[1] * (keypoints.shape[1] - 2)], keypoints.dtype)
 
 
-class CutResize(A.Resize):  # type: ignore[misc]
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return np.ascontiguousarray(img[:20, :22])
-
-    def apply_to_mask(self, mask: np.ndarray, **params: Any) -> np.ndarray:
-        return np.ascontiguousarray(mask[:20, :22])
-
-
-class OneTurn(A.RandomRotate90):  # type: ignore[misc]
-    def get_params(self) -> dict[str, Any]:
-        return {"factor": 1}
-
-
-class CornerCrop(A.RandomCrop):  # type: ignore[misc]
-    def get_params_dependent_on_data(self, params: Any, data: Any) -> dict[str, Any]:
-        return {"crop_coords": (1, 2, 1 + self.width, 2 + self.height)}
-
-
 class LessBright(A.RandomBrightnessContrast):  # type: ignore[misc]
     def update_transform_params(self, params: Any, data: Any) -> Any:
         return super().update_transform_params(params, data) | {"alpha": 0.5}
 
 
-class Seldom(A.HorizontalFlip):  # type: ignore[misc]
-    def should_apply(self, force_apply: bool = False) -> bool:
-        return bool(self.py_random.random() < 0.3)
-
-
-class Late(A.ImageOnlyTransform):  # type: ignore[misc]
-    """A class that draws while it changes the image."""
-
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return img // 2 + np.uint8(self.py_random.randint(0, 90))
-
-
-class Floats(A.ImageOnlyTransform):  # type: ignore[misc]
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return img.astype(np.float32) / 7
-
-
-class Either(A.OneOf):  # type: ignore[misc]
-    """A container under another name."""
-
-
 class Steps(A.Compose):  # type: ignore[misc]
     def __init__(self, transforms: list[Any], p: float) -> None:
         super().__init__(transforms, p=p)
+
+
+Cropped, Either = derived("Cropped", A.RandomCrop), derived("Either", A.OneOf)  # under other names
+#: A class with the same name as albumentations' and another method.
+HorizontalFlip = derived(
+    "HorizontalFlip", A.HorizontalFlip, apply=lambda self, img, **params: np.ascontiguousarray(img[::-1])
+)
+FixedMask = derived("FixedMask", A.HorizontalFlip, apply_to_mask=lambda self, mask, **params: mask)
+CutResize = derived(
+    *("CutResize", A.Resize),
+    apply=lambda self, img, **params: np.ascontiguousarray(img[:20, :22]),
+    apply_to_mask=lambda self, mask, **params: np.ascontiguousarray(mask[:20, :22]),
+)
+OneTurn = derived("OneTurn", A.RandomRotate90, get_params=lambda self: {"factor": 1})
+CornerCrop = derived(
+    *("CornerCrop", A.RandomCrop),
+    get_params_dependent_on_data=lambda self, params, data: {
+        "crop_coords": (1, 2, 1 + self.width, 2 + self.height)
+    },
+)
+Seldom = derived(
+    "Seldom",
+    A.HorizontalFlip,
+    should_apply=lambda self, force_apply=False: bool(self.py_random.random() < 0.3),
+)
+Halved = derived(
+    *("Halved", A.ImageOnlyTransform),
+    get_params=lambda self: {"shift": self.py_random.randint(0, 99)},
+    apply=lambda self, img, shift, **params: img // 2 + np.uint8(shift),
+)
+#: A class that draws while it changes the image.
+Late = derived(
+    *("Late", A.ImageOnlyTransform),
+    apply=lambda self, img, **params: img // 2 + np.uint8(self.py_random.randint(0, 90)),
+)
+Floats = derived("Floats", A.ImageOnlyTransform, apply=lambda self, img, **params: img.astype(np.float32) / 7)
+Enlarged = derived("Enlarged", A.ImageOnlyTransform, apply=lambda self, img, **params: np.repeat(img, 2, 0))
 
 
 def unchanged(mask: np.ndarray, **params: Any) -> np.ndarray:

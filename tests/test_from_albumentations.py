@@ -712,28 +712,8 @@ def test_refusals_in_a_graph() -> None:
             graph(*inputs, **keywords)
 
 
-class Called(A.HorizontalFlip):  # type: ignore[misc]
-    def __call__(self, *args: Any, force_apply: bool = False, **data: Any) -> Any:
-        return data
-
-
-class WithParams(A.HorizontalFlip):  # type: ignore[misc]
-    def apply_with_params(self, params: Any, *args: Any, **data: Any) -> Any:
-        return data
-
-
-class OneOf(A.OneOf):  # type: ignore[misc]
-    def __call__(self, *args: Any, force_apply: bool = False, **data: Any) -> Any:
-        return data
-
-
-class Order(A.SomeOf):  # type: ignore[misc]
-    def _get_idx(self) -> Any:
-        return [0]
-
-
-class Text(A.TextImage):  # type: ignore[misc]
-    """A class of one that has no counterpart."""
+def own(self: Any, *args: Any, **data: Any) -> Any:
+    return data
 
 
 #: What has no counterpart, and what the error calls it.
@@ -748,11 +728,13 @@ WITHOUT: dict[str, Any] = {
     "SelectiveChannelTransform (its transforms see a part of the channels)": A.SelectiveChannelTransform(
         [A.Blur()]
     ),
-    "Called (it has its own __call__)": Called(),
-    "WithParams (it has its own apply_with_params)": WithParams(),
-    "OneOf (it has its own __call__)": OneOf([A.Blur()]),
-    "Order (it has its own _get_idx)": Order([A.Blur()]),
-    "Text (it takes other images or texts from the call)": Text("a.ttf"),
+    "Called (it has its own __call__)": cases.derived("Called", A.HorizontalFlip, __call__=own)(),
+    "WithParams (it has its own apply_with_params)": cases.derived(
+        "WithParams", A.HorizontalFlip, apply_with_params=own
+    )(),
+    "OneOf (it has its own __call__)": cases.derived("OneOf", A.OneOf, __call__=own)([A.Blur()]),
+    "Order (it has its own _get_idx)": cases.derived("Order", A.SomeOf, _get_idx=own)([A.Blur()]),
+    "Text (it takes other images or texts from the call)": cases.derived("Text", A.TextImage)("a.ttf"),
 }
 
 
