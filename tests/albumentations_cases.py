@@ -292,22 +292,20 @@ def image_of(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 Form = tuple[dict[str, Any], dict[str, Any]]
 
 
+def given(**lists: Any) -> dict[str, Any]:
+    return {name: value for name, value in lists.items() if value is not None}
+
+
 def boxed(form: str, bboxes: Any, labels: Any = None, **more: Any) -> Form:
-    fields = {} if labels is None and "label_fields" not in more else {"label_fields": ["labels"]}
-    params = A.BboxParams(form, **(fields | more))
-    return {"bbox_params": params}, {"bboxes": bboxes} if labels is None else {
-        "bboxes": bboxes,
-        "labels": labels,
-    }
+    fields = {"label_fields": ["labels"]} if labels is not None else {}
+    return {"bbox_params": A.BboxParams(form, **(fields | more))}, given(bboxes=bboxes, labels=labels)
 
 
 def pointed(form: str, keypoints: Any, tags: Any = None, **more: Any) -> Form:
-    fields = {} if tags is None else {"label_fields": ["tags"]}
-    params = A.KeypointParams(form, **fields, **more)
-    return {"keypoint_params": params}, {"keypoints": keypoints} if tags is None else {
-        "keypoints": keypoints,
-        "tags": tags,
-    }
+    fields = {"label_fields": ["tags"]} if tags is not None else {}
+    return {"keypoint_params": A.KeypointParams(form, **fields, **more)}, given(
+        keypoints=keypoints, tags=tags
+    )
 
 
 LABELS, LABELED = [3, 1, 2, 5, 4], {"label_fields": ["labels"]}
