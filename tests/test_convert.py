@@ -64,9 +64,7 @@ def compare(row: Row) -> None:
     assert bool(warned(given)) is (row.differs is not False)
     for inpt, number in product(row.inputs, range(row.seeds)):
         wanted, after = attempt(given, inpt, number), cases.state()
-        if isinstance(
-            wanted, Exception
-        ):  # Pillow 13 refuses to keep no bits, which timm's posterize asks for
+        if isinstance(wanted, Exception):  # Pillow 13 refuses to keep no bits, as timm's posterize asks it to
             found = attempt(converted, inpt, number)
             assert isinstance(found, type(wanted)) or "bits must be" in str(wanted)
             continue
@@ -524,23 +522,18 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_has_no_counterpart(name: str) -> None:
-    with pytest.raises(
-        ValueError, match=re.escape(f"convert: transforms must have a counterpart, got {name}")
-    ):
+    must = re.escape(f"convert: transforms must have a counterpart, got {name}")
+    with pytest.raises(ValueError, match=must):
         ours.convert(UNKNOWN[name]())
 
 
 def test_the_error_names_all_and_says_what_to_do() -> None:
     """A pipeline must be a transform of a library."""
-    steps = [
-        v1.Resize(9),
-        timm().FastCollateMixup(),
-        v1.RandomApply([UNKNOWN["RandomErasing(num_splits=2, "]()]),
-    ]
+    erasing = v1.RandomApply([UNKNOWN["RandomErasing(num_splits=2, "]()])
+    steps = [v1.Resize(9), timm().FastCollateMixup(), erasing]
+    must = "got FastCollateMixup.*num_splits=2.*; leave them out.*from imgops"
     for given in (v1.Compose(steps), (v1.Resize(9), v1.Compose(steps))):
-        with pytest.raises(
-            ValueError, match=r"got FastCollateMixup.*num_splits=2.*; leave them out.*from imgops"
-        ):
+        with pytest.raises(ValueError, match=must):
             ours.convert(given)
     must = "convert: pipeline must be a transform of torchvision, timm, open_clip, lightly or"
     for wrong in (3, "crop", np.zeros(3), torch.zeros(3), [], (v1.Resize(9), 3), torch.nn.ReLU()):
@@ -559,47 +552,27 @@ NO_IMAGE = "convert: image must be a PIL image or a Tensor, got "
 REFUSED: list[tuple[Callable[[], Any], tuple[Any, ...], type[Exception], str]] = [
     *((resized, (x,), TypeError, NO_IMAGE) for x in (np.zeros((5, 5, 3), np.uint8), "file.jpg", [], None)),
     (lambda: resized(v1.Lambda(np.array)), (PHOTO,), TypeError, f"{NO_IMAGE}ndarray"),
-    (
-        resized,
-        (torch.zeros(3, 5, 5, dtype=torch.int16),),
-        TypeError,
-        r"ToTensor: image must be a PIL image, an array, .* torch\.int16",
-    ),
-    (
-        lambda: cases.training(separate=True).make()[-1],
-        ("file.jpg",),
-        TypeError,
-        "convert: image must be a PIL image, an array or a Tensor, got str",
-    ),
-    (
-        POLICY,
-        (IMAGE, tv_tensors.Mask(torch.zeros(75, 97))),
-        TypeError,
-        "AutoAugment: inputs must not be masks, boxes or keypoints, got Mask",
-    ),
-    (POLICY, (IMAGE / 255,), TypeError, r"AutoAugment: image must be uint8 of 1 or 3 channels, got torch\.float32 of 3"),
-    (
-        ROWS["lightly.Jigsaw-0"].make,
-        (cases.photo(97, 59),),
-        ValueError,
-        r"Jigsaw: sides of the image must be at least 60, got \(59, 97\)",
-    ),
-    *(
-        (row.make, (PHOTO,), TypeError, f"{name.removeprefix('lightly.')[:-2]}: image must be a Tensor")
-        for name, row in ROWS.items()
-        if name.startswith("lightly.") and isinstance(row.inputs[0], Tensor)
-    ),
-    *(
-        (row.make, (images, torch.arange(6)), error, f"Mixup: images must be {text}")
-        for name, row in ROWS.items()
-        if name.startswith("timm.Mixup")
-        for images, error, text in (
-            (torch.rand(5, 3, 4, 4), ValueError, "even in number, got 5"),
-            (torch.tensor(1.0), ValueError, "a batch"),
-            (torch.ones(2, 3, 4, 4, dtype=torch.int32), TypeError, "floating point, got torch"),
-        )
-        if not (error is TypeError and name == "timm.Mixup-2")  # which sums up no images
-    ),
+    (resized, (LEVELS.short(),), TypeError, r"ToTensor: image must be a PIL image, an array, .* torch\.int16"),
+    (lambda: cases.training(separate=True).make()[-1], ("file.jpg",), TypeError,
+     "convert: image must be a PIL image, an array or a Tensor, got str"),
+    (POLICY, (IMAGE, tv_tensors.Mask(torch.zeros(75, 97))), TypeError,
+     "AutoAugment: inputs must not be masks, boxes or keypoints, got Mask"),
+    (POLICY, (IMAGE / 255,), TypeError,
+     r"AutoAugment: image must be uint8 of 1 or 3 channels, got torch\.float32 of 3"),
+    (ROWS["lightly.Jigsaw-0"].make, (cases.photo(97, 59),), ValueError,
+     r"Jigsaw: sides of the image must be at least 60, got \(59, 97\)"),
+    *((row.make, (PHOTO,), TypeError, f"{name.removeprefix('lightly.')[:-2]}: image must be a Tensor")
+      for name, row in ROWS.items()
+      if name.startswith("lightly.") and isinstance(row.inputs[0], Tensor)),
+    *((row.make, (images, torch.arange(6)), error, f"Mixup: images must be {text}")
+      for name, row in ROWS.items()
+      if name.startswith("timm.Mixup")
+      for images, error, text in (
+          (torch.rand(5, 3, 4, 4), ValueError, "even in number, got 5"),
+          (torch.tensor(1.0), ValueError, "a batch"),
+          (torch.ones(2, 3, 4, 4, dtype=torch.int32), TypeError, "floating point, got torch"),
+      )
+      if not (error is TypeError and name == "timm.Mixup-2")),  # which sums up no images
 ]  # fmt: skip
 
 
@@ -645,13 +618,8 @@ def given_by(library: str) -> list[Any]:
     jitter, steps = this.ColorJitter(0.3), [this.ToTensor(), this.Normalize([0.5] * 3, [0.5] * 3)]
     found = [row.make() for row in (*cases.both(this), *cases.of_floats(this))]
     found += [*floats, this.ToPILImage(), this.ToPILImage("RGB"), this.RandomApply([this.ToTensor()])]
-    for listed in (
-        [this.Resize(20), *steps],
-        [this.ToPILImage(), this.RandomCrop(20), jitter, *steps[:1]],
-        steps,
-        steps[::-1],
-    ):
-        found.append(this.Compose(listed))
+    found += [this.Compose(listed) for listed in ([this.Resize(20), *steps], steps, steps[::-1])]
+    found.append(this.Compose([this.ToPILImage(), this.RandomCrop(20), jitter, *steps[:1]]))
     if this is v2:
         return [*found, v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]), v2.ToPureTensor()]
     weights = [_presets.ObjectDetection(), _presets.SemanticSegmentation(resize_size=None)]
