@@ -244,6 +244,9 @@ def kernel_of_one(out: Tensor, image: Tensor) -> None: ...
 def kernel_of_two(out: Tensor, image: Tensor, other: Tensor) -> None: ...
 
 
+WRITES = {"kernel": torch.Tensor.zero_, "mutates": ["image"], "autograd": BLUR["autograd"]}
+TWO, SIZED = {"kernel": kernel_of_two}, {"kernel": lambda out, image, amount, size: None}
+OF_ONE = {"vmap": imgops.extend.vmap.leading(3), "sharding": imgops.extend.sharding.leading(3)}
 #: What replaces the facets of an operator, which has the name of its signature, and the error.
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (one, {"kernel": None}, "usertest::one must have a kernel, got None: pass kernel=f"),
@@ -256,23 +259,11 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         (one, {facet: "x"}, f"usertest::one: {facet} must be a function, got 'x'$")
         for facet in ("kernel", "fake", "cuda", "vmap", "sharding", "autocast", "decomposition", "values")
     ),
-    (
-        one,
-        {"autograd": darken_},
-        r"usertest::one: autograd must be an imgops\.extend\.Gradient, got function",
-    ),
-    (
-        one,
-        {"kernel": torch.Tensor.zero_, "mutates": ["image"], "autograd": BLUR["autograd"]},
-        "autograd must be a function, for an operator that mutates, got Grad",
-    ),
+    (one, {"autograd": darken_}, r"one: autograd must be an imgops\.extend\.Gradient, got function"),
+    (one, WRITES, "autograd must be a function, for an operator that mutates, got Grad"),
     *(
-        (
-            two,
-            {"kernel": kernel_of_two, facet: getattr(imgops.extend, facet).leading(3)},
-            rf"usertest::two: {facet} must have the dimensions of 2 tensors, got leading\(3\)",
-        )
-        for facet in ("vmap", "sharding")
+        (two, TWO | {facet: rule}, rf"two: {facet} must have the dimensions of 2 tensors, got leading\(3\)")
+        for facet, rule in OF_ONE.items()
     ),
     *(
         (sized, {"kernel": kernel}, r"sized: kernel must be kernel\(out, image, amount, size\), got")
@@ -283,11 +274,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
             lambda out, image, amount, size, needed: None,
         )
     ),
-    (
-        sized,
-        {"kernel": lambda out, image, amount, size: None, "dynamic": True},
-        r"kernel must be kernel\(image, amount, size\), got",
-    ),
+    (sized, SIZED | {"dynamic": True}, r"kernel must be kernel\(image, amount, size\), got"),
     (several, {}, "usertest::several: images must be a Tensor or None, not several"),
     (parts, {}, "usertest::parts: one Tensor or nothing must be returned, got"),
 ]
