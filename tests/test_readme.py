@@ -11,18 +11,27 @@ import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 import imgops
-import imgops.transforms
+from imgops import transforms
+from imgops.integrations.albumentations import conversions, convert, moves
 from tests.converted_cases import DIFFERENCES
 from tests.specs import OPERATORS, SPECS
 from tests.specs import __main__ as operator_table
 from tests.specs._maker import Maker
 from tests.tiers import nightly
+from tests.transform_cases import picture
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
+
+import show
+from migration import Row, route, rows
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -82,8 +91,6 @@ def test_examples_of_the_pages_run(tmp_path: Path) -> None:
 
 
 def test_the_transforms_are_all_named() -> None:
-    from imgops import transforms
-
     table = re.search(r"<!-- transforms -->\n(.*?)<!-- /transforms -->", TABLES, re.S)
     assert table is not None
     cells = [line.split("|")[1] for line in table.group(1).strip().splitlines()[2:]]
@@ -195,8 +202,6 @@ def test_the_tables_of_modules_are_those_of_the_package(page: str) -> None:
 
 
 def test_the_transforms_that_take_packed_images_are_named() -> None:
-    from imgops import transforms
-
     text = (ROOT / "docs" / "transforms.rst").read_text()
     said = text.partition("makes an ordinary batch of it")[2].partition("all other transforms refuse")[0]
     taking = {
@@ -348,8 +353,8 @@ def test_links_lead_somewhere() -> None:
 FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction(getattr(imgops, n))}
 
 
-OTHERS = {"check_operator": imgops.extend.testing.check_operator, "seeded": imgops.transforms.seeded}
-OTHERS["convert"] = imgops.transforms.convert
+OTHERS = {"check_operator": imgops.extend.testing.check_operator, "seeded": transforms.seeded}
+OTHERS["convert"] = transforms.convert
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OTHERS])
@@ -371,6 +376,94 @@ def test_the_versions_agree() -> None:
 
 
 def test_the_number_of_added_transforms() -> None:
-    from imgops import transforms
-
     assert f"**{len(transforms.ADDED)} transforms that torchvision does not have**" in README
+
+
+# -- the migration pages ---------------------------------------------------------------------------------
+
+#: Parameters that the page explains once for all transforms of a library.
+OF_ALL = {
+    "albumentations": {"p", "save_applied_params", "seed", "kwargs"},
+    "kornia": {"p", "p_batch", "same_on_batch", "keepdim", "resample", "align_corners", "size"},
+}
+
+
+def by_name(library: str) -> dict[str, Row]:
+    named = [(name, row) for row in rows(library) for name in row.names]
+    assert len({n for n, _ in named}) == len(named), "a name stands there twice"
+    return dict(named)
+
+
+@pytest.mark.parametrize("library", ["albumentations", "kornia", "imgaug"])
+def test_counterparts_exist(library: str) -> None:
+    for row in rows(library):
+        if row.here:
+            assert row.here in {*transforms.OURS, *transforms.ADDED}, row
+            known = ("yes", "draws nothing", "one sample of several", "one sample of two")
+            assert row.per_sample in known, row
+        else:
+            assert row.text, f"{row.names}: why?"
+        for name in re.findall(r"imgops\.(\w+)", row.text):
+            assert hasattr(imgops, name), row
+
+
+def classes_of(module: Any, *bases: type) -> dict[str, type]:
+    found = {n: getattr(module, n) for n in dir(module)}
+    return {n: c for n, c in found.items() if inspect.isclass(c) and (not bases or issubclass(c, bases))}
+
+
+def compare(library: str, given: dict[str, type]) -> None:
+    table = by_name(library)
+    assert set(table) == set(given)
+    for name, cls in given.items():
+        parameters = set(inspect.signature(cls.__init__).parameters) - {"self", *OF_ALL[library]}
+        missing = {p for p in parameters if not re.search(rf"\b{p}\b", table[name].text)}
+        if not re.search(r"of volumes|of spectrograms", table[name].text):
+            assert not missing, (name, missing)
+
+
+def test_albumentations() -> None:
+    A = pytest.importorskip("albumentations", "2.0.8")
+    bases = {"BasicTransform", "BaseCompose", "DualTransform", "ImageOnlyTransform", "Transform3D"}
+    given = classes_of(A, A.BasicTransform, A.BaseCompose)
+    compare("albumentations", {n: c for n, c in given.items() if n not in bases})
+
+
+def test_kornia() -> None:
+    K = pytest.importorskip("kornia.augmentation")
+    given = {n: c for n, c in classes_of(K).items() if "Base" not in n}
+    assert {n for names in (r.names for r in rows("kornia")) for n in names} == set(given)
+    compare("kornia", given)
+
+
+def test_imgaug() -> None:
+    """The names were counted in the wheel of 0.4.0, which NumPy 2 cannot import."""
+    assert len(by_name("imgaug")) == 201
+
+
+def test_what_the_page_says_of_conversions() -> None:
+    """The page names how each class is converted; the tests of the converter compare all that it names."""
+    names = set(by_name("albumentations"))
+    assert {*convert.CONTAINERS, *convert.WITHOUT, *conversions.CONVERSIONS, *moves.MOVES} <= names
+    assert {name for name in names if route(name).startswith("no: ")} == set(convert.WITHOUT)
+
+
+# -- the pictures ----------------------------------------------------------------------------------------
+
+
+def test_everything_has_a_picture_or_is_named() -> None:
+    functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
+    every = functions | set(transforms.OURS) | set(transforms.ADDED)
+    assert set(show.EXAMPLES) | show.NOT_PICTURED == every and not set(show.EXAMPLES) & show.NOT_PICTURED
+
+
+@nightly
+def test_every_picture_shows_something() -> None:
+    scene = show.sample(show.fit_photo(picture(height=300, width=420) // 2 + 60))
+    before = scene["image"].permute(1, 2, 0).numpy().astype(float)
+    assert before.shape == (240, 336, 3)
+    for name in show.EXAMPLES:
+        after = show.draw(name, scene)
+        assert after.mode == "RGB" and after.tobytes() == show.draw(name, scene).tobytes(), name
+        if (after.height, after.width) == before.shape[:2]:
+            assert np.abs(np.asarray(after) - before).mean() > 1, name
