@@ -269,9 +269,7 @@ READS = {name for name in NAMES if host.reads_annotations(made(name))}
 
 
 #: Arguments with which slow classes are quick.
-QUICK: dict[str, dict[str, Any]] = {
-    "Superpixels": {"n_segments": (4, 6), "max_size": 24},
-}
+QUICK: dict[str, dict[str, Any]] = {"Superpixels": {"n_segments": (4, 6), "max_size": 24}}
 
 SHAPES = [(45, 57), *((45, 57, channels) for channels in (1, 2, 3, 4, 5))]
 SHAPES += [(61, 83), (7, 90, 3), (1, 1, 3), (33, 2, 1)]
