@@ -259,11 +259,3 @@ def test_messages_that_name_per_sample_are_raised_in_eager_mode_too() -> None:
         v2.RandomApply([TO_HALF], per_sample=True)(BATCH)
     with pytest.raises(ValueError, match="transforms must give results of"):
         v2.RandomChoice([TO_HALF, FLIP], per_sample=True)(BATCH)
-
-
-def test_seeded_goes_around_the_compiled_pipeline() -> None:
-    torch.compiler.reset()
-    pipeline = v2.Compose([v2.RandomRotation(30), FLIP])
-    compiled = torch.compile(pipeline, fullgraph=True, backend="eager")
-    key = (1, "a.jpg")
-    assert torch.equal(v2.seeded(compiled, key)(X), v2.seeded(pipeline, key)(X))
