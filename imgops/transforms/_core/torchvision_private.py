@@ -1,6 +1,6 @@
 """All uses of torchvision's private names, in one module; checked with torchvision 0.26 and 0.29.
 
-``tests/test_torchvision_private.py`` fails if one of them moves or changes its meaning, or if another module
+``tests/test_integrations_private.py`` fails if one of them moves or changes its meaning, or if another module
 of ``imgops.transforms`` uses a private name of torchvision.
 """
 
