@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
+from checks import difference
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
 
@@ -30,20 +29,9 @@ def plain(value: Any) -> Any:
     return value.detach().as_subclass(Tensor) if isinstance(value, Tensor) else value
 
 
-def same(found: Any, wanted: Any, atol: float = 0.0) -> bool:
-    """Return whether two structures have equal classes, metadata and bits, or numbers as near as ``atol``."""
-    fields = ("dtype", "shape", "canvas_size", "format")
-    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-        if type(a) is not type(b) or any(getattr(a, n, None) != getattr(b, n, None) for n in fields):
-            return False
-        if not isinstance(a, Tensor):
-            if a != b:
-                return False
-        elif not bits_equal(plain(a), plain(b)):
-            is_near = atol and torch.allclose(plain(a), plain(b), rtol=0, atol=atol, equal_nan=True)
-            if not is_near:
-                return False
-    return True
+def same(found: Any, wanted: Any, tolerance: float = 0.0) -> bool:
+    """Return whether two structures have equal classes, metadata and values."""
+    return not difference(found, wanted, tolerance)
 
 
 def raises_each(error: type[Exception], *calls: tuple[Callable[[], Any], str]) -> None:

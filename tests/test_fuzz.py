@@ -25,8 +25,6 @@ OUTCOMES = {
         [
             "ragged: as alone",
             "annotations: annotations follow",
-            "corruption: the same again",
-            "region: decoded",
         ],
     ),
 }
