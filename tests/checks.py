@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,23 @@ from imgops.extend.testing._call import through_dispatcher as through_dispatcher
 from imgops.extend.testing._checks import check_adjoint as check_adjoint
 from imgops.extend.testing._checks import check_vmap as check_vmap
 from imgops.extend.testing._checks import same_metadata as same_metadata
+
+ROOT = Path(__file__).parent.parent
+
+
+def run_python(*options: str, **environment: str) -> str:
+    """Run Python in a process of its own, in which the tests can be imported, and return what it prints."""
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, *options],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
 
 
 def captured(function: Callable[..., Tensor], *args: Any, **kwargs: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -46,7 +46,13 @@ def argument(random: Random, usual: Any) -> Any:
 
 
 #: An image of one pixel has no memory format, so that the last bit of its floats may differ, as that of a distance to nothing.
-APART = {torch.uint8: 1e-6, torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+APART = {
+    torch.uint8: 1e-6,
+    torch.float32: 1e-6,
+    torch.float64: 1e-14,
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+}
 
 
 def ragged(random: Random) -> Made:

@@ -8,7 +8,6 @@ import io
 import os
 import pickle
 import runpy
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from checks import run_python
 from torch import Tensor
 
 import imgops
@@ -245,8 +245,7 @@ if child:
 @nightly
 @pytest.mark.parametrize("program", [END, FORK], ids=["end", "fork"])
 def test_programs(program: str) -> None:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and done.stdout.split() == ["0"], done.stderr
+    assert run_python("-c", program).split() == ["0"]
 
 
 @nightly
