@@ -107,14 +107,6 @@ def test_opencv_follows_torch(set_threads: Callable[[int], None]) -> None:
         assert cv2.getNumThreads() == threads
 
 
-@nightly
-def test_many_threads_at_once() -> None:
-    wanted, found = work(), []
-    with at_once(*[lambda: found.extend(work() for _ in range(3))] * 6):
-        pass
-    assert found == [wanted] * 18
-
-
 def test_split_covers_everything_and_reports_errors() -> None:
     seen: list[int] = []
     _threads.split(7, 1 << 30, lambda a, b: seen.extend(range(a, b)))
