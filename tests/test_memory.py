@@ -9,8 +9,8 @@ import os
 import pickle
 import runpy
 import sys
-import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from torch import Tensor
 
 import imgops
 from imgops._common import memory
+from tests.test_threads import at_once
 from tests.tiers import nightly
 
 pytestmark = pytest.mark.needs("memory")
@@ -196,11 +197,8 @@ def test_threads_share_the_pool() -> None:
             if len(handed) > 6:
                 handed.pop(0)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with at_once(*(partial(work, seed) for seed in range(6))):
+        pass
     assert not wrong
 
 
