@@ -31,7 +31,7 @@ from imgops.extend.testing import Call
 from tests.added_cases import ROWS
 from tests.specs import OPERATORS
 from tests.specs._draw import Draw
-from tests.test_random_calls import ROUNDED_BY_PLACE
+from tests.test_threads import ROUNDED_BY_PLACE
 from tests.transform_cases import CASES, sample
 
 #: The number of different calls.
