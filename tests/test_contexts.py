@@ -93,18 +93,14 @@ def test_other_defaults_change_no_result(name: str, whole: bool) -> None:
 def test_gradients_under_a_checkpoint(reentrant: bool) -> None:
     """A checkpoint that is not reentrant lets a backward read each saved tensor once."""
     for sample in DIFFERENTIABLE:
-        function, args, keywords = call_of(sample, grad=True)
-        at = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
+        function, given = sample.of_tensors(Maker(torch.float32, "planar", (2,), grad=True))
 
         def run(*leaves: Tensor) -> Any:
-            given = list(args)
-            for i, leaf in zip(at, leaves, strict=True):
-                given[i] = leaf * 1
-            return tensors(function(*given, **keywords))[0]
+            return tensors(function(*(x * 1 if x.requires_grad else x for x in leaves)))[0]
 
         grads = []
         for checkpointed in (False, True):
-            leaves = [args[i].detach().clone().requires_grad_() for i in at]
+            leaves = [x.detach().clone().requires_grad_(x.requires_grad) for x in given]
             out = checkpoint(run, *leaves, use_reentrant=reentrant) if checkpointed else run(*leaves)
             if out.requires_grad:
                 out.backward(torch.ones_like(out))
