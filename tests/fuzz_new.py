@@ -1,4 +1,4 @@
-"""Random calls of batches of different sizes, annotations and processors.
+"""Random calls of batches of different sizes, and annotations.
 
 :mod:`tests.fuzz` makes them with ``--kind new``. Each has values that are not finite, images of one pixel and arguments of the
 wrong kind among its inputs, and must give what a loop or the library behind it gives, or one error of imgops' form.
@@ -7,13 +7,10 @@ wrong kind among its inputs, and must give what a loop or the library behind it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from random import Random
 from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torchvision import tv_tensors
 
@@ -153,67 +150,7 @@ def annotations(random: Random) -> Made:
     return f"{name}({how})({height} x {width}, {count} boxes {format} of {dtype})", check
 
 
-# -- processors --------------------------------------------------------------------------------------------
-
-PROCESSORS = (
-    "CLIPImageProcessor",
-    "ViTImageProcessor",
-    "SiglipImageProcessor",
-    "ConvNextImageProcessor",
-    "DeiTImageProcessor",
-)
-
-
-@cache
-def _processors(name: str) -> tuple[Any, Any]:
-    from imgops.integrations.transformers import exact
-    from tests import processors
-
-    kind, twin = processors.classes()[name]
-    assert twin is not None
-    return exact(kind()), twin()
-
-
-def processor(random: Random) -> Made:
-    """An exact processor gives what the backend on PIL images gives, within a thousandth of a level."""
-    name, modes = random.choice(PROCESSORS), ("RGB", "RGB", "L", "RGBA")
-    sizes = [
-        (random.choice((1, 2, 30, 65)), random.choice((1, 2, 30, 65))) for _ in range(random.randrange(1, 4))
-    ]
-    noise = np.random.RandomState(random.randrange(999))
-    images = [
-        Image.fromarray(noise.randint(0, 256, (*s, 3)).astype(np.uint8)).convert(random.choice(modes))
-        for s in sizes
-    ]
-    given: Any = argument(random, images)
-
-    def check() -> str:
-        from tests.processors import difference
-
-        mine, theirs = _processors(name)
-        outcomes = []
-        for each in (mine, theirs):
-            try:
-                outcomes.append(each(given)["pixel_values"])
-            except Exception as error:
-                outcomes.append(error)
-        found, wanted = outcomes
-        if isinstance(wanted, Exception):
-            return "both refuse" if isinstance(found, Exception) else "the backend on tensors takes more"
-        if isinstance(found, Exception):
-            if isinstance(given, (list, tuple)) and not given:
-                return "an empty list"
-            raise Wrong(f"the PIL backend takes it: {type(found).__name__}: {found}")
-        if difference(found, wanted) > 2e-5:
-            raise Wrong(f"{difference(found, wanted)} from the PIL backend")
-        return "a processor's result"
-
-    return f"{name}({sizes if given is images else given!r})", check
-
-
-KINDS: tuple[Callable[[Random], Made], ...] = (
-    *(ragged, ragged, ragged, annotations, annotations, processor),
-)
+KINDS: tuple[Callable[[Random], Made], ...] = ragged, ragged, ragged, annotations, annotations
 
 
 def made(random: Random) -> Made:
