@@ -38,6 +38,8 @@ FIRST_OF_DIFFERENTIABLE = [
     *groups([s for s in DIFFERENTIABLE if s in IN_GRAPHS][6:], 12, marks=nightly),
     *groups((s for s in DIFFERENTIABLE if s in FIRST and s not in IN_GRAPHS), 12, marks=nightly),
 ]
+_DERIVED = [s for s in DIFFERENTIABLE if s in FIRST and OPERATORS[s.op].is_derived]
+OF_RULES = [s for s in DIFFERENTIABLE if s in FIRST and not OPERATORS[s.op].is_derived] + _DERIVED[:3]
 FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
 
 
@@ -140,7 +142,7 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sample", nightly_unless(lambda s: s in IN_GRAPHS[:8], [s for s in DIFFERENTIABLE if not s.edge]), ids=str
+    "sample", nightly_unless(lambda s: s in IN_GRAPHS[:8], [s for s in DIFFERENTIABLE if s in FIRST]), ids=str
 )
 def test_torch_func(sample: Sample) -> None:
     """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad) and forward_ad.
@@ -157,8 +159,9 @@ def test_torch_func_in_a_graph(samples: list[Sample]) -> None:
 
 
 @nightly
-@pytest.mark.parametrize("samples", FIRST_OF_DIFFERENTIABLE)
+@pytest.mark.parametrize("samples", groups(OF_RULES, 6))
 def test_jacobians_and_batched_gradients_in_a_graph(samples: list[Sample]) -> None:
+    """Every gradient that is written by hand, and three of those that are derived, whose rule is one."""
     calls, inputs = {}, {}
     for sample in samples:
         call = sample.checked(Maker(torch.float64))

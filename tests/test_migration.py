@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import torch
 from torchvision import tv_tensors
 
+import imgops
 from imgops import transforms
 from imgops.integrations.albumentations import conversions, convert, moves
 
@@ -109,3 +111,16 @@ def test_what_the_page_says_of_masks_and_keypoints() -> None:
         points = A.Compose([A.HorizontalFlip()], keypoint_params=A.KeypointParams(format))
         with pytest.raises(ValueError, match=rf"got KeypointParams\(format={format}\)$"):
             transforms.from_albumentations(points)
+
+
+@pytest.mark.parametrize("center", [(15.5, 10.0), (0.0, 0.0), (16.0, 11.5)])
+def test_rotations_of_opencv(center: tuple[float, float]) -> None:
+    """The page of PIL and OpenCV says how the center and the sign of an angle are converted."""
+    frame = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+    wanted = cv2.warpAffine(frame, cv2.getRotationMatrix2D(center, 30, 1), (32, 24))
+    image, middle = torch.from_numpy(frame).permute(2, 0, 1), tuple(c + 0.5 for c in center)
+    for found in (
+        imgops.rotate(image, 30, "bilinear", center=middle),
+        imgops.affine(image, -30, (0, 0), 1.0, 0.0, "bilinear", center=middle),
+    ):
+        assert (found.int() - torch.from_numpy(wanted).permute(2, 0, 1).int()).abs().max() <= 1

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from checks import bits_equal
-from followers import around, converted, plain, raises_each, rows, same, stack
-from groups import compile_together
-from test_transforms_moves import GRAPHS
+from followers import around, check_in_one_graph, converted, plain, raises_each, rows, same, stack
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.ops import masks_to_boxes
 from torchvision.transforms import v2
-from transform_cases import picture, seeded
+from transform_cases import needs_classes, picture, seeded
 
 from imgops import transforms as ours
 from tests.tiers import nightly
 
-needs_classes = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
 Boxes, Points, Image, Mask = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Image, tv_tensors.Mask
 SIZE = HEIGHT, WIDTH = 96, 128
 FORMATS = ("XYXY", "XYWH", "CXCYWH")
@@ -136,25 +134,15 @@ def test_boxes_from_masks_of_several_samples() -> None:
 
 @nightly
 @needs_classes
-def test_boxes_from_masks_in_a_graph(whole: bool) -> None:
-    """One graph for all draws; RandomApply leaves the boxes of a skipped crop as they were."""
+def test_boxes_from_masks_in_a_graph() -> None:
+    """RandomApply leaves the boxes of a skipped crop as they were."""
     given = with_an_l(3, count=5, margin=1)
     calls: dict[str, Any] = {n: getattr(ours, n)(**how, boxes_from_masks=True) for n, how in CROPS.items()}
     calls["BoxesFromMasks"] = ours.BoxesFromMasks()
     calls["RandomApply"] = ours.RandomApply([ours.RandomCrop(SIZE, padding=9, boxes_from_masks=True)], p=0.5)
     calls["Mosaic"] = ours.Mosaic(90, boxes_from_masks=True)
-    if not whole:
-        calls = {name: calls[name] for name in ("BoxesFromMasks", "RandomApply")}
-    inputs = dict.fromkeys(calls, (given,)) | {"Mosaic": ([with_an_l(s, count=2) for s in range(4)],)}
-    graph, counting = compile_together(calls, "eager", "own")
-    seen = set()
-    for seed in range(6):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        for name, call in calls.items():
-            assert same(found[name]["boxes"], call(*inputs[name])["boxes"]), name
-        seen.add(same(found["RandomApply"]["boxes"], given["boxes"]))
-    assert seen == {True, False} and counting.count <= 2
+    samples = [with_an_l(seed, count=2) for seed in range(4)]
+    check_in_one_graph(calls, dict.fromkeys(calls, (given,)) | {"Mosaic": (samples,)}, 6)
 
 
 def test_masks_that_do_not_fit_raise() -> None:
@@ -380,21 +368,12 @@ def test_semantic_masks_are_mixed_as_torchvision_mixes_images(name: str) -> None
 def test_masks_are_mixed_in_one_graph(whole: bool) -> None:
     images, masks, shares = scenes()
     calls: dict[str, Any] = {
-        f"{name}-{each}": getattr(ours, name)(num_classes=CLASSES, per_sample=each)
-        for name in BOTH
-        for each in (False, True)
+        "choice": ours.RandomChoice([getattr(ours, name)(num_classes=CLASSES) for name in BOTH])
     }
-    calls["choice"] = ours.RandomChoice([getattr(ours, name)(num_classes=CLASSES) for name in BOTH])
-    if not whole:
-        calls = {"choice": calls["choice"]}
+    for name, each in product(BOTH if whole else (), (False, True)):
+        calls[f"{name}-{each}"] = getattr(ours, name)(num_classes=CLASSES, per_sample=each)
     for form in ((images, Mask(masks)), ({"i": Image(images), "m": Mask(shares)},))[: 2 if whole else 1]:
-        graph, counting = compile_together(calls, "eager")
-        for seed in range(4):
-            found = seeded(seed, graph, *form)
-            torch.manual_seed(seed)
-            for name, call in calls.items():
-                assert same(found[name], call(*form), 1e-6), name
-        assert counting.count <= 2
+        check_in_one_graph(calls, dict.fromkeys(calls, form))
 
 
 def test_mixed_masks_have_gradients_and_weights_of_their_own() -> None:

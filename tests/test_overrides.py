@@ -274,6 +274,40 @@ def test_get_params_is_called_as_in_the_first_version(name: str) -> None:
     assert graph.drawn is not None
 
 
+#: What ``get_params`` may return in the first version, for its function takes it.
+RETURNED: dict[str, Any] = {
+    "fewer steps": ("ColorJitter", (torch.tensor([1, 0]), 1.2, 0.5, 0.7, 0.1)),
+    "one step": ("ColorJitter", (torch.tensor([2]), None, None, 0.5, None)),
+    "steps in a list": ("ColorJitter", ([3, 1, 0, 2], 1.2, 0.5, 0.7, 0.1)),
+    "steps in a tuple": ("ColorJitter", ((0, 1), 1.2, 0.5, 0.7, 0.1)),
+    "a number for the shear": ("RandomAffine", (30.0, (2, 3), 1.0, 5.0)),
+    "a crop": ("RandomCrop", (1, 2, 20, 20)),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+def test_get_params_returns_what_the_first_version_takes(case: str) -> None:
+    name, values = RETURNED[case]
+    photo = PIL.Image.fromarray(picture().permute(1, 2, 0).numpy())
+    found = {}
+    for module in (first, ours):
+        members = {"get_params": staticmethod(lambda *_: values)}
+        transform = type(name, (getattr(module, name),), members)(*FIRST[name])
+        for given in (transform, module.Compose([transform])):
+            found[module, type(given).__name__] = np.asarray(given(photo), int)
+    for kind in (name, "Compose"):
+        assert abs(found[first, kind] - found[ours, kind]).max() == 0, kind
+
+
+def test_a_crop_of_another_size_is_refused() -> None:
+    members = {"get_params": staticmethod(lambda *_: (1, 2, 10, 12))}
+    transform = type("Crop", (ours.RandomCrop,), members)(20)
+    with pytest.raises(
+        ValueError, match="get_params must return a crop of the size of the transform, got 10 x 12"
+    ):
+        transform(picture())
+
+
 def test_parameters_are_not_drawn_again() -> None:
     """A subclass whose own code runs cannot apply parameters; what it draws by is its own, and is applied."""
 

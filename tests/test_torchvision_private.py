@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,12 @@ def test_policies() -> None:
     assert torchvision_private.beta(v2.MixUp(num_classes=2)).sample(()).shape == (1,)
     with pytest.raises(ValueError, match="batch"):
         torchvision_private.check_batch(v2.MixUp(num_classes=2), torch.zeros(3, 4, 4), 3)
+
+
+def test_private_attributes() -> None:
+    """They are what torchvision's constructors set, and a change of one of them counts."""
+    found = set()
+    for cls in {base for name in ours.OURS for base in getattr(v2, name, object).__mro__}:
+        if cls.__module__.startswith("torchvision.transforms"):
+            found |= set(re.findall(r"self\.(_[a-z_]+)\s*(?::[^=\n]+)?=[^=]", inspect.getsource(cls)))
+    assert found == set(torchvision_private.KEPT)

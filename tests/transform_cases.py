@@ -17,6 +17,10 @@ from torchvision.transforms import InterpolationMode
 from imgops import transforms as ours
 from tests.checks import same as same
 
+#: Before torch 2.13 dynamo takes no tv_tensors.
+HAS_CLASSES = hasattr(torch.Tag, "inplace")
+needs_classes = pytest.mark.skipif(not HAS_CLASSES, reason="dynamo takes no tv_tensors")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -134,6 +138,22 @@ CASES: tuple[Case, ...] = (
     Case("ScaleJitter", {"target_size": (60, 60)}, sized=True),
     Case("RandomIoUCrop", moves=True, sized=True, boxes=True),
     Case("RandomRotation", {"degrees": 40, "expand": True}, sized=True, id="expand"),
+)
+
+
+class Container(Case):
+    """A container of transforms, which has a row in the tables of calls."""
+
+    #: Its own draws may come from a generator, but not those of its transforms; tests/test_modes.py has its gradient.
+    gradient = False
+
+    def make(self, module: Any = ours, **more: Any) -> Any:
+        return containers(module, **more)[self.id or self.name]
+
+
+CONTAINERS = (
+    *(Container(name) for name in ("RandomApply", "RandomChoice", "RandomOrder")),
+    Container("RandomApply", id="Nested"),
 )
 
 

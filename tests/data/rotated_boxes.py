@@ -1,4 +1,4 @@
-"""Write ``rotated_boxes.json``: results of AlbumentationsX 2.5.1, for tests/test_rotated_boxes.py and tests/test_left_right.py.
+"""Write ``rotated_boxes.json``: results of AlbumentationsX 2.5.1, for tests/test_rotated_boxes.py.
 
 It runs in an environment of its own, because AlbumentationsX and albumentations share a name:
 

@@ -50,7 +50,8 @@ DRAWS = (
     *("get_params", "_generate_value", "_get_random_item"),
     *("_AUGMENTATION_SPACE", "_PARTIAL_AUGMENTATION_SPACE"),
 )
-
+#: What the constructors of torchvision's classes keep under private names, and a user may set.
+KEPT = ("_dist", "_fill", "_labels_getter", "_log_ratio", "_policies")
 
 _INTERPOLATIONS = {mode.value: mode for mode in InterpolationMode}
 
