@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from checks import (
@@ -15,8 +16,10 @@ from checks import (
     check_raises,
     check_untouched,
     check_vmap,
+    difference,
     same_metadata,
 )
+from torchvision import tv_tensors
 
 import imgops
 from imgops._operator.record import Contract
@@ -169,3 +172,17 @@ def test_every_format_is_what_it_says() -> None:
         assert not x.is_contiguous() and not x.movedim(0, -1).is_contiguous()
     for format in ("interleaved", "sliced", "transposed", "rows"):
         assert bits_equal(made(format), made("planar"))
+
+
+def test_difference_sees_number_class_metadata_and_values() -> None:
+    x, canvas = torch.zeros(1, 2), {"canvas_size": (4, 5)}
+    points = tv_tensors.KeyPoints(x, **canvas)
+    others = (x, x.double(), x[0], x + 1e-6, tv_tensors.KeyPoints(x, canvas_size=(4, 6)))
+    for wrong in (*others, points + 1e-6, [points] * 2, None):
+        assert difference(wrong, points), wrong
+    for levels, right in ((0, x + 1e-6), (0, x), (2, x)):
+        assert not difference(
+            [right, 3 + levels * torch.ones(1, dtype=torch.uint8)], [x, torch.tensor([3]).byte()], 1e-5, 2
+        )
+    assert not difference(x * torch.nan, x * torch.nan)
+    assert difference(np.zeros(2), np.ones(2)) and difference({"a": 1}, {"a": 2})

@@ -30,6 +30,7 @@ from imgops.transforms._core import draws, programs, seeding
 from imgops.transforms._core.base import RandomTransform
 from tests import fuzz_draws
 from tests.added_cases import JOINING, ROWS
+from tests.checks import difference, same
 from tests.fuzz_draws import Fake, words_of
 from tests.tiers import nightly, nightly_unless
 from tests.transform_cases import CASES, containers, picture
@@ -81,19 +82,6 @@ def drawn(call: Callable[[], Any], state: Tensor | None = None) -> tuple[Any, Te
     return out, torch.get_rng_state()
 
 
-def same(found: Any, wanted: Any) -> bool:
-    """Return whether two results are equal, of equal types."""
-    if isinstance(wanted, dict):
-        return found.keys() == wanted.keys() and all(same(found[k], v) for k, v in wanted.items())
-    if isinstance(wanted, (list, tuple)):
-        return len(found) == len(wanted) and all(map(same, found, wanted))
-    if isinstance(wanted, Tensor):
-        return type(found) is type(wanted) and found.dtype == wanted.dtype and torch.equal(found, wanted)
-    if hasattr(wanted, "numbers"):
-        return same(found.numbers, wanted.numbers)
-    return type(found) is type(wanted) and found == wanted
-
-
 IMAGES = torch.stack([picture(height=40, width=40, seed=i) for i in range(5)])
 IMAGE = IMAGES[0]
 
@@ -104,7 +92,7 @@ def check(call: Callable[[], Any], after: Iterable[Tensor] | None = None) -> lis
     for state in states() if after is None else after:
         found = drawn(call, state)
         with by_python():
-            assert same(found, drawn(call, state))
+            same(found, drawn(call, state))
         results.append(found[0])
     return results
 
@@ -239,7 +227,7 @@ def test_where_pytorch_would_draw_otherwise(within: Callable[[], Any]) -> None:
             return blur.sample(IMAGES)
 
     usual = drawn(lambda: blur.sample(IMAGES))[0]
-    assert same(check(call)[0], usual) == (within not in (in_double_precision, Halves))
+    assert bool(difference(check(call)[0], usual)) == (within in (in_double_precision, Halves))
 
 
 # -- which code draws --------------------------------------------------------------------------------------
@@ -384,7 +372,7 @@ def test_without_the_module(forget: None, monkeypatch: pytest.MonkeyPatch) -> No
     wanted = drawn(lambda: each.sample(batch), state)
     monkeypatch.undo()
     programs._program.cache_clear()
-    assert same(drawn(lambda: each.sample(batch), state), wanted)
+    same(drawn(lambda: each.sample(batch), state), wanted)
 
 
 # -- bytes from anywhere -----------------------------------------------------------------------------------
@@ -543,7 +531,7 @@ def test_the_global_generator_given_is_the_global_one(per_sample: bool) -> None:
         found = drawn(lambda: [t(IMAGES[:2]) for t in (*made, whole) for _ in range(3)])
         if given:
             wanted = found
-    assert same(found[0], wanted[0]) and torch.equal(found[1], wanted[1])
+    same(found, wanted)
 
 
 def test_former_generators_are_forgotten() -> None:

@@ -19,7 +19,7 @@ import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS, Row
-from checks import bits_equal
+from checks import bits_equal, difference
 from followers import (
     ANGLED,
     SQUARE,
@@ -31,7 +31,6 @@ from followers import (
     plain,
     raises_each,
     rows,
-    same,
     sample,
     stack,
 )
@@ -167,7 +166,7 @@ def test_nothing_moves_at_zero_probability_and_dtypes_stay(case: Case | Row) -> 
     skipped, transform = made(case, p=0.0), made(case)
     given = followers_of(transform)
     if hasattr(skipped, "p"):
-        assert same({**seeded(0, skipped, given), "image": 0}, {**given, "image": 0})
+        assert not difference({**seeded(0, skipped, given), "image": 0}, {**given, "image": 0})
     of_imgops = (torch.float16,) if isinstance(case, Row) else ()
     for dtype in (*of_imgops, torch.float32, torch.float64):
         some = {k: tv_tensors.wrap(plain(given[k]).to(dtype), like=given[k]) for k in ("angled", "points")}
@@ -191,7 +190,7 @@ def forms(samples: list[dict[str, Any]]) -> list[tuple[Any, Callable[[Any], list
 
     def joined(out: Any) -> list[Any]:
         found = [{"image": i, **t} for i, t in zip(rows(out[0], count), out[1], strict=True)]
-        assert all(same(s.pop("more", s["boxes"]), s["boxes"]) for s in found)
+        assert all(not difference(s.pop("more", s["boxes"]), s["boxes"]) for s in found)
         return found
 
     def apart(out: Any) -> list[Any]:
@@ -213,7 +212,7 @@ def test_each_sample_is_what_a_loop_gives(case: Case | Row, whole: bool) -> None
         torch.manual_seed(seed)
         wanted = [alone(s) for s in samples]
         for given, apart in forms(samples):
-            assert same(apart(seeded(seed, each, *given)), wanted, 1e-5), counts
+            assert not difference(apart(seeded(seed, each, *given)), wanted, 1e-5), counts
 
 
 #: Pipelines whose steps move the image; the last has gates and choices for each sample.
@@ -243,7 +242,7 @@ def test_pipelines_and_their_samples(name: str, whole: bool) -> None:
     for out, given in zip(wanted, samples):
         Moved(out, given, 0.3).check(offset)
     for given, apart in forms(samples) if name not in ("fixed", "fitted") else ():
-        assert same(
+        assert not difference(
             apart(seeded(0, ours.Compose(pipeline.transforms, per_sample=True), *given)), wanted, 1e-5
         )
 
@@ -322,9 +321,9 @@ def test_results_come_back(case: Case | Row, whole: bool) -> None:
         torch.manual_seed(1)
         params = transform.sample(given)
         results = transform.apply(given, params)
-        assert same(results, seeded(1, transform, given))
+        assert not difference(results, seeded(1, transform, given))
         back, known = transform.invert(results, params, with_known=True)
-        assert same(transform.invert(results, params), back)
+        assert not difference(transform.invert(results, params), back)
         check_back(back, given, known, exact, case.name in TURNS)
 
 
@@ -357,11 +356,11 @@ def test_each_sample_of_a_batch_comes_back_as_alone(inside: Any) -> None:
     params = pipeline.sample(given)
     results = pipeline.apply(given, params)
     back, known = pipeline.invert(results, params, with_known=True)
-    assert known.shape == (3, *SQUARE) and same(back.pop("flows"), rows(back["flow"], 3))
+    assert known.shape == (3, *SQUARE) and not difference(back.pop("flows"), rows(back["flow"], 3))
     results.pop("flows")
     for i, (one, mine) in enumerate(zip(rows(results, 3), rows(back, 3), strict=True)):
         alone, seen = pipeline.invert(one, {at: row_of(v, i) for at, v in params.items()}, with_known=True)
-        assert same(mine, alone, 1e-4) and torch.equal(seen, known[i])
+        assert not difference(mine, alone, 1e-4) and torch.equal(seen, known[i])
         torch.testing.assert_close(plain(mine["points"]), plain(samples[i]["points"]), rtol=0, atol=2e-3)
 
 
@@ -481,7 +480,7 @@ def test_forms_on_the_way_back() -> None:
     assert torch.equal(one, wanted) and two.canvas_size == SIZE
     pairs, points = ours.RandomHorizontalFlip(1.0, swap=[[0, 1]]), given["points"]
     moved = pairs.sample(points)
-    assert same(pairs.invert(pairs.apply(points, moved), moved), points, 1e-5)
+    assert not difference(pairs.invert(pairs.apply(points, moved), moved), points, 1e-5)
     for alone in (given["masks"], given["boxes"]):  # what is known, without an image
         params = crop.sample(alone)
         assert crop.invert(crop.apply(alone, params), params, with_known=True)[1].sum() == 400

@@ -9,7 +9,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal
+from checks import bits_equal, difference
 from followers import (
     ANGLED,
     FORMATS,
@@ -26,7 +26,6 @@ from followers import (
     plain,
     polygons,
     raises_each,
-    same,
 )
 from groups import compile_together
 from test_objects import with_an_l
@@ -113,7 +112,7 @@ def test_pixels(grid: int, center: Any, antialias: bool) -> None:
     assert type(center) is tuple or (y, x) == (int(center * size),) * 2
     wanted = pasted(samples, grid, size, x, y, antialias)
     assert np.array_equal(transform.apply(samples, params)["image"].permute(1, 2, 0).numpy(), wanted)
-    assert same(seeded(grid, transform, samples), transform.apply(samples, params))
+    assert not difference(seeded(grid, transform, samples), transform.apply(samples, params))
     for format in ("planar", "interleaved"):
         images = [formatted(plain(s["image"]), format) for s in samples]
         assert np.array_equal(transform.apply(images, params).permute(1, 2, 0).numpy(), wanted)
@@ -184,14 +183,14 @@ def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
     assert out["pairs"][2].tolist() == [[10, 10], [20, 20]]
     for name in ("masks", "parts"):
         assert out[name].dtype == dtype and out[name].shape == (3, 30, 40)
-    assert same(out["parts"], out["masks"])
+    assert not difference(out["parts"], out["masks"])
     classes = np.zeros((30, 40), np.uint8)
     classes[:9, :9] = classes[20:, 30:] = 5
     classes[10:20, 10:20] = 7
     assert np.array_equal(out["classes"].numpy(), classes) and out["classes"].dtype == torch.uint8
     assert np.array_equal(out["planes"].numpy(), np.repeat((classes > 0)[None], 3, 0).astype(np.int64))
     nothing = ours.CopyPaste(amount=0.0, p=1.0)([first, second])
-    assert all(same(nothing[name], first[name]) for name in ("classes", "planes"))
+    assert all(not difference(nothing[name], first[name]) for name in ("classes", "planes"))
     # A pasted object hides the class below it, also where its own class is 0.
     second["classes"] = Mask(torch.zeros(60, 80, dtype=torch.uint8))
     classes[10:20, 10:20] = 0
@@ -289,8 +288,11 @@ def test_boxes_from_masks(grid: int) -> None:
             seeded(seed, ours.Mosaic(100, grid, boxes_from_masks=on), samples) for on in (True, False)
         )
         assert np.array_equal(plain(out["boxes"]).numpy(), around(out["masks"]))
-        assert same({**out, "boxes": 0}, {**usual, "boxes": 0}) and out["boxes"].canvas_size == (100, 100)
-        wider += not same(out["boxes"], usual["boxes"])
+        assert not difference({**out, "boxes": 0}, {**usual, "boxes": 0}) and out["boxes"].canvas_size == (
+            100,
+            100,
+        )
+        wider += bool(difference(out["boxes"], usual["boxes"]))
     assert wider
 
 
@@ -332,7 +334,7 @@ def test_how_often_other_numbers_of_boxes_compile() -> None:
     for seed, counts in enumerate([(3, 2), (2, 3), (1, 4), (5, 1), (1, 1), (4, 6), (1, 2)]):
         samples = [of_boxes(30, 40, [[j, j, j + 9, j + 9] for j in range(n)]) for n in counts]
         found = seeded(seed, graph, {"CopyPaste": (samples,)})["CopyPaste"]
-        assert same(found, seeded(seed, calls["CopyPaste"], samples)), counts
+        assert not difference(found, seeded(seed, calls["CopyPaste"], samples)), counts
     assert counting.count <= 2**2 + 1
 
 
@@ -343,7 +345,7 @@ def test_instance_masks_of_every_dtype(join: Any, count: int) -> None:
     for dtype in (torch.bool, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64, torch.float32):
         found = seeded(2, join, [{**s, "masks": Mask(plain(s["masks"]).to(dtype))} for s in samples])
         assert bits_equal(plain(found["masks"]), plain(wanted["masks"]).to(dtype))
-        assert same(found["boxes"], wanted["boxes"])
+        assert not difference(found["boxes"], wanted["boxes"])
 
 
 def test_whole_keypoints_are_rounded_as_boxes_are() -> None:
