@@ -127,7 +127,7 @@ def test_no_derived_gradient_waits_for_the_device(sample: Sample) -> None:
         args = moved(sample, arguments(sample), without_data("meta"), parameter)
         tensors = enumerate(args[: operator.tensors])
         wanted = [i for i, a in tensors if isinstance(a, Tensor) and a.is_floating_point()]
-        if not wanted:
+        if 0 not in wanted:  # an image of levels
             return
         rule = DerivedGradient(operator.decomposition, operator.fake, operator.tensors)
         out = operator.fake(*args)

@@ -271,7 +271,7 @@ def native_agrees() -> bool:
     probes = [[[1, 0, 0.5], [0, 1, -1.5]], [[2, 0, 0.5], [0, 0.5, 0.25]], [[0, 1, 0], [0, 0, 3]]]
     around = np.array([[1, 0, 0], [0, 1, 0]])
     probes += (around + rng.normal(0, [0.5, 0.5, 20], (40, 2, 3))).tolist()
-    calls = [(np.array(matrix, np.float64), 224, 250) for matrix in probes]
+    calls: list[tuple[Any, int, int]] = [(np.array(matrix, np.float64), 224, 250) for matrix in probes]
     # Half a quarter turn takes many positions to the middle between two pixels, also at the end of a row.
     calls += [(cv2.getRotationMatrix2D((13.5, 11.5), angle, 1), 24, 28) for angle in (-135, -45)]
     for exact, height, width in calls:  # enough matrices to reveal a sum that is rounded in another way
