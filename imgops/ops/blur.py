@@ -10,6 +10,8 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import filter as filter_autograd
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.kernels import cuda
@@ -26,6 +28,7 @@ __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "moti
     kernel=cpu.box_blur,
     cuda=cuda.Kernel("blur.box_blur", takes_packed=True),
     fake=fake.box_blur,
+    autograd=Gradient(filter_autograd.box_blur_setup_context, filter_autograd.box_blur_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.box_blur,

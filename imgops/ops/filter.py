@@ -6,6 +6,8 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import filter as autograd
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels import cuda
@@ -20,6 +22,7 @@ __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
     kernel=cpu.filter2d,
     cuda=cuda.Kernel("filter.filter2d", takes_packed=True),
     fake=fake.filter2d,
+    autograd=Gradient(autograd.filter2d_setup_context, autograd.filter2d_backward),
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.filter2d,

@@ -50,6 +50,12 @@ typedef struct {
 #include "_native_levels.h"
 #include "_native_blur.h"
 #include "_native_warp.h"
+#define REAL float
+#include "_native_gradient.h"
+#undef REAL
+#define REAL double
+#include "_native_gradient.h"
+#undef REAL
 
 /* The SIMD level of this machine: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. */
 static int machine_simd(void) {
@@ -687,6 +693,61 @@ end:
     return result;
 }
 
+static PyObject *sequence_back(PyObject *self, PyObject *args) {
+    PyObject *out_object, *sums_object, *image_object, *grad_object, *kinds_object, *amounts_object, *result = NULL;
+    const Py_buffer *out = NULL, *sums, *image, *grad, *kinds, *amounts;
+    Arrays arrays = {0};
+    Pixels p;
+    Py_ssize_t i, rows, most;
+    int simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOOi", &out_object, &sums_object, &image_object, &grad_object, &kinds_object,
+                          &amounts_object, &simd))
+        return NULL;
+    if (!(image = array_of(&arrays, image_object, "image", "fd", 3, 0)) ||
+        !(grad = array_of(&arrays, grad_object, "grad", "fd", 3, 0)) || !alike(grad, image) ||
+        !(kinds = array_of(&arrays, kinds_object, "kinds", "i", 2, CONTIGUOUS)) ||
+        !(amounts = array_of(&arrays, amounts_object, "amounts", "d", 2, CONTIGUOUS)) ||
+        !(sums = array_of(&arrays, sums_object, "sums", "d", 2, CONTIGUOUS | WRITABLE)))
+        goto end;
+    if (out_object != Py_None &&
+        (!(out = array_of(&arrays, out_object, "out", "fd", 3, WRITABLE)) || !alike(out, image)))
+        goto end;
+    p = pixels_of(image);
+    rows = kinds->shape[0];
+    most = kinds->shape[1];
+    if (!require(most > 0 && most <= TAPE_STEPS && amounts->shape[0] == rows && amounts->shape[1] == most,
+                 "amounts must be those of the kinds, at most 8") ||
+        !require(rows == 1 || rows == p.frames, "kinds must be those of all frames or of each") ||
+        !require(sums->shape[0] == p.frames && sums->shape[1] == most, "sums must have a value for each frame and kind") ||
+        !require(p.pixels > 0, "image must have pixels"))
+        goto end;
+    for (i = 0; i < rows * most; i++) {
+        int32_t kind = ((const int32_t *)kinds->buf)[i];
+        if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end")) goto end;
+    }
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < p.frames; i++) {
+        const int32_t *own = (const int32_t *)kinds->buf + i % rows * most;
+        const double *numbers = (const double *)amounts->buf + i % rows * most;
+        double *found = (double *)sums->buf + i * most;
+        void *to = out ? (char *)out->buf + i * out->strides[0] : NULL;
+        const void *from = p.at + i * p.frame_step, *with = (const char *)grad->buf + i * grad->strides[0];
+        int count = 0;
+        while (count < most && own[count] >= 0) count++;
+        if (kind_of(image) == 'f')
+            sequences_back_float[simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+        else
+            sequences_back_double[simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyObject *blur(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *across_object, *down_object, *result = NULL;
     const Py_buffer *out, *image, *across_view, *down_view;
@@ -781,6 +842,11 @@ static PyMethodDef methods[] = {
      "sequence(out, image, kinds, amounts, simd)\n\n"
      "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order, for all frames (1, steps) or for each; -1\n"
      "ends it. The amount of hue is a share of the circle, on bytes a number of PIL's 256 hues. out may be image."},
+    {"sequence_back", sequence_back, METH_VARARGS,
+     "sequence_back(out, sums, image, grad, kinds, amounts, simd)\n\n"
+     "The gradients of a sequence of float32 or float64: that of the image in out, if it is not None, and those of the\n"
+     "amounts (1 or frames, steps) for each frame in sums (frames, steps). out, image and grad have equal strides, but\n"
+     "for frames."},
     {"crop", crop, METH_VARARGS,
      "crop(out, image, left, top) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},

@@ -399,6 +399,30 @@ def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray)
         _split_twice(len(source), source.shape[-1], image.numel(), work)
 
 
+#: The most steps whose gradient the native module computes.
+LONGEST_SEQUENCE_BACK = 8
+
+
+def sequence_back(
+    out: Tensor | None, image: Tensor, grad: Tensor, kinds: np.ndarray, amounts: np.ndarray
+) -> np.ndarray:
+    """Write the gradient of an image of ``sequence`` to ``out``; return that of each step, ``(images, steps)``.
+
+    All images are planar, of float32 or float64. ``kinds`` and ``amounts`` are those of ``sequence``.
+    """
+    target, source, given = None if out is None else _pixels(out), _pixels(image), _pixels(grad)
+    sums = np.zeros((len(source), kinds.shape[1]))
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        own = (kinds, amounts) if len(kinds) == 1 else (kinds[part], amounts[part])
+        to = None if target is None else target[part]
+        module.sequence_back(to, sums[part], source[part], given[part], *own, SIMD_LEVEL)
+
+    _threads.split(len(source), image.numel(), work)
+    return sums
+
+
 def run_program(
     out: Tensor,
     image: Tensor,

@@ -1,0 +1,48 @@
+"""Gradients of the linear color operators: the transposed matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.autograd._sums import saved, summed
+from imgops.decomposition._precision import working_dtype
+from imgops.decomposition.color import LUMA
+
+ops = torch.ops.imgops
+
+
+def grayscale_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.channels = inputs[0].shape[-3]
+
+
+def grayscale_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    total = grad.to(working_dtype(grad))
+    if total.shape[-3] > 1:
+        total = total.sum(-3, keepdim=True)
+    if ctx.channels > 1:
+        total = total * total.new_tensor(LUMA)[:, None, None]
+    return total.to(grad.dtype), None
+
+
+def color_matrix_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    image, matrix = inputs
+    ctx.channels = image.shape[-3]
+    ctx.save_for_backward(matrix, *saved(image, needed=ctx.needs_input_grad[1]))
+
+
+def color_matrix_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    matrix, image = ctx.saved_tensors
+    of_image = of_matrix = None
+    if ctx.needs_input_grad[0]:
+        of_image = ops.color_matrix(grad, matrix[..., : ctx.channels].mT)
+    if ctx.needs_input_grad[1]:
+        dtype = working_dtype(grad)
+        values, rows = (x.to(dtype).flatten(-2) for x in (image, grad))
+        of_matrix = rows @ values.mT
+        if matrix.shape[-1] > ctx.channels:  # the last column is added
+            of_matrix = torch.cat([of_matrix, rows.sum(-1, keepdim=True)], -1)
+        of_matrix = summed(of_matrix, matrix)
+    return of_image, of_matrix
