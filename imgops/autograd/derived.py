@@ -28,11 +28,12 @@ class DerivedGradient:
         fake: Callable[..., Tensor],
         tensors: int,
         kernel: Callable[..., Any] | None = None,
+        is_linear: bool = False,
     ) -> None:
         self.decomposition = decomposition
         #: The same formula for values that are known, of which it need not compute all cases.
         self.recorded = getattr(decomposition, "of_known_values", decomposition)
-        self.kernel = kernel
+        self.kernel, self.is_linear = kernel, is_linear
         self.fake = fake
         self.tensors = tensors
         #: Whether the decomposition reads its parameters on the host, so that they stay where they are.
@@ -41,7 +42,10 @@ class DerivedGradient:
         self.forward_operator: Any = None
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[: self.tensors])
+        kept = list(inputs[: self.tensors])
+        if self.is_linear and not any(ctx.needs_input_grad[1 : self.tensors]):
+            kept[0] = kept[0].new_zeros(()).expand(kept[0].shape)  # its values do not matter, and take memory
+        ctx.save_for_backward(*kept)
         self._keep(ctx, inputs)
 
     def setup_with(self, setup_context: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ from imgops.autograd import filter as filter_autograd
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import blur as backward
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
@@ -241,6 +242,8 @@ def motion_blur(
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.gaussian_blur,
+    backward=backward.gaussian_blur,
+    linear=True,
     values={"sigma": values.sigmas},
     packed=packed.keeps_size,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from imgops.decomposition._precision import working_dtype
+
+Grads = Sequence[Tensor | None]
 
 
 @contextmanager

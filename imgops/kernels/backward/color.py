@@ -6,18 +6,14 @@ wanted, and returns ``NotImplemented`` where the decomposition is differentiated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from imgops.kernels.backward._arguments import add_per_image, in_real
+from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
 from imgops.kernels.cpu import native
-
-Grads = Sequence[Tensor | None]
 
 
 def _steps(

@@ -748,6 +748,69 @@ end:
     return result;
 }
 
+static PyObject *remap_back(PyObject *self, PyObject *args) {
+    PyObject *out_object, *slope_object, *grad_object, *image_object, *map_object, *outside_object, *result = NULL;
+    const Py_buffer *out = NULL, *slope = NULL, *grad, *image = NULL, *map, *outside = NULL;
+    Arrays arrays = {0};
+    Warped p;
+    Py_ssize_t i, maps, colors, frames;
+    int simd, taps;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOOnniii", &out_object, &slope_object, &grad_object, &image_object, &map_object,
+                          &outside_object, &p.height, &p.width, &taps, &p.border, &simd))
+        return NULL;
+    if (!(grad = array_of(&arrays, grad_object, "grad", "fd", 3, CONTIGUOUS)) ||
+        !(map = array_of(&arrays, map_object, "map", "d", 3, CONTIGUOUS)) ||
+        (out_object != Py_None && !(out = array_of(&arrays, out_object, "out", "fd", 3, CONTIGUOUS | WRITABLE))) ||
+        (slope_object != Py_None &&
+         (!(slope = array_of(&arrays, slope_object, "slope", "d", 3, CONTIGUOUS | WRITABLE)) ||
+          !(image = array_of(&arrays, image_object, "image", "fd", 3, CONTIGUOUS)))) ||
+        (outside_object != Py_None && !(outside = array_of(&arrays, outside_object, "outside", "d", 2, CONTIGUOUS))))
+        goto end;
+    frames = grad->shape[0];
+    p.planes = grad->shape[1];
+    p.count = grad->shape[2];
+    maps = map->shape[0];
+    colors = outside ? outside->shape[0] : 1;
+    if (!require(p.height > 0 && p.width > 0 && p.height < 1 << 24 && p.width < 1 << 24, "image must have pixels") ||
+        !require(taps == 1 || taps == 2 || taps == 4, "taps must be 1, 2 or 4") ||
+        !require(p.border >= 0 && p.border <= WRAP_BORDER, "border must be from 0 to 4") ||
+        !require((maps == 1 || maps == frames) && map->shape[1] == 2 && map->shape[2] == p.count,
+                 "map must have two positions for each value of grad") ||
+        !require((colors == 1 || colors == frames) && (!outside || outside->shape[1] == p.planes),
+                 "outside must have a color for each plane"))
+        goto end;
+    if (out && !require(kind_of(out) == kind_of(grad) && out->shape[0] == frames && out->shape[1] == p.planes &&
+                            out->shape[2] == p.height * p.width,
+                        "out must have the type, frames and planes of grad"))
+        goto end;
+    if (slope && !require(kind_of(image) == kind_of(grad) && image->shape[0] == frames && image->shape[1] == p.planes &&
+                              image->shape[2] == p.height * p.width && slope->shape[0] == frames && slope->shape[1] == 2 &&
+                              slope->shape[2] == p.count,
+                          "image and slope must have the type, frames and planes of grad"))
+        goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < frames; i++) {
+        Py_ssize_t own = i * p.planes, size = grad->itemsize, pixels = p.height * p.width;
+        void *to = out ? (char *)out->buf + own * pixels * size : NULL;
+        double *towards = slope ? (double *)slope->buf + 2 * i * p.count : NULL;
+        const void *g = (const char *)grad->buf + own * p.count * size;
+        const void *x = slope ? (const char *)image->buf + own * pixels * size : NULL;
+        const double *at = (const double *)map->buf + i % maps * 2 * p.count;
+        const double *color = outside ? (const double *)outside->buf + i % colors * p.planes : NULL;
+        if (kind_of(grad) == 'f')
+            remaps_back_float[simd](to, towards, g, x, at, color, &p, taps);
+        else
+            remaps_back_double[simd](to, towards, g, x, at, color, &p, taps);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyObject *blur(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *across_object, *down_object, *result = NULL;
     const Py_buffer *out, *image, *across_view, *down_view;
@@ -847,6 +910,11 @@ static PyMethodDef methods[] = {
      "The gradients of a sequence of float32 or float64: that of the image in out, if it is not None, and those of the\n"
      "amounts (1 or frames, steps) for each frame in sums (frames, steps). out, image and grad have equal strides, but\n"
      "for frames."},
+    {"remap_back", remap_back, METH_VARARGS,
+     "remap_back(out, slope, grad, image, map, outside, height, width, taps, border, simd)\n\n"
+     "The gradients of a remap of float32 or float64 by positions (1 or frames, 2, count): that of the images (frames,\n"
+     "planes, height * width) in out and that of the positions in slope (frames, 2, count), each if it is not None. outside\n"
+     "has the colors (1 or frames, planes) beyond the image."},
     {"crop", crop, METH_VARARGS,
      "crop(out, image, left, top) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},

@@ -1,4 +1,4 @@
-/* Gradients of the color steps in real numbers. _native.c includes this file twice, with REAL as float and as double.
+/* Gradients of the color steps and of the warps in real numbers. _native.c includes this file twice, with REAL as float and as double.
  *
  * The steps run again, strip by strip, and then backward: no step is stored for the whole image. A clamp passes nothing
  * at its ends, and equal extremes share their gradient, as in ATen.
@@ -209,4 +209,143 @@ static void(*const NAME(sequences_back)[]) SEQUENCE_BACK_ARGS = {NAME(portable_s
                                                                  NAME(avx512_sequence_back)};
 #else
 static void(*const NAME(sequences_back)[]) SEQUENCE_BACK_ARGS = {NAME(portable_sequence_back)};
+#endif
+
+/* ---- warps ---------------------------------------------------------------------------------------
+ *
+ * The transpose of a remap adds each value to the pixels that its position reads, with the same weights. `taps` along each
+ * axis: 1 nearest, 2 bilinear, 4 bicubic.
+ */
+#ifndef FARTHEST
+#define FARTHEST 1073741824.0 /* as FAR in decomposition/geometry.py */
+enum { CONSTANT_BORDER, EDGE_BORDER, REFLECT_BORDER, SYMMETRIC_BORDER, WRAP_BORDER };
+
+/* A position that fits into integers and shows the same pixel. */
+INLINE double bounded(double position, double size, int border) {
+    double period;
+    if (position >= -FARTHEST && position <= FARTHEST) return position;
+    if (position != position) return -FARTHEST;
+    if (border <= EDGE_BORDER || position - position != 0) return position > 0 ? FARTHEST : -FARTHEST;
+    period = border == WRAP_BORDER ? size : border == SYMMETRIC_BORDER ? 2 * size : size > 1 ? 2 * size - 2 : 1;
+    return fmod(position, period);
+}
+
+/* The pixel that a border shows at i, -1 for none. */
+static Py_ssize_t folded(Py_ssize_t i, Py_ssize_t size, int border) {
+    Py_ssize_t period = border == WRAP_BORDER ? size : border == SYMMETRIC_BORDER ? 2 * size : size > 1 ? 2 * size - 2 : 1;
+    if (i >= 0 && i < size) return i;
+    if (border == CONSTANT_BORDER) return -1;
+    if (border == EDGE_BORDER) return i < 0 ? 0 : size - 1;
+    i = (i % period + period) % period;
+    return i < size ? i : border == SYMMETRIC_BORDER ? period - 1 - i : period - i;
+}
+
+/* The first pixel of an axis; the weights and their derivatives. */
+INLINE Py_ssize_t taps_of(double position, int taps, double *weight, double *slope) {
+    double start = taps == 1 ? rint(position) : floor(position), f = position - start, g = 1 - f, e = f + 1, a = -0.75;
+    if (taps == 1) {
+        weight[0] = 1;
+        slope[0] = 0;
+    } else if (taps == 2) {
+        weight[0] = g;
+        weight[1] = f;
+        slope[0] = -1;
+        slope[1] = 1;
+    } else {
+        weight[0] = ((a * e - 5 * a) * e + 8 * a) * e - 4 * a;
+        weight[1] = ((a + 2) * f - (a + 3)) * f * f + 1;
+        weight[2] = ((a + 2) * g - (a + 3)) * g * g + 1;
+        weight[3] = 1 - weight[0] - weight[1] - weight[2];
+        slope[0] = (3 * a * e - 10 * a) * e + 8 * a;
+        slope[1] = (3 * (a + 2) * f - 2 * (a + 3)) * f;
+        slope[2] = -(3 * (a + 2) * g - 2 * (a + 3)) * g;
+        slope[3] = -slope[0] - slope[1] - slope[2];
+        start -= 1;
+    }
+    return (Py_ssize_t)start;
+}
+
+typedef struct {
+    Py_ssize_t planes, height, width, count; /* count: positions */
+    int border;
+} Warped;
+#endif
+
+/* One image: out, if it is wanted, gets the gradient of the image; slope that of the positions, first all x. `outside` has
+ * the color beyond the image, or is NULL. */
+INLINE void NAME(remap_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
+                             const double *outside, const Warped *p, int taps) {
+    Py_ssize_t plane = p->height * p->width, i, c;
+    if (out) memset(out, 0, (size_t)(p->planes * plane) * sizeof(REAL));
+    for (i = 0; i < p->count; i++) {
+        double wx[4], wy[4], sx[4], sy[4];
+        Py_ssize_t column[4], row[4];
+        Py_ssize_t x = taps_of(bounded(map[i], (double)p->width, p->border), taps, wx, sx);
+        Py_ssize_t y = taps_of(bounded(map[p->count + i], (double)p->height, p->border), taps, wy, sy);
+        int inside = x >= 0 && y >= 0 && x + taps <= p->width && y + taps <= p->height, j, k;
+        REAL weight[4][4], to_x = 0, to_y = 0;
+        if (!inside) {
+            int seen = 0;
+            for (j = 0; j < taps; j++) {
+                column[j] = folded(x + j, p->width, p->border);
+                row[j] = folded(y + j, p->height, p->border);
+                seen += (column[j] >= 0) + (row[j] >= 0);
+            }
+            if (!seen && !slope) continue;
+        }
+        if (out) {
+            for (j = 0; j < taps; j++)
+                for (k = 0; k < taps; k++) weight[j][k] = (REAL)(wy[j] * wx[k]);
+            for (c = 0; c < p->planes; c++) {
+                REAL value = grad[c * p->count + i], *to = out + c * plane;
+                if (inside)
+                    for (j = 0; j < taps; j++)
+                        for (k = 0; k < taps; k++) to[(y + j) * p->width + x + k] += weight[j][k] * value;
+                else
+                    for (j = 0; j < taps; j++)
+                        for (k = 0; k < taps; k++)
+                            if (row[j] >= 0 && column[k] >= 0) to[row[j] * p->width + column[k]] += weight[j][k] * value;
+            }
+        }
+        if (!slope) continue;
+        for (c = 0; c < p->planes; c++) {
+            REAL value = grad[c * p->count + i], towards_x = 0, towards_y = 0;
+            const REAL *from = image + c * plane;
+            for (j = 0; j < taps; j++)
+                for (k = 0; k < taps; k++) {
+                    REAL pixel = inside                          ? from[(y + j) * p->width + x + k]
+                                 : row[j] >= 0 && column[k] >= 0 ? from[row[j] * p->width + column[k]]
+                                 : outside                       ? (REAL)outside[c]
+                                                                 : 0;
+                    towards_x += pixel * (REAL)(sx[k] * wy[j]);
+                    towards_y += pixel * (REAL)(wx[k] * sy[j]);
+                }
+            to_x += value * towards_x;
+            to_y += value * towards_y;
+        }
+        slope[i] = to_x;
+        slope[p->count + i] = to_y;
+    }
+}
+
+#define REMAP_BACK_ARGS                                                                                              \
+    (REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map, const double *outside,          \
+     const Warped *p, int taps)
+/* The number of taps is a constant in each call. */
+#define REMAP_BACK(prefix, target)                                                                                   \
+    static target void NAME(prefix##_remap_back) REMAP_BACK_ARGS {                                                     \
+        if (taps == 1)                                                                                               \
+            NAME(remap_back)(out, slope, grad, image, map, outside, p, 1);                                            \
+        else if (taps == 2)                                                                                          \
+            NAME(remap_back)(out, slope, grad, image, map, outside, p, 2);                                            \
+        else                                                                                                         \
+            NAME(remap_back)(out, slope, grad, image, map, outside, p, 4);                                            \
+    }
+REMAP_BACK(portable, )
+#if X86
+REMAP_BACK(avx2, AVX2)
+static void(*const NAME(remaps_back)[]) REMAP_BACK_ARGS = {NAME(portable_remap_back), NAME(avx2_remap_back),
+                                                           NAME(avx2_remap_back)};
+#else
+static void(*const NAME(remaps_back)[]) REMAP_BACK_ARGS = {NAME(portable_remap_back)};
 #endif

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from imgops._common import layout
 from imgops.decomposition import geometry as formula
+from imgops.decomposition._precision import working_dtype
 from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _far_positions, _opencv, _threads, native
 from imgops.kernels.cpu._arguments import HALF, array_per_image
@@ -366,7 +367,11 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> None:
-    run_decomposition(out, formula.remap_adjoint, grad, map, height, width, interpolation, padding_mode)
+    given, made = _real(grad), _room(out)
+    if not native.remap_back(made, None, given, None, map, None, (height, width), (interpolation, padding_mode)):
+        run_decomposition(out, formula.remap_adjoint, grad, map, height, width, interpolation, padding_mode)
+    elif made is not out:
+        out.copy_(made)
 
 
 def remap_grad_map(
@@ -378,5 +383,24 @@ def remap_grad_map(
     interpolation: str,
     padding_mode: str,
 ) -> None:
-    how = None if fill is None else fill.detach(), interpolation, padding_mode
-    run_decomposition(out, formula.remap_grad_map, grad, image, map, *how)
+    how = interpolation, padding_mode
+    slope = out if out.dtype == torch.float64 and out.is_contiguous() else torch.empty(out.shape, dtype=torch.float64)
+    color = None if fill is None else saturate(fill.detach(), image.dtype)
+    given, source = _real(grad), _real(image)
+    batched = source.expand(*given.shape[:-3], *source.shape[-3:]).contiguous()
+    alike = slope.shape[:-3] == given.shape[:-3]
+    if not alike or not native.remap_back(None, slope, given, batched, map, color, image.shape[-2:], how):
+        run_decomposition(out, formula.remap_grad_map, grad, image, map, color, *how)
+    elif slope is not out:
+        out.copy_(slope)
+
+
+def _real(image: Tensor) -> Tensor:
+    """Return a planar image in the dtype in which gradients are computed."""
+    return image.detach().to(working_dtype(image)).contiguous()
+
+
+def _room(out: Tensor) -> Tensor:
+    """Return where a gradient is written: ``out``, or memory in another format or dtype."""
+    dtype = working_dtype(out)
+    return out if out.dtype == dtype and out.is_contiguous() else torch.empty(out.shape, dtype=dtype)
