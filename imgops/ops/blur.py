@@ -15,6 +15,7 @@ from imgops.autograd import filter as filter_autograd
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import windows as windows_backward
 from imgops.kernels.backward import blur as backward
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
@@ -257,6 +258,7 @@ def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_heigh
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.median_blur,
+    backward=windows_backward.median_blur,
     packed=packed.keeps_size,
 )
 def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...

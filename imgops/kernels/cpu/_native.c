@@ -811,6 +811,94 @@ end:
     return result;
 }
 
+/* A float32 or float64 plane and others of its type and shape. */
+static int planes_like(Arrays *arrays, PyObject *object, const char *name, const Py_buffer *like, int flags,
+                       const Py_buffer **found) {
+    return (*found = array_of(arrays, object, name, "fd", 2, CONTIGUOUS | flags)) &&
+           require(kind_of(*found) == kind_of(like) && (*found)->shape[0] == like->shape[0] &&
+                       (*found)->shape[1] == like->shape[1],
+                   "all planes must have one type and shape");
+}
+
+static PyObject *select_back(PyObject *self, PyObject *args) {
+    PyObject *back_object, *wide_object, *chosen_object, *grad_object, *offsets_object, *result = NULL;
+    const Py_buffer *back, *wide, *chosen, *grad, *offsets;
+    Arrays arrays = {0};
+    Py_ssize_t count, i, last, wide_width;
+    Py_ssize_t *place = NULL;
+    int simd, first, inside = 1;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOpi", &back_object, &wide_object, &chosen_object, &grad_object, &offsets_object, &first,
+                          &simd))
+        return NULL;
+    if (!(wide = array_of(&arrays, wide_object, "wide", "fd", 2, CONTIGUOUS)) ||
+        !planes_like(&arrays, back_object, "back", wide, WRITABLE, &back) ||
+        !(chosen = array_of(&arrays, chosen_object, "chosen", "fd", 2, CONTIGUOUS)) ||
+        !planes_like(&arrays, grad_object, "grad", chosen, 0, &grad) ||
+        !(offsets = array_of(&arrays, offsets_object, "offsets", "i", 2, CONTIGUOUS)) ||
+        !require(kind_of(wide) == kind_of(chosen), "all planes must have one type") ||
+        !require(offsets->shape[1] == 2 && offsets->shape[0] < 1 << 30, "offsets must be rows and columns"))
+        goto end;
+    count = offsets->shape[0];
+    wide_width = wide->shape[1];
+    if (!(place = malloc((size_t)(count + 1) * sizeof *place))) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    for (i = 0; i < count; i++) {
+        const int32_t *own = (const int32_t *)offsets->buf + 2 * i;
+        inside = inside && own[0] >= 0 && own[1] >= 0 && own[0] + chosen->shape[0] <= wide->shape[0] &&
+                 own[1] + chosen->shape[1] <= wide_width;
+        place[i] = own[0] * wide_width + own[1];
+    }
+    last = chosen->shape[0] * chosen->shape[1];
+    if (!require(inside, "offsets must lie inside of wide")) goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    if (last && kind_of(wide) == 'f')
+        selects_back_float[simd](back->buf, wide->buf, chosen->buf, grad->buf, chosen->shape[0], chosen->shape[1], wide_width,
+                                 place, count, first);
+    else if (last)
+        selects_back_double[simd](back->buf, wide->buf, chosen->buf, grad->buf, chosen->shape[0], chosen->shape[1], wide_width,
+                                  place, count, first);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    free(place);
+    release(&arrays);
+    return result;
+}
+
+static PyObject *stretch_back(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *grad_object, *result = NULL;
+    const Py_buffer *out, *image, *grad;
+    Arrays arrays = {0};
+    Py_ssize_t i, count;
+    int simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &grad_object, &simd)) return NULL;
+    if (!(image = array_of(&arrays, image_object, "image", "fd", 2, CONTIGUOUS)) ||
+        !planes_like(&arrays, out_object, "out", image, WRITABLE, &out) ||
+        !planes_like(&arrays, grad_object, "grad", image, 0, &grad) ||
+        !require(image->shape[1] > 0, "image must have pixels"))
+        goto end;
+    count = image->shape[1];
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < image->shape[0]; i++)
+        if (kind_of(image) == 'f')
+            stretches_back_float[simd]((float *)out->buf + i * count, (const float *)image->buf + i * count,
+                                       (const float *)grad->buf + i * count, count);
+        else
+            stretches_back_double[simd]((double *)out->buf + i * count, (const double *)image->buf + i * count,
+                                        (const double *)grad->buf + i * count, count);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyObject *blur(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *across_object, *down_object, *result = NULL;
     const Py_buffer *out, *image, *across_view, *down_view;
@@ -915,6 +1003,12 @@ static PyMethodDef methods[] = {
      "The gradients of a remap of float32 or float64 by positions (1 or frames, 2, count): that of the images (frames,\n"
      "planes, height * width) in out and that of the positions in slope (frames, 2, count), each if it is not None. outside\n"
      "has the colors (1 or frames, planes) beyond the image."},
+    {"select_back", select_back, METH_VARARGS,
+     "select_back(back, wide, chosen, grad, offsets, first, simd)\n\n"
+     "Add the gradient of a plane of chosen pixels to back, the gradient of the wide plane they were chosen from, at the\n"
+     "offsets (n, 2) of the members of a window. Equal pixels share it, or the first one gets it."},
+    {"stretch_back", stretch_back, METH_VARARGS,
+     "stretch_back(out, image, grad, simd)\n\nThe gradient of float autocontrast of each of (planes, pixels)."},
     {"crop", crop, METH_VARARGS,
      "crop(out, image, left, top) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},

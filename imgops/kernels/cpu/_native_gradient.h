@@ -349,3 +349,91 @@ static void(*const NAME(remaps_back)[]) REMAP_BACK_ARGS = {NAME(portable_remap_b
 #else
 static void(*const NAME(remaps_back)[]) REMAP_BACK_ARGS = {NAME(portable_remap_back)};
 #endif
+
+/* ---- the chosen pixel of a window, and the stretch of a plane -------------------------------------- */
+
+/* The gradient of a window's extreme or median goes to the pixels that equal it. Of several, the last one takes a half, the
+ * one before it a half of the rest, and so on, as in a chain of maxima; with `first`, the first one takes everything. `wide`
+ * and `back` are a plane with its border and the gradient of that; offsets are those of the members of the window in it. */
+INLINE void NAME(select_back)(REAL *back, const REAL *wide, const REAL *chosen, const REAL *grad, Py_ssize_t height,
+                              Py_ssize_t width, Py_ssize_t wide_width, const Py_ssize_t *offsets, Py_ssize_t count, int first) {
+    Py_ssize_t y, at, i, n, t;
+    for (y = 0; y < height; y++)
+        for (at = 0; at < width; at += TAPE) {
+            const REAL *wanted = chosen + y * width + at, *g = grad + y * width + at;
+            REAL left[TAPE];
+            int32_t place[TAPE];
+            n = width - at < TAPE ? width - at : TAPE;
+            for (i = 0; i < n; i++) left[i] = g[i], place[i] = -1;
+            for (t = count; t-- > 0;) {
+                const REAL *from = wide + y * wide_width + at + offsets[t];
+                REAL *to = back + y * wide_width + at + offsets[t];
+                for (i = 0; i < n; i++) {
+                    int equal = from[i] == wanted[i];
+                    REAL part = equal && !first ? left[i] * (REAL)0.5 : 0;
+                    to[i] += part;
+                    left[i] -= part;
+                    place[i] = equal ? (int32_t)t : place[i];
+                }
+            }
+            for (i = 0; i < n; i++)
+                if (place[i] >= 0) back[y * wide_width + at + i + offsets[place[i]]] += left[i];
+        }
+}
+
+/* A plane that is stretched so that its extremes become 0 and 1; equal extremes share what reaches them. */
+INLINE void NAME(stretch_back)(REAL *out, const REAL *in, const REAL *grad, Py_ssize_t count) {
+    REAL low = in[0], high = in[0], scale, to_low, to_high;
+    double every = 0, slope = 0;
+    Py_ssize_t lows = 0, highs = 0, at, i, n;
+    for (i = 0; i < count; i++) {
+        low = in[i] < low ? in[i] : low;
+        high = in[i] > high ? in[i] : high;
+    }
+    if (!(high > low)) {
+        memcpy(out, grad, (size_t)count * sizeof(REAL));
+        return;
+    }
+    scale = 1 / (high - low);
+    for (at = 0; at < count; at += TAPE) {
+        REAL sum = 0, products = 0;
+        int32_t least = 0, most = 0;
+        n = count - at < TAPE ? count - at : TAPE;
+        for (i = at; i < at + n; i++) {
+            REAL place = (in[i] - low) * scale, own = place <= 0 || place >= 1 ? 0 : grad[i];
+            out[i] = own * scale;
+            sum += own;
+            products += own * place;
+            least += in[i] == low;
+            most += in[i] == high;
+        }
+        every += sum;
+        slope += products;
+        lows += least;
+        highs += most;
+    }
+    to_low = (REAL)((slope - every) * (double)scale / (double)lows);
+    to_high = (REAL)(-slope * (double)scale / (double)highs);
+    for (i = 0; i < count; i++) out[i] += in[i] == low ? to_low : in[i] == high ? to_high : 0;
+}
+
+#define SELECT_BACK_ARGS                                                                                             \
+    (REAL *back, const REAL *wide, const REAL *chosen, const REAL *grad, Py_ssize_t height, Py_ssize_t width,          \
+     Py_ssize_t wide_width, const Py_ssize_t *offsets, Py_ssize_t count, int first)
+#define STRETCH_BACK_ARGS (REAL *out, const REAL *in, const REAL *grad, Py_ssize_t count)
+#define PLANES_BACK(prefix, target)                                                                                  \
+    static target void NAME(prefix##_select_back) SELECT_BACK_ARGS {                                                   \
+        NAME(select_back)(back, wide, chosen, grad, height, width, wide_width, offsets, count, first);                 \
+    }                                                                                                                \
+    static target void NAME(prefix##_stretch_back) STRETCH_BACK_ARGS { NAME(stretch_back)(out, in, grad, count); }
+PLANES_BACK(portable, )
+#if X86
+PLANES_BACK(avx2, AVX2)
+static void(*const NAME(selects_back)[]) SELECT_BACK_ARGS = {NAME(portable_select_back), NAME(avx2_select_back),
+                                                             NAME(avx2_select_back)};
+static void(*const NAME(stretches_back)[]) STRETCH_BACK_ARGS = {NAME(portable_stretch_back), NAME(avx2_stretch_back),
+                                                                NAME(avx2_stretch_back)};
+#else
+static void(*const NAME(selects_back)[]) SELECT_BACK_ARGS = {NAME(portable_select_back)};
+static void(*const NAME(stretches_back)[]) STRETCH_BACK_ARGS = {NAME(portable_stretch_back)};
+#endif

@@ -450,6 +450,28 @@ def _own(parameter: Tensor, batch: torch.Size, core: int, shape: tuple[int, ...]
     return value.reshape(-1, *shape).contiguous().numpy()
 
 
+def select_back(
+    back: np.ndarray,
+    wide: np.ndarray,
+    chosen: np.ndarray,
+    grad: np.ndarray,
+    offsets: np.ndarray,
+    first: bool,
+) -> None:
+    """Add the gradient of a plane of chosen pixels to ``back``, that of the plane with its border."""
+    module.select_back(back, wide, chosen, grad, offsets, first, SIMD_LEVEL)
+
+
+def stretch_back(out: Tensor, image: Tensor, grad: Tensor) -> None:
+    """Write the gradient of autocontrast of each plane of a planar image."""
+    planes = [layout.planes(x).reshape(-1, x.shape[-1] * x.shape[-2]) for x in (out, image, grad)]
+
+    def work(start: int, stop: int) -> None:
+        module.stretch_back(*(p[start:stop] for p in planes), SIMD_LEVEL)
+
+    _threads.split(len(planes[0]), image.numel(), work)
+
+
 #: The most steps whose gradient the native module computes.
 LONGEST_SEQUENCE_BACK = 8
 
