@@ -9,6 +9,7 @@ from torch import Tensor
 from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
+from imgops.autograd import levels
 from imgops.autograd import color as autograd
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
@@ -33,10 +34,10 @@ __all__ = [
     kernel=cpu.adjust_brightness,
     cuda=cuda.Kernel("color.adjust_brightness", takes_packed=True),
     fake=fake.adjust_brightness,
+    autograd=Gradient(levels.adjust_brightness_setup_context, levels.adjust_brightness_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_brightness,
-    backward=backward.adjust_brightness,
     packed=packed.keeps_size,
 )
 def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...

@@ -38,8 +38,8 @@ def _one_step(name: str, grads: Grads, grad: Tensor, image: Tensor, factor: Tens
     return None
 
 
-adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue = (
-    partial(_one_step, name) for name in native.STEPS
+adjust_contrast, adjust_saturation, adjust_hue = (
+    partial(_one_step, name) for name in ("contrast", "saturation", "hue")
 )
 
 

@@ -1,0 +1,70 @@
+"""Gradients of the operators on single values. What is clamped passes nothing, nor do the ends of the range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from imgops.autograd._sums import product
+from imgops.decomposition._precision import parameter, working_dtype
+
+
+def unclamped(grad: Tensor, value: Tensor, least: float = 0.0, most: float = 1.0) -> Tensor:
+    """Return the gradient of a value that was clamped, in the dtype of the value."""
+    return torch.ops.aten.hardtanh_backward(grad.to(value.dtype), value, least, most)
+
+
+def adjust_brightness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def adjust_brightness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, factor = ctx.saved_tensors
+    x, f = image.to(working_dtype(image)), parameter(factor, image)
+    own = unclamped(grad, x * f)
+    of_image = (own * f).to(image.dtype) if ctx.needs_input_grad[0] else None
+    return of_image, product(own, x, factor) if ctx.needs_input_grad[1] else None
+
+
+def adjust_gamma_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, gamma, gain = ctx.saved_tensors
+    x = image.to(working_dtype(image))
+    exponent, scale = parameter(gamma, image), parameter(gain, image)
+    # At 0 the power is a constant, unless its exponent is 1.
+    constant = (x == 0) & (exponent != 1)
+    safe = torch.where(constant, 1, x)
+    power = torch.where(constant, torch.zeros_like(exponent).pow(exponent.detach()), safe.pow(exponent))
+    own = unclamped(grad, scale * power)
+    of_power = torch.where(constant, 0, own * scale)
+    of_image = of_gamma = None
+    if ctx.needs_input_grad[0]:
+        of_image = (of_power * exponent * safe.pow(exponent - 1)).to(image.dtype)
+    if ctx.needs_input_grad[1]:
+        logarithm = torch.where(safe == 0, 0, torch.where(safe == 0, 1, safe).log())
+        of_gamma = product(of_power * power, logarithm, gamma)
+    return of_image, of_gamma, product(own, power, gain) if ctx.needs_input_grad[2] else None
+
+
+def posterize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    pass
+
+
+def posterize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return torch.zeros_like(grad), None
+
+
+def solarize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def solarize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, threshold = ctx.saved_tensors
+    bright = image.to(working_dtype(image)) >= parameter(threshold, image)
+    of_threshold = torch.zeros_like(threshold) if ctx.needs_input_grad[1] else None
+    return torch.where(bright, -grad, grad), of_threshold
