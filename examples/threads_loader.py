@@ -129,6 +129,8 @@ def main(
 ) -> None:
     torch.set_num_threads(threads)
     batches = Batches(folder, batch, size, ahead)
+    if not batches.names:
+        raise SystemExit(f"there are no files in {folder}")
     sums: dict[int, tuple[int, float]] = {}  # of each epoch, in place of a model
     if save is not None and save.exists():
         state = torch.load(save)

@@ -6,7 +6,7 @@ references are its own functions, called with the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -234,18 +234,17 @@ def _gaussian(frame: Frame, t: Any, sigma: float, mean: float, seed: float) -> F
     return _functional("pixel").add_noise(frame, np.broadcast_to(added * np.float32(255), frame.shape).copy())
 
 
-def _sharpened(frame: Frame, t: Any, alpha: float, lightness: float) -> Frame:
-    import albumentations as A
+def _by_matrix(name: str, kind: str) -> Reference:
+    """Return the convolution with the matrix that a class of albumentations makes of two numbers."""
 
-    matrix = A.Sharpen._Sharpen__generate_sharpening_matrix(np.array(alpha), np.array(lightness))
-    return _functional("pixel").convolve(frame, matrix.astype(np.float32))
+    def convolved(frame: Frame, t: Any, **numbers: float) -> Frame:
+        import albumentations as A
 
+        make = getattr(getattr(A, name), f"_{name}__generate_{kind}_matrix")
+        matrix = make(*(np.array(value) for value in numbers.values()))
+        return _functional("pixel").convolve(frame, matrix.astype(np.float32))
 
-def _embossed(frame: Frame, t: Any, alpha: float, strength: float) -> Frame:
-    import albumentations as A
-
-    matrix = A.Emboss._Emboss__generate_emboss_matrix(np.array(alpha), np.array(strength))
-    return _functional("pixel").convolve(frame, matrix.astype(np.float32))
+    return convolved
 
 
 # -- weather -------------------------------------------------------------------------------------------
@@ -398,16 +397,13 @@ def _pixmixed(frame: Frame, t: Any, index: int, seed: float) -> Frame:
 # -- sizes -------------------------------------------------------------------------------------------------
 
 
-def _longest(frame: Frame, t: Any) -> Frame:
-    import albumentations as A
+def _by_albumentations(name: str) -> Reference:
+    def resized(frame: Frame, t: Any) -> Frame:
+        import albumentations as A
 
-    return A.LongestMaxSize(max_size=t.size)(image=frame)["image"]
+        return getattr(A, name)(max_size=t.size)(image=frame)["image"]
 
-
-def _smallest(frame: Frame, t: Any) -> Frame:
-    import albumentations as A
-
-    return A.SmallestMaxSize(max_size=t.size)(image=frame)["image"]
+    return resized
 
 
 def _letter(frame: Frame, t: Any) -> Frame:
@@ -430,6 +426,17 @@ def _padded(frame: Frame, t: Any) -> Frame:
 
 
 PLAIN = {"antialias": False}
+#: What rows of transforms that fit images into a size have in common.
+FIT: dict[str, Any] = {"moves": True, "per_sample": False}
+
+
+def _variants(
+    name: str, reference: Reference, of: str, ways: dict[str, dict[str, Any]], **facts: Any
+) -> Iterator[Row]:
+    """Yield the rows of a transform with different arguments, by their ids."""
+    for id, options in ways.items():
+        yield Row(name, options, reference, of, id=id, **facts)
+
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -479,36 +486,25 @@ ROWS: tuple[Row, ...] = (
         levels=1,
         id="area",
     ),
-    Row("RandomCompression", {}, _compressed, "Pillow's files", gradient=False),
-    Row(
+    *_variants(
         "RandomCompression",
-        {"format": "webp", "quality": (20, 90)},
         _compressed,
         "Pillow's files",
+        {"": {}, "webp": {"format": "webp", "quality": (20, 90)}},
         gradient=False,
-        id="webp",
     ),
     Row("RandomGamma", {"gamma": (0.5, 2.0)}, _gamma, "torchvision's `adjust_gamma` of a PIL image"),
-    Row("RandomToneCurve", {"scale": 0.2}, _curve, "albumentations' RandomToneCurve"),
-    Row(
+    *_variants(
         "RandomToneCurve",
-        {"scale": 0.2, "per_channel": True},
         _curve,
         "albumentations' RandomToneCurve",
-        id="channels",
+        {"": {"scale": 0.2}, "channels": {"scale": 0.2, "per_channel": True}},
     ),
-    Row(
+    *_variants(
         "RandomTemperature",
-        {},
         lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.method),
         "albumentations' PlanckianJitter",
-    ),
-    Row(
-        "RandomTemperature",
-        {"method": "cied"},
-        lambda f, t, temperature: _functional("pixel").planckian_jitter(f, int(temperature), t.method),
-        "albumentations' PlanckianJitter",
-        id="cied",
+        {"": {}, "cied": {"method": "cied"}},
     ),
     Row(
         "RandomChannelDropout",
@@ -519,13 +515,11 @@ ROWS: tuple[Row, ...] = (
     Row("RandomSaltAndPepper", {"amount": (0.05, 0.3)}, _salt, "albumentations' SaltAndPepper"),
     Row("RandomShotNoise", {}, _shot, "NumPy's formula"),
     Row("RandomISONoise", {}, _iso, "albumentations' ISONoise", levels=1, gradient=False),
-    Row("PixelDropout", {"amount": 0.2, "fill": 7}, _pixels, "albumentations' PixelDropout"),
-    Row(
+    *_variants(
         "PixelDropout",
-        {"amount": 0.2, "per_channel": True},
         _pixels,
         "albumentations' PixelDropout",
-        id="channels",
+        {"": {"amount": 0.2, "fill": 7}, "channels": {"amount": 0.2, "per_channel": True}},
     ),
     Row(
         "CoarseDropout",
@@ -550,13 +544,14 @@ ROWS: tuple[Row, ...] = (
         "albumentations' RandomShadow",
     ),
     Row("RandomFog", {}, _fog, "albumentations' RandomFog", levels=2),
-    Row("RandomRain", {"method": "heavy"}, _rain, "albumentations' RandomRain"),
-    Row(
+    *_variants(
         "RandomRain",
-        {"kernel_size": 1, "width": 2, "color": (10, 200, 90), "brightness": 1.0},
         _rain,
         "albumentations' RandomRain",
-        id="sharp",
+        {
+            "": {"method": "heavy"},
+            "sharp": {"kernel_size": 1, "width": 2, "color": (10, 200, 90), "brightness": 1.0},
+        },
     ),
     Row(
         "RandomSnow",
@@ -580,15 +575,13 @@ ROWS: tuple[Row, ...] = (
         "`cv2.GaussianBlur` and `cv2.remap`",
         moves=True,
     ),
-    Row("RandomGridDistortion", {}, _grid, "albumentations' GridDistortion", levels=1, moves=True),
-    Row(
+    *_variants(
         "RandomGridDistortion",
-        {"normalize": False, "num_steps": 3},
         _grid,
         "albumentations' GridDistortion",
+        {"": {}, "free": {"normalize": False, "num_steps": 3}},
         levels=1,
         moves=True,
-        id="free",
     ),
     Row("RandomOpticalDistortion", {}, _lens, "`cv2.initUndistortRectifyMap` and `cv2.remap`", moves=True),
     Row(
@@ -614,24 +607,17 @@ ROWS: tuple[Row, ...] = (
         "`skimage.exposure.match_histograms` and `cv2.addWeighted`",
         gradient=False,
     ),
-    Row(
+    *_variants(
         "PixMix",
-        {"references": REFERENCES},
         _pixmixed,
         "PIL's operations and PixMix's formulas",
+        {
+            "": {"references": REFERENCES},
+            "all": {"references": REFERENCES, "k": 3, "beta": 4.0, "severity": 10.0, "all_ops": True},
+        },
         levels=2,
         share=0.06,  # OpenCV's warps read zeros beside the border, where PIL's read the border
         gradient=False,
-    ),
-    Row(
-        "PixMix",
-        {"references": REFERENCES, "k": 3, "beta": 4.0, "severity": 10.0, "all_ops": True},
-        _pixmixed,
-        "PIL's operations and PixMix's formulas",
-        levels=2,
-        share=0.06,
-        gradient=False,
-        id="all",
     ),
     Row("RandomBrightnessContrast", {}, _linear, "albumentations' RandomBrightnessContrast"),
     Row("RandomRGBShift", {}, _rgb_shift, "albumentations' RGBShift"),
@@ -648,67 +634,43 @@ ROWS: tuple[Row, ...] = (
         "`cv2.cvtColor` and `cv2.LUT`",
         id="scale",
     ),
-    Row("RandomMultiplicativeNoise", {}, _factors, "albumentations' MultiplicativeNoise"),
-    Row(
+    *_variants(
         "RandomMultiplicativeNoise",
-        {"per_channel": True},
         _factors,
         "albumentations' MultiplicativeNoise",
-        id="channels",
+        {"": {}, "channels": {"per_channel": True}},
     ),
-    Row("RandomGaussianNoise", {}, _gaussian, "albumentations' GaussNoise"),
-    Row(
+    *_variants(
         "RandomGaussianNoise",
-        {"mean": (-0.1, 0.1), "per_channel": False},
         _gaussian,
         "albumentations' GaussNoise",
-        id="gray",
+        {"": {}, "gray": {"mean": (-0.1, 0.1), "per_channel": False}},
     ),
-    Row("RandomSharpen", {}, _sharpened, "albumentations' Sharpen", levels=1),
-    Row("RandomEmboss", {}, _embossed, "albumentations' Emboss", levels=1),
+    Row("RandomSharpen", {}, _by_matrix("Sharpen", "sharpening"), "albumentations' Sharpen", levels=1),
+    Row("RandomEmboss", {}, _by_matrix("Emboss", "emboss"), "albumentations' Emboss", levels=1),
     Row("RandomRotate90", {}, lambda f, t, turns: np.rot90(f, int(turns)), "`numpy.rot90`", moves=True),
     Row("RandomTranspose", {}, lambda f, t: f.transpose(1, 0, 2), "`numpy.transpose`", moves=True),
     Row("FDA", {"references": REFERENCES}, _fourier, "albumentations' FDA", levels=1),
-    Row(
-        "LongestMaxSize",
-        {"size": 31, **PLAIN},
-        _longest,
-        "albumentations' LongestMaxSize",
-        moves=True,
-        per_sample=False,
+    *(
+        Row(name, {"size": 31, **PLAIN}, _by_albumentations(name), f"albumentations' {name}", **FIT)
+        for name in ("LongestMaxSize", "SmallestMaxSize")
     ),
-    Row(
-        "SmallestMaxSize",
-        {"size": 31, **PLAIN},
-        _smallest,
-        "albumentations' SmallestMaxSize",
-        moves=True,
-        per_sample=False,
-    ),
-    Row(
+    *_variants(
         "PadIfNeeded",
-        {"size": (50, 60), "divisor": 16, "fill": 7},
         _padded,
         "albumentations' PadIfNeeded",
-        moves=True,
-        per_sample=False,
-    ),
-    Row(
-        "PadIfNeeded",
-        {"size": 64, "anchor": "top_left", "padding_mode": "edge"},
-        _padded,
-        "albumentations' PadIfNeeded",
-        moves=True,
-        per_sample=False,
-        id="edge",
+        {
+            "": {"size": (50, 60), "divisor": 16, "fill": 7},
+            "edge": {"size": 64, "anchor": "top_left", "padding_mode": "edge"},
+        },
+        **FIT,
     ),
     Row(
         "LetterBox",
         {"size": 64, "fill": 114, **PLAIN},
         _letter,
         "`cv2.resize` and `cv2.copyMakeBorder`",
-        moves=True,
-        per_sample=False,
+        **FIT,
     ),
     # tests/test_corruptions.py compares all of them with results of imagecorruptions.
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Callable
 from itertools import product
@@ -25,10 +26,6 @@ def converted(given: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ours.from_albumentations(given)
-
-
-def pixels(image: Any) -> np.ndarray:
-    return image.as_subclass(Tensor).permute(1, 2, 0).numpy()
 
 
 def assert_equal(found: Any, wanted: Any, where: str) -> None:
@@ -272,9 +269,7 @@ READS = {name for name in NAMES if host.reads_annotations(made(name))}
 
 
 #: Arguments with which slow classes are quick.
-QUICK: dict[str, dict[str, Any]] = {
-    "Superpixels": {"n_segments": (4, 6), "max_size": 24},
-}
+QUICK: dict[str, dict[str, Any]] = {"Superpixels": {"n_segments": (4, 6), "max_size": 24}}
 
 SHAPES = [(45, 57), *((45, 57, channels) for channels in (1, 2, 3, 4, 5))]
 SHAPES += [(61, 83), (7, 90, 3), (1, 1, 3), (33, 2, 1)]
@@ -295,22 +290,20 @@ def image_of(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 Form = tuple[dict[str, Any], dict[str, Any]]
 
 
+def given(**lists: Any) -> dict[str, Any]:
+    return {name: value for name, value in lists.items() if value is not None}
+
+
 def boxed(form: str, bboxes: Any, labels: Any = None, **more: Any) -> Form:
-    fields = {} if labels is None and "label_fields" not in more else {"label_fields": ["labels"]}
-    params = A.BboxParams(form, **(fields | more))
-    return {"bbox_params": params}, {"bboxes": bboxes} if labels is None else {
-        "bboxes": bboxes,
-        "labels": labels,
-    }
+    fields = {"label_fields": ["labels"]} if labels is not None else {}
+    return {"bbox_params": A.BboxParams(form, **(fields | more))}, given(bboxes=bboxes, labels=labels)
 
 
 def pointed(form: str, keypoints: Any, tags: Any = None, **more: Any) -> Form:
-    fields = {} if tags is None else {"label_fields": ["tags"]}
-    params = A.KeypointParams(form, **fields, **more)
-    return {"keypoint_params": params}, {"keypoints": keypoints} if tags is None else {
-        "keypoints": keypoints,
-        "tags": tags,
-    }
+    fields = {"label_fields": ["tags"]} if tags is not None else {}
+    return {"keypoint_params": A.KeypointParams(form, **fields, **more)}, given(
+        keypoints=keypoints, tags=tags
+    )
 
 
 LABELS, LABELED = [3, 1, 2, 5, 4], {"label_fields": ["labels"]}
@@ -349,7 +342,7 @@ FORMS: dict[str, Form] = {
     "points, lists": pointed("xy", POINTS),
     "points, array": pointed("xy", np.array(POINTS), np.array(list("abcde"))),
     "points, float32": pointed("yx", np.array(POINTS, np.float32)[:3, ::-1], remove_invisible=False),
-    "points, whole": pointed("xy", np.array(POINTS).astype(int)),
+    "points, whole": pointed("xy", [[3, 4], [10, 12], [0, HEIGHT - 1], [WIDTH - 1, 0]]),
     "points, empty": pointed("xy", []),
     "all": (
         {**ALL[0][0], **ALL[1][0], "save_applied_params": True},
@@ -413,20 +406,36 @@ CONTAINERS: dict[str, Callable[[], list[Any]]] = {
     "RandomOrder": lambda: [A.RandomOrder(steps(), n=4, p=0.8), A.RandomOrder(steps(), n=2, p=1)],
     "Sequential": lambda: [A.Sequential(steps(), p=0.5), A.OneOf([A.Sequential(steps(), p=0.3), A.CLAHE()])],
     "SomeOf": lambda: [A.SomeOf(steps(), n=2, p=0.8), A.SomeOf(steps(), n=3, replace=True, p=1)],
-    "one in another": lambda: [outer([inner() for inner in INNER]) for outer in OUTER],
 }
-INNER: list[Callable[[], Any]] = [
-    *(lambda: A.SomeOf(steps(), n=1, p=0.5), lambda: A.OneOf(steps(), p=0.1)),
-    *(lambda: A.OneOrOther(A.VerticalFlip(), A.Transpose(), p=0.4), lambda: A.Sequential(steps(), p=0.7)),
-    lambda: A.RandomOrder(steps(), n=2, p=0.6),
+#: Containers of two or more transforms, for random pipelines.
+AROUND_STEPS: list[Callable[[list[Any]], Any]] = [
+    lambda listed: A.OneOf(listed, p=0.9),
+    lambda listed: A.SomeOf(listed, n=2, p=0.9),
+    lambda listed: A.RandomOrder(listed, n=2, p=0.9),
+    lambda listed: A.OneOrOther(*listed[:2], p=0.4),
+    lambda listed: A.Sequential(listed, p=0.9),
+    lambda listed: A.Compose(listed, p=0.9),
 ]
-OUTER: list[Callable[[list[Any]], Any]] = [
-    *(lambda t: A.OneOf(t, p=0.9), lambda t: A.SomeOf(t, n=2, p=0.9), lambda t: A.RandomOrder(t, n=2, p=0.9)),
-    *(lambda t: A.OneOrOther(t[2], t[4]), lambda t: A.Sequential(t, p=0.9), lambda t: A.Compose(t, p=0.9)),
-]
+SLOW = {"PiecewiseAffine", "Superpixels"}
+#: Classes of random pipelines: all but those that need other inputs, and the slow ones.
+FREE = sorted({*NAMES} - {*METADATA, "FromFloat", "Lambda", *SLOW, "RandomGridShuffle", "ToTensorV2"})
 
 
-#: Pipelines from public repositories: detection, segmentation, classification, forensics, medical images.
+def random_pipeline(number: int) -> Any:
+    """Return a pipeline of any classes, some of them in containers inside of others, with rules for boxes."""
+    draws = random.Random(number)
+
+    def step(depth: int = 0) -> Any:
+        if depth < 2 and draws.random() < 0.4:
+            return draws.choice(AROUND_STEPS)([step(depth + 1) for _ in range(draws.randint(2, 4))])
+        name = draws.choice(FREE)
+        return made(name, p=draws.choice([0.3, 0.7, 1.0]), **draws.choice(variants(name)))
+
+    rules = {"min_area": draws.choice([0, 60]), "min_visibility": draws.choice([0, 0.3])}
+    return composed(*(step() for _ in range(draws.randint(1, 5))), **rules)
+
+
+#: A pipeline of a public repository; random_pipeline makes others.
 PUBLIC: dict[str, Callable[[], Any]] = {
     "yolo": lambda: A.Compose(
         [
@@ -445,96 +454,6 @@ PUBLIC: dict[str, Callable[[], Any]] = {
             A.ToTensorV2(),
         ],
         bbox_params=A.BboxParams(format="yolo", min_visibility=0.4, label_fields=[]),
-    ),
-    "segmentation": lambda: A.Compose(
-        [
-            A.RandomResizedCrop((48, 48), scale=(0.75, 1.0), p=1.0),
-            A.HorizontalFlip(p=0.5),
-            A.VerticalFlip(p=0.2),
-            A.RandomRotate90(p=0.3),
-            A.ShiftScaleRotate(shift_limit=0.05, scale_limit=0.1, rotate_limit=20, p=0.5),
-            A.RandomBrightnessContrast(0.15, 0.15, p=0.3),
-            A.GaussNoise(p=0.15),
-            A.GridDistortion(num_steps=4, distort_limit=0.04, p=0.2),
-            A.Normalize(),
-            A.ToTensorV2(),
-        ]
-    ),
-    "efficientdet": lambda: A.Compose(
-        [
-            *(A.Transpose(p=0.5), A.VerticalFlip(p=0.5), A.HorizontalFlip(p=0.5)),
-            A.OneOf(
-                [
-                    A.CLAHE(p=1),
-                    A.RandomBrightnessContrast(0.15, 0.15, p=1),
-                    A.RandomGamma(p=1),
-                    A.HueSaturationValue(p=1),
-                ],
-                p=0.8,
-            ),
-            A.OneOf([A.Blur(4, p=1), A.MotionBlur(5, p=1), A.Sharpen(p=1)], p=0.75),
-            A.Normalize(),
-        ],
-        bbox_params=A.BboxParams(format="coco", label_fields=["category_ids"], min_visibility=0.2),
-    ),
-    "forensics": lambda: A.ReplayCompose(
-        [
-            A.HorizontalFlip(p=0.5),
-            A.RandomBrightnessContrast(p=0.3),
-            A.ImageCompression(quality_range=(40, 90), p=0.5),
-            A.GaussNoise(p=0.3),
-            A.CoarseDropout(
-                num_holes_range=(1, 4), hole_height_range=(0.05, 0.15), hole_width_range=(0.05, 0.15), p=0.2
-            ),
-        ]
-    ),
-    "melanoma": lambda: A.Compose(
-        [
-            A.OneOf(
-                [
-                    A.MotionBlur(blur_limit=5),
-                    A.MedianBlur(blur_limit=5),
-                    A.GaussianBlur(blur_limit=5),
-                    A.GaussNoise(),
-                ],
-                p=0.7,
-            ),
-            A.OneOf(
-                [
-                    A.OpticalDistortion(distort_limit=1.0),
-                    A.GridDistortion(num_steps=5, distort_limit=1.0),
-                    A.ElasticTransform(alpha=3),
-                ],
-                p=0.7,
-            ),
-            A.CLAHE(clip_limit=4.0, p=0.7),
-            A.HueSaturationValue(hue_shift_limit=10, sat_shift_limit=20, val_shift_limit=10, p=0.7),
-            A.ShiftScaleRotate(shift_limit=0.1, scale_limit=0.1, rotate_limit=15, border_mode=0, p=0.7),
-            A.Resize(48, 48),
-            A.CoarseDropout(
-                num_holes_range=(1, 1), hole_height_range=(9, 18), hole_width_range=(9, 18), p=0.7
-            ),
-            A.Normalize(),
-            A.ToTensorV2(),
-        ],
-        p=1.0,
-    ),
-    "signs": lambda: A.Compose(
-        [
-            A.Affine(
-                scale=(0.85, 1.1),
-                translate_percent=(-0.04, 0.04),
-                rotate=(-22, 22),
-                shear=(-7, 7),
-                border_mode=cv2.BORDER_REPLICATE,
-                p=0.95,
-            ),
-            A.Perspective(scale=(0.02, 0.08), border_mode=cv2.BORDER_REPLICATE, p=0.5),
-            A.RandomBrightnessContrast(brightness_limit=0.35, contrast_limit=0.3, p=0.9),
-            A.OneOf([A.MotionBlur(blur_limit=7), A.GaussianBlur(blur_limit=5)], p=0.4),
-            *(A.GaussNoise(p=0.4), A.RandomShadow(p=0.3), A.CoarseDropout(p=0.4)),
-        ],
-        bbox_params=A.BboxParams(format="pascal_voc", label_fields=["cls"], min_visibility=0.35, min_area=64),
     ),
 }
 
@@ -589,19 +508,11 @@ RULES: dict[str, Callable[[], Any]] = {
 # -- classes of users ------------------------------------------------------------------------------------
 
 
-class Halved(A.ImageOnlyTransform):  # type: ignore[misc]
-    """A user's transform that draws a number."""
-
-    def apply(self, img: np.ndarray, shift: int, **params: Any) -> np.ndarray:
-        return img // 2 + np.uint8(shift)
-
-    def get_params(self) -> dict[str, Any]:
-        return {"shift": self.py_random.randint(0, 99)}
-
-
-class Enlarged(A.ImageOnlyTransform):  # type: ignore[misc]
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return np.repeat(img, 2, 0)
+def derived(name: str, base: Any, **methods: Any) -> Any:
+    """Return a class that a user derives; it and its methods are pickled by their names."""
+    for method, function in methods.items():
+        function.__name__ = method
+    return type(base)(name, (base,), {"__module__": __name__, **methods})
 
 
 class Brightened(A.DualTransform):  # type: ignore[misc]
@@ -617,22 +528,6 @@ class Brightened(A.DualTransform):  # type: ignore[misc]
         return (mask + mean).astype(mask.dtype)
 
 
-class Cropped(A.RandomCrop):  # type: ignore[misc]
-    """A class under another name."""
-
-
-class HorizontalFlip(A.HorizontalFlip):  # type: ignore[misc]
-    """A class with the same name and another method."""
-
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return np.ascontiguousarray(img[::-1])
-
-
-class FixedMask(A.HorizontalFlip):  # type: ignore[misc]
-    def apply_to_mask(self, mask: np.ndarray, **params: Any) -> np.ndarray:
-        return mask
-
-
 class Doubled(A.DualTransform):  # type: ignore[misc]
     """A user's class that changes the size."""
 
@@ -646,53 +541,51 @@ class Doubled(A.DualTransform):  # type: ignore[misc]
         return keypoints * np.array([1, 2, *[1] * (keypoints.shape[1] - 2)], keypoints.dtype)
 
 
-class CutResize(A.Resize):  # type: ignore[misc]
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return np.ascontiguousarray(img[:20, :22])
-
-    def apply_to_mask(self, mask: np.ndarray, **params: Any) -> np.ndarray:
-        return np.ascontiguousarray(mask[:20, :22])
-
-
-class OneTurn(A.RandomRotate90):  # type: ignore[misc]
-    def get_params(self) -> dict[str, Any]:
-        return {"factor": 1}
-
-
-class CornerCrop(A.RandomCrop):  # type: ignore[misc]
-    def get_params_dependent_on_data(self, params: Any, data: Any) -> dict[str, Any]:
-        return {"crop_coords": (1, 2, 1 + self.width, 2 + self.height)}
-
-
 class LessBright(A.RandomBrightnessContrast):  # type: ignore[misc]
     def update_transform_params(self, params: Any, data: Any) -> Any:
         return super().update_transform_params(params, data) | {"alpha": 0.5}
 
 
-class Seldom(A.HorizontalFlip):  # type: ignore[misc]
-    def should_apply(self, force_apply: bool = False) -> bool:
-        return bool(self.py_random.random() < 0.3)
-
-
-class Late(A.ImageOnlyTransform):  # type: ignore[misc]
-    """A class that draws while it changes the image."""
-
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return img // 2 + np.uint8(self.py_random.randint(0, 90))
-
-
-class Floats(A.ImageOnlyTransform):  # type: ignore[misc]
-    def apply(self, img: np.ndarray, **params: Any) -> np.ndarray:
-        return img.astype(np.float32) / 7
-
-
-class Either(A.OneOf):  # type: ignore[misc]
-    """A container under another name."""
-
-
 class Steps(A.Compose):  # type: ignore[misc]
     def __init__(self, transforms: list[Any], p: float) -> None:
         super().__init__(transforms, p=p)
+
+
+Cropped, Either = derived("Cropped", A.RandomCrop), derived("Either", A.OneOf)  # under other names
+#: A class with the same name as albumentations' and another method.
+HorizontalFlip = derived(
+    "HorizontalFlip", A.HorizontalFlip, apply=lambda self, img, **params: np.ascontiguousarray(img[::-1])
+)
+FixedMask = derived("FixedMask", A.HorizontalFlip, apply_to_mask=lambda self, mask, **params: mask)
+CutResize = derived(
+    *("CutResize", A.Resize),
+    apply=lambda self, img, **params: np.ascontiguousarray(img[:20, :22]),
+    apply_to_mask=lambda self, mask, **params: np.ascontiguousarray(mask[:20, :22]),
+)
+OneTurn = derived("OneTurn", A.RandomRotate90, get_params=lambda self: {"factor": 1})
+CornerCrop = derived(
+    *("CornerCrop", A.RandomCrop),
+    get_params_dependent_on_data=lambda self, params, data: {
+        "crop_coords": (1, 2, 1 + self.width, 2 + self.height)
+    },
+)
+Seldom = derived(
+    "Seldom",
+    A.HorizontalFlip,
+    should_apply=lambda self, force_apply=False: bool(self.py_random.random() < 0.3),
+)
+Halved = derived(
+    *("Halved", A.ImageOnlyTransform),
+    get_params=lambda self: {"shift": self.py_random.randint(0, 99)},
+    apply=lambda self, img, shift, **params: img // 2 + np.uint8(shift),
+)
+#: A class that draws while it changes the image.
+Late = derived(
+    *("Late", A.ImageOnlyTransform),
+    apply=lambda self, img, **params: img // 2 + np.uint8(self.py_random.randint(0, 90)),
+)
+Floats = derived("Floats", A.ImageOnlyTransform, apply=lambda self, img, **params: img.astype(np.float32) / 7)
+Enlarged = derived("Enlarged", A.ImageOnlyTransform, apply=lambda self, img, **params: np.repeat(img, 2, 0))
 
 
 def unchanged(mask: np.ndarray, **params: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 import torch
@@ -31,6 +32,9 @@ os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # else albumentations as
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="whole", help="run the nightly tests as well")
+    parser.addoption(
+        "--part", default="", help="of the nightly tests, without the others: 2/6 runs the second sixth"
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -42,12 +46,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("whole"):
+    part = config.getoption("part")
+    if config.getoption("whole") and not part:
         return
-    nightly = [item for item in items if item.get_closest_marker("nightly")]
-    if nightly:
-        config.hook.pytest_deselected(items=nightly)
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+    def runs(item: pytest.Item) -> bool:
+        is_nightly = item.get_closest_marker("nightly") is not None
+        if not part:
+            return not is_nightly
+        which, count = map(int, part.split("/"))
+        return is_nightly and crc32(item.nodeid.encode()) % count == which % count
+
+    left_out = [item for item in items if not runs(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if runs(item)]
 
 
 #: The modules that a build may lack, by the names that the mark ``needs`` takes, and where imgops imports them.

@@ -14,8 +14,46 @@ from torch import Tensor
 
 import imgops
 from imgops._operator.record import Contract
-from tests.specs import OPERATORS
+from tests.specs import OPERATORS, Sample
 from tests.specs._maker import Maker
+
+
+def compare(sample: Sample, mesh: Any) -> bool:
+    """Compare the result and the gradients of a sharded batch with those of the whole; return whether there are any."""
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    dtype = torch.float32 if torch.float32 in sample.dtypes and sample.differentiable else sample.dtypes[0]
+    call, alone = (sample.checked(Maker(dtype, batch=batch, grad=True)) for batch in ((4,), ()))
+    whole = {name: t.detach().requires_grad_(t.requires_grad) for name, t in zip(call.names, call.tensors)}
+    parts = {
+        name: distribute_tensor(t.detach(), mesh, [Shard(0) if t.ndim > one.ndim else Replicate()])
+        for (name, t), one in zip(whole.items(), alone.tensors, strict=True)
+    }
+    for name, t in parts.items():
+        t.requires_grad_(whole[name].requires_grad)
+
+    def check(found: Any, wanted: Tensor) -> None:
+        own = wanted.chunk(mesh.size())[mesh.get_rank()]  # gloo does not gather all dtypes
+        torch.testing.assert_close(
+            found.to_local(), own, rtol=1e-6, atol=1e-6, equal_nan=True, msg=str(sample)
+        )
+
+    out, found = call.outputs(**whole), call.outputs(**parts)
+    for a, b in zip(found, out, strict=True):
+        assert a.placements == (Shard(0),), f"{sample}: {a.placements}"
+        check(a.detach(), b.detach())
+    if not out[0].requires_grad:
+        return False
+    weights = torch.rand(out[0].shape, dtype=out[0].dtype, generator=torch.Generator().manual_seed(1))
+    (out[0] * weights).sum().backward()
+    (found[0] * distribute_tensor(weights, mesh, [Shard(0)])).sum().backward()
+    for name, t in whole.items():
+        if t.grad is not None:
+            grad = parts[name].grad.full_tensor()
+            torch.testing.assert_close(
+                grad, t.grad, rtol=1e-5, atol=1e-5, msg=lambda text: f"{sample}, {name}: {text}"
+            )
+    return True
 
 
 def main(rank: int, world: int, path: str) -> None:
@@ -40,30 +78,19 @@ def main(rank: int, world: int, path: str) -> None:
 
     X, S, M = split(x), split(s), split(m)
 
-    # The batch stays sharded in every operator with a rule.
-    for name, spec in OPERATORS.items():
+    # The batch stays sharded in every operator with a rule; a backward that creates tensors creates those of all ranks.
+    compared = 0
+    for spec in OPERATORS.values():
         if spec.operator.sharding is not None and spec.operator.contract is Contract.FUNCTIONAL:
-            sample = spec.samples[0]
-            call, alone = (sample.checked(Maker(sample.dtypes[0], batch=b)) for b in ((4,), ()))
-            whole = {key: t.detach() for key, t in zip(call.names, call.tensors, strict=True)}
-            parts = {
-                key: split(t, BATCH if t.ndim > one.ndim else Replicate())
-                for (key, t), one in zip(whole.items(), alone.tensors, strict=True)
-            }
-            for found, wanted in zip(call.outputs(**parts), call.outputs(**whole), strict=True):
-                assert found.placements == (BATCH,), f"{name}: {found.placements}"
-                own = wanted.chunk(world)[rank]  # gloo does not gather all dtypes
-                torch.testing.assert_close(found.to_local(), own, rtol=1e-6, atol=1e-6, equal_nan=True)
-    # A different box or size gives a different shape; parameters may be sharded, too.
+            for sample in (s for s in spec.samples if s is spec.samples[0] or s.id == "each"):
+                compared += compare(sample, mesh)
+    assert compared > 30, compared
+    # A different box or size gives a different shape.
     for box in ((0, 0, 4, 4), (1, 2, 6, 5), (0, 0, 9, 8), (-2, -3, 4, 4), (0, 0, 4, 4)):
         same(imgops.crop(X, box), imgops.crop(x, box))
         same(imgops.crop(X, torch.tensor(box)), imgops.crop(x, box))
     for size, box in product(((4, 5), (10, 3), (4, 5)), (None, (0, 0, 4, 4), (1.5, 0, 7, 6.5))):
         same(imgops.resize(X, size, "lanczos", box=box), imgops.resize(x, size, "lanczos", box=box))
-    fills = torch.rand(4, 3, generator=generator)
-    same(imgops.pad(X, 1, fill=split(fills)), imgops.pad(x, 1, fill=fills))
-    boxes = torch.tensor([[0, 0, 4, 4], [1, 0, 7.5, 6], [0, 2, 9, 8], [3, 3, 6, 6]], dtype=torch.float64)
-    same(imgops.resize(X, (3, 4), box=split(boxes)), imgops.resize(x, (3, 4), box=boxes))
     videos = torch.stack([x, x + 1], 1)
     same(imgops.resize(split(videos, Shard(1)), (3, 4)), imgops.resize(videos, (3, 4)), Shard(1))
     # Image dimensions are replicated first.

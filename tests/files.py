@@ -147,8 +147,7 @@ def kinds() -> dict[str, bytes]:
     for channels, format in itertools.product((3, 4), ("PNG", "TIFF")):  # which Pillow cannot write
         colors = noise()[..., :channels].astype(np.uint16) * 251
         made[f"{format} ;16 of {channels}"] = cv2.imencode(f".{format.lower()}", colors)[1].tobytes()
-    rows = b"".join(b"\0" + row.tobytes() for row in noise())
-    made["PNG ;16 of 2"] = png(png_header(17, 23, 16, 4), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    made["PNG ;16 of 2"] = deep_png(noise()[..., :2].astype(np.uint16) * 251)
     made["BMP runs"] = _bmp_of_runs()
     # Bytes that belong to nothing are allowed between the blocks of a GIF; a last tile without a length ends with the file.
     frames = made["GIF frames with transparency"]
@@ -220,6 +219,14 @@ def png(*chunks: tuple[bytes, bytes]) -> bytes:
 
 def png_header(width: int, height: int, depth: int = 8, color: int = 2, interlaced: bool = False) -> Any:
     return b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, interlaced)
+
+
+def deep_png(pixels: np.ndarray, *chunks: tuple[bytes, bytes]) -> bytes:
+    """Write levels (H, W, C) of 16 bits, of 1 to 4 channels, by the words of PNG's standard."""
+    height, width, channels = pixels.shape
+    header = png_header(width, height, 16, {1: 0, 2: 4, 3: 2, 4: 6}[channels])
+    data = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    return png(header, *chunks, (b"IDAT", zlib.compress(data)), (b"IEND", b""))
 
 
 def black_png(size: tuple[int, int], depth: int, color: int, interlaced: bool, lacking: int = 0) -> bytes:

@@ -33,11 +33,6 @@ OUTCOMES: Counter[str] = Counter()
 Box = tuple[int, int, int, int]
 
 
-def seeds() -> tuple[bytes, ...]:
-    """Return the files of the kinds that most programs read."""
-    return tuple(raw for name, raw in files.kinds().items() if name.split()[0] in ("JPEG", "PNG", "WEBP"))
-
-
 # -- mutations ---------------------------------------------------------------------------------------
 
 

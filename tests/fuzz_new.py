@@ -1,27 +1,22 @@
-"""Random calls of batches of different sizes, parts of files, corruptions, annotations, recipes and processors.
+"""Random calls of batches of different sizes, and annotations.
 
-:mod:`tests.fuzz` makes them with ``--kind new``. Each has values that are not finite, images of one pixel or none, damaged files
-and arguments of the wrong kind among its inputs, and must give what a loop, Pillow or the library behind it gives, or one error of
-imgops' form.
+:mod:`tests.fuzz` makes them with ``--kind new``. Each has values that are not finite, images of one pixel and arguments of the
+wrong kind among its inputs, and must give what a loop or the library behind it gives, or one error of imgops' form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from random import Random
 from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torchvision import tv_tensors
 
 import imgops
 from imgops import transforms as v2
-from imgops.transforms import recipes
-from tests import fuzz_decode
+from tests.checks import difference
 from tests.fuzz_values import NUMBERS, OBJECTS, REALS, Made, Wrong, shown_as
 from tests.packed_calls import PACKED
 from tests.specs import OPERATORS
@@ -31,36 +26,10 @@ SIDES = (1, 1, 2, 3, 7, 16, 33)
 DTYPES = *(torch.uint8, torch.float32) * 2, torch.float64, torch.float16, torch.bfloat16
 
 
-def equal(a: Any, b: Any, apart: float = 0.0) -> bool:
-    """Return whether two structures have the same tensors; NaN is equal to NaN."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        a, b = (x.as_subclass(Tensor) for x in (a, b))
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return False
-        if apart and a.is_floating_point():
-            return torch.allclose(a.double(), b.double(), apart, apart, equal_nan=True)
-        return torch.equal(a.nan_to_num(7.5), b.nan_to_num(7.5))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(equal, a, b))
-    return bool(a == b)
-
-
-def image(
-    random: Random,
-    *lead: int,
-    channels: Any = (1, 3, 3, 3, 4),
-    least: int = 1,
-    shape: Any = None,
-    dtype: Any = None,
-) -> Tensor:
-    sides = SIDES if least else (0, *SIDES)
-    shape = shape or (*lead, random.choice(channels), random.choice(sides), random.choice(sides))
+def image(random: Random, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     values = torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(random.randrange(999)))
-    dtype = dtype or random.choice(DTYPES)
     out = values.to(dtype) if dtype == torch.uint8 else (values / 255).to(dtype)
-    if dtype.is_floating_point and out.numel() and random.random() < 0.25:
+    if dtype.is_floating_point and random.random() < 0.25:
         out.view(-1)[random.randrange(out.numel())] = random.choice((torch.nan, torch.inf, -torch.inf, 1e30))
     return out.transpose(-1, -2).contiguous().transpose(-1, -2) if random.random() < 0.3 else out
 
@@ -73,8 +42,14 @@ def argument(random: Random, usual: Any) -> Any:
 # -- batches of different sizes ----------------------------------------------------------------------------
 
 
-#: An image of one pixel has no memory format, so that the last bit of its floats may differ.
-APART = {torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+#: An image of one pixel has no memory format, so that the last bit of its floats may differ, as that of a distance to nothing.
+APART = {
+    torch.uint8: 1e-6,
+    torch.float32: 1e-6,
+    torch.float64: 1e-14,
+    torch.float16: 2e-3,
+    torch.bfloat16: 2e-2,
+}
 
 
 def ragged(random: Random) -> Made:
@@ -83,7 +58,7 @@ def ragged(random: Random) -> Made:
     dtype = random.choice([d for d in DTYPES if d in sample.dtypes])
     function, (first, *args), keywords = sample.call(Maker(dtype))
     shapes = [(len(first), random.choice(SIDES), random.choice(SIDES)) for _ in range(random.randrange(1, 6))]
-    images = [image(random, shape=shape, dtype=dtype) for shape in shapes]
+    images = [image(random, shape, dtype) for shape in shapes]
     interleaved, given = random.choice((True, False, None)), [argument(random, a) for a in args]
 
     def check() -> str:
@@ -91,82 +66,26 @@ def ragged(random: Random) -> Made:
         found = function(packed, *given, **keywords)
         each = found.unpack() if isinstance(found, imgops.PackedImages) else list(found)
         wanted = [function(x, *given, **keywords) for x in packed.unpack()]
-        apart = APART.get(dtype, 0.0)
-        if len(each) != len(wanted) or not all(equal(a, b, apart) for a, b in zip(each, wanted)):
-            raise Wrong("a packed image has other pixels than alone")
+        if differs := difference(each, wanted, APART.get(dtype, 0.0)):
+            raise Wrong(f"packed images have {differs} alone")
         return "as alone"
 
     return f"{sample}({shapes}, {dtype}, {', '.join(map(shown_as, given))})", check
 
 
-# -- parts of files ----------------------------------------------------------------------------------------
-
-
-def region(random: Random) -> Made:
-    """A part of a file, whole or damaged, is that of Pillow's pixels."""
-    raw = bytearray(random.choice(fuzz_decode.seeds()))
-    for _ in range(random.choice((0, 0, 1, 1, 2, 4))):
-        at = random.randrange(len(raw))
-        if random.random() < 0.7:
-            raw[at] ^= 1 << random.randrange(8)
-        elif random.random() < 0.5:
-            del raw[at : at + random.randrange(1, 30)]
-        else:
-            raw = raw[: max(at, 1)]
-        if not raw:
-            break
-    mode, turned, part = random.choice(("RGB", "L", "RGBA")), random.random() < 0.3, random.random()
-    return f"decode_image({len(raw)} bytes, {mode})", lambda: fuzz_decode.check(
-        bytes(raw), mode, turned, part
-    )
-
-
-# -- corruptions -------------------------------------------------------------------------------------------
-
-
-def corruption(random: Random) -> Made:
-    """A corruption keeps shape and dtype, is the same again, and of a batch what a loop gives."""
-    name = argument(random, random.choice((*v2.Corruption.COMMON, *v2.Corruption.VALIDATION)))
-    severity = argument(random, random.randrange(1, 6))
-    lead = random.choice(((), (), (2,), (0,)))
-    given = image(random, *lead, channels=(3, 3, 3, 3, 1), least=random.randrange(4))
-    key = random.randrange(2**40)
-
-    def check() -> str:
-        transform = v2.Corruption(name, severity, per_sample=bool(lead))
-        found, again = (v2.seeded(transform, key)(given) for _ in range(2))
-        if found.shape != given.shape or found.dtype != given.dtype:
-            raise Wrong(f"{tuple(found.shape)} of {found.dtype}")
-        if not equal(found, again):
-            raise Wrong("another result for the same key")
-        if lead and len(given):
-            torch.manual_seed(key % 2**31)
-            batch = transform(given)
-            torch.manual_seed(key % 2**31)
-            alone = v2.Corruption(name, severity)
-            loop = torch.stack([alone(x) for x in given])
-            near = (batch.double() - loop.double()).nan_to_num(0, 0, 0).abs().max() <= (
-                0 if given.dtype == torch.uint8 else 1e-2
-            )
-            if not near:
-                raise Wrong("a batch is not a loop")
-        return "the same again"
-
-    return f"Corruption({name!r}, {severity!r})({tuple(given.shape)}, {given.dtype})", check
-
-
 # -- annotations -------------------------------------------------------------------------------------------
 
+#: Transforms that are always applied, and their arguments, and transforms with a probability.
+ALWAYS = {
+    "RandomResizedCrop": {"size": 9},
+    "Mosaic": {"size": 24},
+    "RandomAffine": {"degrees": 30},
+    "RandomIoUCrop": {},
+}
 MOVING: tuple[str, ...] = (
     *("RandomHorizontalFlip", "RandomVerticalFlip", "RandomTranspose", "RandomRotate90", "RandomElastic"),
-    *(
-        "RandomGridDistortion",
-        "RandomOpticalDistortion",
-        "RandomThinPlateSpline",
-        "CoarseDropout",
-        "GridDropout",
-    ),
-    *("PixelDropout", "RandomIoUCrop", "RandomResizedCrop", "RandomAffine", "Mosaic", "CopyPaste"),
+    *("RandomGridDistortion", "RandomOpticalDistortion", "RandomThinPlateSpline", "CopyPaste"),
+    *("CoarseDropout", "GridDropout", "PixelDropout", *ALWAYS),
 )
 FORMATS = {"XYXY": 4, "XYWH": 4, "CXCYWH": 4, "XYWHR": 5, "CXCYWHR": 5, "XYXYXYXY": 8}
 
@@ -192,25 +111,13 @@ def annotations(random: Random) -> Made:
         "masks": tv_tensors.Mask(torch.randint(0, 4, (count, *sides), dtype=torch.uint8, generator=draw)),
         "labels": torch.arange(count),
     }
-    how: dict[str, Any] = {}
-    if "Flip" in name or name == "RandomTranspose":
-        how = {
-            "swap": argument(random, [(0, 2)]),
-            "swap_labels": argument(random, [(0, 1)]),
-            "swap_masks": [(1, 3)],
-        }
-    if "Dropout" in name:
-        how = {"min_visible": argument(random, 0.5)}
     p, key = random.choice((0.0, 0.5, 1.0)), random.randrange(2**40)
-    if name in ("RandomResizedCrop", "Mosaic", "RandomIoUCrop", "RandomAffine"):
-        how, p = (
-            {"RandomResizedCrop": {"size": 9}, "Mosaic": {"size": 24}, "RandomAffine": {"degrees": 30}}.get(
-                name, {}
-            ),
-            1.0,
-        )
-    elif name != "RandomIoUCrop":
-        how["p"] = p
+    how: dict[str, Any] = dict(ALWAYS.get(name, {"p": p}))
+    if "Flip" in name or name == "RandomTranspose":
+        swapped = argument(random, [(0, 2)]), argument(random, [(0, 1)]), [(1, 3)]
+        how |= dict(zip(("swap", "swap_labels", "swap_masks"), swapped, strict=True))
+    if "Dropout" in name:
+        how["min_visible"] = argument(random, 0.5)
     several = {"Mosaic": 4, "CopyPaste": 2}.get(name, 0)
     inputs: Any = [sample] * several if several else sample
 
@@ -219,10 +126,10 @@ def annotations(random: Random) -> Made:
             return "torchvision divides by zero"
         transform = getattr(v2, name)(**how)
         found, again = (v2.seeded(transform, key)(inputs) for _ in range(2))
-        if not equal(found, again):
-            raise Wrong("another result for the same key")
-        if p == 0 and not several and not equal(found, sample):
-            raise Wrong("something moved at p=0")
+        if differs := difference(again, found):
+            raise Wrong(f"for the same key, {differs}")
+        if how.get("p") == 0 and not several and (differs := difference(found, sample)):
+            raise Wrong(f"at p=0, {differs}")
         for part, value in found.items():
             if type(value) is not type(sample[part]) or value.dtype != sample[part].dtype:
                 raise Wrong(f"{part} came out as {type(value).__name__} of {value.dtype}")
@@ -243,107 +150,7 @@ def annotations(random: Random) -> Made:
     return f"{name}({how})({height} x {width}, {count} boxes {format} of {dtype})", check
 
 
-# -- recipes -----------------------------------------------------------------------------------------------
-
-
-@cache
-def _pictures() -> list[Tensor]:
-    return [torch.randint(0, 256, (3, 20, 30), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))]
-
-
-def recipe(random: Random) -> Made:
-    """A recipe gives the sizes that it promises, and the same again for the same seed."""
-    given = image(random, channels=(3, 3, 3, 1), least=random.randrange(6))
-    size, number = argument(random, random.choice((8, 32))), argument(random, random.uniform(0.5, 4))
-    share, key = argument(random, random.random()), random.randrange(2**31)
-    makes: dict[str, Callable[[], Callable[[Tensor], Any]]] = {
-        "three_augment": lambda: recipes.three_augment(size, color_jitter=share),
-        "DINOCrops": lambda: recipes.DINOCrops(
-            global_crops_size=size, local_crops_size=8, local_crops_number=2
-        ),
-        "yolo_letterbox": lambda: recipes.yolo_letterbox(size, auto=key % 2 == 0, scaleup=key % 3 == 0),
-        "yolo_mosaic": lambda: lambda x: recipes.yolo_mosaic(size)([x] * 4),
-        "PixMix": lambda: v2.PixMix(
-            _pictures(), k=size, beta=number, severity=number, p=1.0, all_ops=key % 2 == 0
-        ),
-    }
-    name = random.choice(tuple(makes))
-
-    def check() -> str:
-        results = []
-        if 0 in given.shape and name in ("three_augment", "DINOCrops"):
-            return "torchvision divides by zero"
-        for _ in range(2):
-            torch.manual_seed(key)
-            results.append(makes[name]()(given))
-        if not equal(*results):
-            raise Wrong("another result for the same seed")
-        return "a recipe's result"
-
-    return f"{name}({size!r}, {number!r}, {share!r})({tuple(given.shape)}, {given.dtype})", check
-
-
-# -- processors --------------------------------------------------------------------------------------------
-
-PROCESSORS = (
-    "CLIPImageProcessor",
-    "ViTImageProcessor",
-    "SiglipImageProcessor",
-    "ConvNextImageProcessor",
-    "DeiTImageProcessor",
-)
-
-
-@cache
-def _processors(name: str) -> tuple[Any, Any]:
-    from imgops.integrations.transformers import exact
-    from tests import processors
-
-    kind, twin = processors.classes()[name]
-    assert twin is not None
-    return exact(kind()), twin()
-
-
-def processor(random: Random) -> Made:
-    """An exact processor gives what the backend on PIL images gives, within a thousandth of a level."""
-    name, modes = random.choice(PROCESSORS), ("RGB", "RGB", "L", "RGBA")
-    sizes = [
-        (random.choice((1, 2, 30, 65)), random.choice((1, 2, 30, 65))) for _ in range(random.randrange(1, 4))
-    ]
-    noise = np.random.RandomState(random.randrange(999))
-    images = [
-        Image.fromarray(noise.randint(0, 256, (*s, 3)).astype(np.uint8)).convert(random.choice(modes))
-        for s in sizes
-    ]
-    given: Any = argument(random, images)
-
-    def check() -> str:
-        from tests.processors import difference
-
-        mine, theirs = _processors(name)
-        outcomes = []
-        for each in (mine, theirs):
-            try:
-                outcomes.append(each(given)["pixel_values"])
-            except Exception as error:
-                outcomes.append(error)
-        found, wanted = outcomes
-        if isinstance(wanted, Exception):
-            return "both refuse" if isinstance(found, Exception) else "the backend on tensors takes more"
-        if isinstance(found, Exception):
-            if isinstance(given, (list, tuple)) and not given:
-                return "an empty list"
-            raise Wrong(f"the PIL backend takes it: {type(found).__name__}: {found}")
-        if difference(found, wanted) > 2e-5:
-            raise Wrong(f"{difference(found, wanted)} from the PIL backend")
-        return "a processor's result"
-
-    return f"{name}({sizes if given is images else given!r})", check
-
-
-KINDS: tuple[Callable[[Random], Made], ...] = (
-    *(ragged, ragged, ragged, region, corruption, annotations, annotations, recipe, processor),
-)
+KINDS: tuple[Callable[[Random], Made], ...] = ragged, ragged, ragged, annotations, annotations
 
 
 def made(random: Random) -> Made:

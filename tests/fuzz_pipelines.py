@@ -28,6 +28,7 @@ from transform_cases import CASES
 from imgops import transforms as v2
 from imgops.transforms import containers
 from imgops.transforms._core.plans import Plan
+from tests.checks import difference
 from tests.fuzz_values import Made, Wrong
 
 #: Transforms that a sampler cannot sample ahead: in a loop over the samples, each sample draws all of its numbers first.
@@ -218,11 +219,10 @@ def differences(seed: int, counts: Counter[str]) -> list[str]:
 
 
 def compared(name: str, wanted: Any, found: Any, strides: bool = True) -> list[str]:
-    if isinstance(wanted, str) or isinstance(found, str):
-        return [] if wanted is found or str(wanted) == str(found) else [f"{name}: {wanted} and {found}"]
-    if wanted.shape != found.shape or wanted.dtype != found.dtype:
-        return [f"{name}: {tuple(wanted.shape)} of {wanted.dtype} and {tuple(found.shape)} of {found.dtype}"]
-    out = [] if torch.equal(wanted, found) else [f"{name}: {int((wanted != found).sum())} values differ"]
+    differs = difference(found, wanted)
+    out = [f"{name}: {differs}"] if differs else []
+    if differs or isinstance(wanted, str):
+        return out
     alike = zip(wanted.shape, wanted.stride(), found.stride(), strict=True)
     if strides and any(size > 1 and a != b for size, a, b in alike):
         out.append(f"{name}: strides {wanted.stride()} and {found.stride()}")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import resource
-import struct
 import sys
 import zlib
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from torch import Tensor
 
 import imgops
 from imgops import transforms as v2
+from tests import files
 from tests.fuzz_values import kind_of
 from tests.specs import SPECS
 from tests.specs._maker import Maker
@@ -27,14 +27,9 @@ LONG = 10**6
 def png(width: int, height: int) -> Tensor:
     """Return a file of some kilobytes whose header says how large its image is; its rows are zeros."""
 
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     rows = zlib.compressobj(9)
     data = b"".join(rows.compress(bytes(1 << 20)) for _ in range(32)) + rows.flush()
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    file = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-    return torch.frombuffer(bytearray(file), dtype=torch.uint8)
+    return files.tensor(files.png(files.png_header(width, height), (b"IDAT", data), (b"IEND", b"")))
 
 
 def huge() -> dict[str, Callable[[], Any]]:

@@ -255,6 +255,23 @@ def wrong_rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "run_program", "saturation of four channels", {**four, **saturation, "scratch": zeros(576)}
     yield "run_program", "tables of other channels", {"tables": zeros(2, 256, dtype=real)}
     yield "run_program", "floats without tables", {"out": Tensor(zeros(2, 3, 8, 9, dtype=real))}
+    sources = right_calls()["run_sources"]
+    for name, *at, value in (
+        *(("facts", 0, 0, -1), ("facts", 0, 0, 1), ("facts", 1, 2, 1 << 31), ("facts", 1, 3, 0)),
+        *(("numbers", 0, 0, -1), ("numbers", 0, 2, 10), ("numbers", 0, 4, 0.5), ("numbers", 0, 4, 1 << 31)),
+        *(("numbers", 0, 5, 0), ("numbers", 0, 6, np.nan), ("numbers", 0, 7, 1 << 41)),
+        *(
+            ("steps", 0, 0, STEP_KINDS.index("split")),
+            ("steps", 0, 2, 5),
+            ("steps", 0, 4, 5),
+            ("steps", 0, 4, 1 << 33),
+        ),
+    ):
+        changed = sources[name].copy()
+        changed[tuple(at)] = value
+        yield "run_sources", f"{value} at {at} of {name}", {name: changed}
+    yield "run_sources", "a decoder that is none", {"decoder": 3}
+    yield "run_sources", "tables of other channels", {"tables": zeros(2, 256, dtype=real)}
 
 
 def wrong_calls(function: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -58,7 +58,6 @@ KNOWN: dict[str, str] = {
     "imgops.kernels.cuda._packed.Packed": "addresses beyond 32 bits, without the memory that they would take",
     "imgops.kernels.cuda._resampling_tables": "empties the tables that are kept, so that a count is exact",
     "imgops.transforms._core.base.RandomTransform": _BASE,
-    "imgops.transforms._core.left_right.Mirror": _BASE,
     "imgops.transforms._core.operators": _TABLE,
     "imgops.transforms._core.origin": "whose code runs, for classes of each library",
     "imgops.transforms._core.parameters": "parameters of a CUDA kernel, without a transform around it",

@@ -20,6 +20,8 @@ from transformers.image_processing_backends import PilBackend, TorchvisionBacken
 
 from tests.image_forms import photo as photo
 
+#: A thousandth of a level, where a level is 1 / 255 of a range of at least 4 after the normalization.
+TOLERANCE = 2e-5
 #: What a class needs besides an image, or is made with.
 MADE_WITH = {
     "ImageGPTImageProcessor": {
@@ -85,9 +87,8 @@ def _boxes_of(image: Any) -> dict[str, Any]:
 
 def more(name: str, call: Any, images: Any) -> dict[str, Any]:
     """Return the arguments of a call besides the images, those that are optional included."""
-    count = len(images) if isinstance(images, list) else 1
-    taken = inspect.signature(call).parameters
-    several = isinstance(images, list)
+    several, taken = isinstance(images, list), inspect.signature(call).parameters
+    count = len(images) if several else 1
 
     def each(value: Any) -> Any:
         return [value(x) for x in images] if several else value(images)
@@ -123,29 +124,6 @@ def result(processor: Any, name: str, images: Any, return_tensors: str | None = 
         images = [images, images] if not isinstance(images, list) else images[:2]
     given = more(name, processor.preprocess, images)
     return processor(images, return_tensors="pt" if name in TENSORS else return_tensors, **given, **how)
-
-
-def difference(found: Any, wanted: Any) -> float:
-    """Return the greatest difference of two results; infinity if they differ in anything but numbers."""
-    if hasattr(wanted, "keys"):
-        if set(found.keys()) != set(wanted.keys()):
-            return float("inf")
-        return max((difference(found[key], wanted[key]) for key in wanted), default=0.0)
-    if isinstance(wanted, (list, tuple)) and not (wanted and np.isscalar(wanted[0])):
-        if len(found) != len(wanted):
-            return float("inf")
-        return max((difference(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
-    if isinstance(wanted, (np.ndarray, torch.Tensor, int, float, list, tuple, np.number)):
-        a, b = (np.asarray(x.float() if isinstance(x, torch.Tensor) else x) for x in (found, wanted))
-        if a.shape != b.shape:
-            return float("inf")
-        if a.dtype == object:
-            return difference(list(a), list(b))
-        if a.dtype.kind == "U":
-            return 0.0 if (a == b).all() else float("inf")
-        apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
-        return float(np.where(np.isnan(a) & np.isnan(b), 0, apart).max()) if a.size else 0.0
-    return 0.0 if found == wanted else float("inf")
 
 
 def _resize_by_library(
@@ -217,11 +195,22 @@ def _flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
         for i, x in enumerate(value):
             yield from _flat(x, f"{where}[{i}]")
         return
+    if isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:  # NumPy has none
+        value = value.float()
     numbers = isinstance(value, (np.ndarray, torch.Tensor, np.number, int, float))
     yield where, np.asarray(value) if numbers else value
 
 
-def distinction(found: Any, wanted: Any, tolerance: float) -> str:
+def difference(found: Any, wanted: Any) -> float:
+    """Return infinity if two results differ by more than the tolerance."""
+    return float("inf") if distinction(found, wanted) else 0.0
+
+
+def assert_close(found: Any, wanted: Any, tolerance: float = TOLERANCE) -> None:
+    assert not distinction(found, wanted, tolerance)
+
+
+def distinction(found: Any, wanted: Any, tolerance: float = TOLERANCE) -> str:
     """Return how two results differ in structure, shape, dtype or values; nothing if they do not."""
     one, other = dict(_flat(found)), dict(_flat(wanted))
     if set(one) != set(other):

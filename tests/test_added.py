@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import torch
 from added_cases import JOINING, OF_BOXES, REQUIRED, ROWS, Row
-from checks import bits_equal
 from groups import compiled
 from torch import Tensor
 from torchvision import tv_tensors
@@ -24,14 +23,10 @@ from transform_cases import check_refusals, picture, seeded
 
 import imgops
 from imgops import transforms as ours
-from imgops._common.torch_private import CountingBackend
 from imgops.kernels.cpu import _splines
 from imgops.transforms.geometry import distortion
-from tests.tiers import nightly, nightly_unless
+from tests.tiers import nightly_unless
 
-#: Before torch 2.13, dynamo does not support torchvision's tensor classes.
-CLASSES = hasattr(torch.Tag, "inplace")
-SAMPLING = [row for row in ROWS if row.per_sample]
 ALBUMENTATIONS = "albumentations"
 
 
@@ -108,55 +103,6 @@ def test_floats_are_the_same_picture(row: Row, whole: bool) -> None:
             assert off.mean() < 4 and (off > 12).double().mean() < 0.1
 
 
-@nightly
-def test_gradients_of_gradients() -> None:
-    image = torch.rand(2, 3, 5, 6, dtype=torch.float64).requires_grad_()
-    each = ours.RandomGamma((1.5, 2.5), p=1.0, per_sample=True)
-    assert torch.autograd.gradgradcheck(lambda x: seeded(1, each, x), (image,))
-
-
-BENT = [r for r in ROWS if r.moves and "Dropout" not in r.name]
-
-
-@pytest.mark.parametrize("row", BENT, ids=str)
-def test_boxes_and_points_follow(row: Row) -> None:
-    """A box is the smallest around the mask of its content, within a pixel; a keypoint is on its dot."""
-    height, width = 120, 150
-    boxes = torch.tensor([[20.0, 30, 90, 70], [0, 0, width, height], [60, 50, 140, 110]])
-    masks = torch.zeros(3, height, width, dtype=torch.uint8)
-    for mask, (x0, y0, x1, y1) in zip(masks, boxes.int().tolist()):
-        mask[y0:y1, x0:x1] = 1
-    points = torch.tensor([[40.0, 40], [75, 60], [110, 80]])
-    dots = torch.zeros(3, height, width)
-    for dot, (x, y) in zip(dots, points.int().tolist()):
-        dot[y - 2 : y + 3, x - 2 : x + 3] = 1
-    options = {"size": 100} if not row.per_sample else {}
-    for format in ("XYXY", "XYWH", "CXCYWH"):
-        given = {
-            "image": tv_tensors.Image(dots),
-            "masks": tv_tensors.Mask(masks),
-            "boxes": ours.ConvertBoundingBoxFormat(format)(
-                tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(height, width))
-            ),
-            "points": tv_tensors.KeyPoints(points, canvas_size=(height, width)),
-        }
-        make = row.make(**options, **({"p": 1.0} if row.per_sample else {}))
-        if "fill" in row.options:
-            make = row.make(**{**options, "fill": 0})
-        for seed in range(6):
-            out = seeded(seed, make, given)
-            assert out["boxes"].format.value == format
-            corners = ours.ConvertBoundingBoxFormat("XYXY")(out["boxes"]).as_subclass(Tensor)
-            for mask, box in zip(out["masks"], corners):
-                rows, columns = torch.nonzero(mask, as_tuple=True)
-                tight = torch.stack([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
-                assert (box - tight).abs().max() <= 1.0, (seed, box, tight)
-            for dot, point in zip(out["image"], out["points"].as_subclass(Tensor)):
-                y, x = torch.nonzero(dot > 0.5, as_tuple=True)
-                center = torch.stack([x.double().mean(), y.double().mean()])
-                assert (point - center).abs().max() <= 1.0, (seed, point, center)
-
-
 def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
     from imgops.transforms.geometry import inverse_map
 
@@ -166,114 +112,82 @@ def test_a_point_of_a_fold_or_outside_comes_to_the_nearest_pixel() -> None:
     assert found[0].tolist() in ([3.0, 1.0], [1.0, 1.0]) and found[1, 0] >= 4 and found[2, 0] <= 0
 
 
-@pytest.mark.parametrize("name", ["CoarseDropout", "GridDropout", "PixelDropout"])
-def test_hidden_boxes_are_kept_or_dropped(name: str) -> None:
-    """With min_visible, hidden boxes become empty, and SanitizeBoundingBoxes drops them and their labels; masks are optional."""
-    options = {
-        "CoarseDropout": {"height": 0.5, "width": 0.5},
-        "GridDropout": {"ratio": 0.8},
-        "PixelDropout": {"amount": 0.5},
-    }
-    boxes = torch.tensor([[x, y, x + 6.0, y + 6.0] for x in range(0, 50, 8) for y in range(0, 40, 8)])
-    given = {
-        "image": tv_tensors.Image(torch.full((3, 48, 60), 255, dtype=torch.uint8)),
-        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(48, 60)),
-        "labels": torch.arange(len(boxes)),
-        "mask": tv_tensors.Mask(torch.ones(1, 48, 60, dtype=torch.uint8)),
-    }
-    kept = seeded(0, getattr(ours, name)(p=1.0, **options[name]), given)
-    assert bits_equal(kept["boxes"].as_subclass(Tensor), boxes) and bits_equal(kept["mask"], given["mask"])
-    drops = getattr(ours, name)(p=1.0, min_visible=0.5, mask_fill=0, **options[name])
-    out = seeded(0, drops, given)
-    visible = out["image"][0] > 0
-    assert bits_equal(out["mask"][0].as_subclass(Tensor) > 0, visible.as_subclass(Tensor))
-    for before, after in zip(boxes.int().tolist(), out["boxes"].as_subclass(Tensor)):
-        x0, y0, x1, y1 = before
-        share = visible[y0:y1, x0:x1].double().mean()
-        assert after.tolist() == (before if share >= 0.5 else [0, 0, 0, 0])
-    clean = ours.SanitizeBoundingBoxes()(out)
-    assert 0 < len(clean["labels"]) < len(boxes) and len(clean["labels"]) == len(clean["boxes"])
+#: Transform, arguments that it refuses, the error and its text after the name.
+WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = (
+    ("RandomGamma", {"p": 1.5}, ValueError, "p must be a probability in [0, 1], got 1.5"),
+    ("RandomGamma", {"gamma": (2, 1)}, ValueError, "gamma must be a number from 0 on or a range"),
+    ("RandomGamma", {"gamma": (0, math.inf)}, ValueError, "gamma must be a finite number"),
+    ("RandomGamma", {"gamma": "1"}, TypeError, "gamma must be a number from 0 on or a range"),
+    ("RandomGamma", {"generator": 3}, TypeError, "generator must be a torch.Generator"),
+    ("RandomMedianBlur", {"kernel_size": (2, 4)}, ValueError, "kernel_size must be an odd"),
+    ("RandomMorphology", {"operation": "melt"}, ValueError, "operation must be one of 'erode'"),
+    ("RandomSunFlare", {"angle": 361}, ValueError, "angle must be a number from 0 to 360"),
+    ("RandomSunFlare", {"color": (1, 2, 256)}, ValueError, "color must be 3"),
+    ("RandomRain", {"method": "hail"}, ValueError, "method must be one of 'drizzle'"),
+    ("RandomRain", {"color": (1, 2)}, ValueError, "color must be 3 integers"),
+    (
+        "RandomCLAHE",
+        {"tiles": (0, 8)},
+        ValueError,
+        "tiles must be an integer from 1 to 32767, or two, along x",
+    ),
+    ("RandomFog", {"alpha": (0.1, 0.2)}, TypeError, "alpha must be a number"),
+    ("RandomShadow", {"region": (0, 1)}, ValueError, "region must be left, top, right"),
+    ("RandomShadow", {"region": (0, 1, 1, 0)}, ValueError, "region must be left, top, right"),
+    ("RandomGridDistortion", {"num_steps": 10**30}, ValueError, "num_steps"),
+    ("CopyPaste", {"amount": 1.5}, ValueError, "amount must be a number from 0 to 1"),
+    ("LetterBox", {"size": (0, 3)}, ValueError, "size must be an integer from 1 on"),
+    ("LetterBox", {"size": 2**16}, ValueError, "size must have a product of at most 2147483647, got 65536"),
+    ("LetterBox", {"interpolation": -1}, ValueError, "interpolation must be an Interp"),
+    ("FDA", {"references": []}, ValueError, "references must be images"),
+    ("FDA", {"references": 5}, TypeError, "references must be images (C, H, W)"),
+    ("FDA", {"references": [1, 2]}, TypeError, "references must be images (C, H, W)"),
+    ("PixelDropout", {"per_channel": True, "mask_fill": 1}, ValueError, "mask_fill must be None"),
+    ("PixelDropout", {"fill": (1, 2)}, TypeError, "fill must be a number"),
+    ("GridDropout", {"cells": (1,)}, ValueError, "cells must be 2 integers"),
+    ("GridDropout", {"cells": 3}, TypeError, "cells must be 2 integers, along x and y, got 3"),
+    ("GridDropout", {"cells": 0}, TypeError, "cells must be 2 integers"),
+)
+_PIXELS, _LEVELS = picture(), "must be from 0 to 255 for torch.uint8, got"
+#: Transform, arguments, inputs that it refuses with them, and the text of the error after the name.
+WRONG_INPUTS: tuple[tuple[str, dict[str, Any], tuple[Any, ...], str], ...] = (
+    ("RandomSnow", {"p": 1.0}, (_PIXELS[:2],), "image must have 3 channels, because HLS is a space of RGB"),
+    ("RandomChannelDropout", {"num_channels": 3, "p": 1.0}, (_PIXELS,), "image must have more than 3"),
+    ("CoarseDropout", {"fill": (1, 2), "p": 1.0}, (_PIXELS,), "fill must have 1 value or 3"),
+    ("CoarseDropout", {"fill": 300, "p": 1.0}, (_PIXELS,), f"fill {_LEVELS} 300"),
+    ("PixelDropout", {"fill": 300, "p": 1.0}, (_PIXELS,), f"fill {_LEVELS} 300"),
+    (
+        "GridDropout",
+        {"mask_fill": 300, "p": 1.0},
+        (_PIXELS, tv_tensors.Mask(_PIXELS)),
+        f"mask_fill {_LEVELS}",
+    ),
+    ("Mosaic", {"size": 8, "fill": -1}, ([_PIXELS] * 4,), f"fill {_LEVELS} -1"),
+    (
+        "Mosaic",
+        {"size": 8, "fill": (1, 2)},
+        ([_PIXELS] * 4,),
+        "fill must have 1 value or 3, one for each channel",
+    ),
+    (
+        "Mosaic",
+        {"size": 8},
+        ([torch.zeros(3, 0, 4)] * 4,),
+        "image must have at least one pixel, got shape (3, 0",
+    ),
+)
 
 
-#: Error -> the beginning of its text -> the calls that raise it.
-REFUSED: dict[type[Exception], dict[str, list[Callable[[], Any]]]] = {
-    ValueError: {
-        "RandomGamma: p must be a probability in [0, 1], got 1.5": [lambda: ours.RandomGamma(p=1.5)],
-        "RandomGamma: gamma must be a number from 0 on or a range": [lambda: ours.RandomGamma((2, 1))],
-        "RandomMedianBlur: kernel_size must be an odd": [lambda: ours.RandomMedianBlur((2, 4))],
-        "RandomMorphology: operation must be one of 'erode'": [lambda: ours.RandomMorphology("melt")],
-        "RandomSunFlare: angle must be a number from 0 to 360": [lambda: ours.RandomSunFlare(angle=361)],
-        "RandomRain: method must be one of 'drizzle'": [lambda: ours.RandomRain(method="hail")],
-        "RandomCLAHE: tiles must be an integer from 1 to 32767, or two, along x and y": [
-            lambda: ours.RandomCLAHE(tiles=(0, 8))
-        ],
-        "CopyPaste: amount must be a number from 0 to 1": [lambda: ours.CopyPaste(amount=1.5)],
-        "LetterBox: size must be an integer from 1 on": [lambda: ours.LetterBox((0, 3))],
-        "LetterBox: size must have a product of at most 2147483647, got 65536": [
-            lambda: ours.LetterBox(2**16)
-        ],
-        "corruptions: seed must be an integer from 0 to 2147483647, got 2147483648": [
-            lambda: ours.corruptions(torch.zeros(1, 3, 4, 4), seed=2**31)
-        ],
-        "RandomSnow: image must have 3 channels, because HLS is a space of RGB colors, got 2": [
-            lambda: ours.RandomSnow(p=1.0)(picture()[:2])
-        ],
-        "RandomChannelDropout: image must have more than 3": [
-            lambda: ours.RandomChannelDropout(3, p=1.0)(picture())
-        ],
-        "FDA: references must be images": [lambda: ours.FDA([])],
-        "CoarseDropout: fill must have 1 value or 3": [
-            lambda: ours.CoarseDropout(fill=(1, 2), p=1.0)(picture())
-        ],
-        "PixelDropout: mask_fill must be None": [lambda: ours.PixelDropout(per_channel=True, mask_fill=1)],
-        "RandomGridDistortion: num_steps": [lambda: ours.RandomGridDistortion(num_steps=10**30)],
-        "RandomGamma: gamma must be a finite number": [lambda: ours.RandomGamma((0, math.inf))],
-        "GridDropout: cells must be 2 integers": [lambda: ours.GridDropout(cells=(1,))],
-        "LetterBox: interpolation must be an Interp": [lambda: ours.LetterBox(interpolation=-1)],
-        "PixelDropout: fill must be from 0 to 255 for torch.uint8, got 300": [
-            lambda: ours.PixelDropout(fill=300, p=1.0)(picture())
-        ],
-        "CoarseDropout: fill must be from 0 to 255 for torch.uint8, got 300": [
-            lambda: ours.CoarseDropout(fill=300, p=1.0)(picture())
-        ],
-        "GridDropout: mask_fill must be from 0 to 255 for torch.uint8, got 300": [
-            lambda: ours.GridDropout(mask_fill=300, p=1.0)(picture(), tv_tensors.Mask(picture()))
-        ],
-        "Mosaic: fill must be from 0 to 255 for torch.uint8, got -1": [
-            lambda: ours.Mosaic(8, fill=-1)([picture()] * 4)
-        ],
-        "Mosaic: fill must have 1 value or 3, one for each channel, got 2": [
-            lambda: ours.Mosaic(8, fill=(1, 2))([picture()] * 4)
-        ],
-        "RandomRain: color must be 3 integers": [lambda: ours.RandomRain(color=(1, 2))],
-        "RandomSunFlare: color must be 3": [lambda: ours.RandomSunFlare(color=(1, 2, 256))],
-        "Mosaic: image must have at least one pixel, got shape (3, 0, 4)": [
-            lambda: ours.Mosaic(8)([torch.zeros(3, 0, 4)] * 4)
-        ],
-        "RandomShadow: region must be left, top, right": [
-            lambda: ours.RandomShadow((0, 1)),
-            lambda: ours.RandomShadow((0, 1, 1, 0)),
-        ],
-    },
-    TypeError: {
-        "RandomGamma: gamma must be a number from 0 on or a range": [lambda: ours.RandomGamma("1")],
-        "GridDropout: cells must be 2 integers, along x and y, got 3": [lambda: ours.GridDropout(cells=3)],
-        "RandomGamma: generator must be a torch.Generator": [lambda: ours.RandomGamma(generator=3)],
-        "adjust_gamma: image must be": [lambda: ours.RandomGamma(p=1.0)(picture().int())],
-        "FDA: references must be images (C, H, W)": [
-            lambda: ours.FDA(references=5),
-            lambda: ours.FDA([1, 2]),
-        ],
-        "GridDropout: cells must be 2 integers": [lambda: ours.GridDropout(cells=0)],
-        "RandomFog: alpha must be a number": [lambda: ours.RandomFog(alpha=(0.1, 0.2))],
-        "PixelDropout: fill must be a number": [lambda: ours.PixelDropout(fill=(1, 2))],
-    },
-}
-
-
-@pytest.mark.parametrize("error", REFUSED)
-def test_refusals(error: type[Exception]) -> None:
-    check_refusals(REFUSED[error], error)
+def test_refusals() -> None:
+    for name, options, error, text in WRONG_ARGUMENTS:
+        check_refusals({f"{name}: {text}": [lambda: getattr(ours, name)(**options)]}, error)
+    for name, options, inputs, text in WRONG_INPUTS:
+        made = getattr(ours, name)(**options)
+        check_refusals({f"{name}: {text}": [lambda: made(*inputs)]}, ValueError)
+    of_levels = {"adjust_gamma: image must be": [lambda: ours.RandomGamma(p=1.0)(_PIXELS.int())]}
+    check_refusals(of_levels, TypeError)
+    text = "corruptions: seed must be an integer from 0 to 2147483647, got 2147483648"
+    check_refusals({text: [lambda: ours.corruptions(torch.zeros(1, 3, 4, 4), seed=2**31)]}, ValueError)
 
 
 def test_angles_are_in_degrees() -> None:
@@ -303,103 +217,12 @@ def test_autocast_keeps_the_dtype() -> None:
         assert ours.RandomMotionBlur(p=1.0)(images).dtype == torch.float16
 
 
-MAPPED = ("RandomElastic", "RandomGridDistortion", "RandomOpticalDistortion", "RandomThinPlateSpline")
-
-
-# -- nothing ---------------------------------------------------------------------------------------
-
-
-# -- a key twice -------------------------------------------------------------------------------------
-
-
-# -- copy and paste ----------------------------------------------------------------------------------
-
-
-def objects(height: int, width: int, boxes: list[list[int]], dtype: torch.dtype = torch.uint8) -> Any:
-    masks = torch.zeros(len(boxes), height, width, dtype=dtype)
-    for mask, (x0, y0, x1, y1) in zip(masks, boxes):
-        mask[y0:y1, x0:x1] = 1
-    canvas = {"canvas_size": (height, width)}
-    corners = torch.tensor(boxes, dtype=torch.float32)
-    return {
-        "image": tv_tensors.Image(torch.zeros(3, height, width, dtype=torch.uint8)),
-        "boxes": tv_tensors.BoundingBoxes(corners, format="XYXY", **canvas),
-        "masks": tv_tensors.Mask(masks),
-        "points": tv_tensors.KeyPoints(corners[:, :2].clone(), **canvas),
-        "pairs": tv_tensors.KeyPoints(corners.reshape(-1, 2, 2).clone(), **canvas),
-        "parts": tv_tensors.Mask(masks.clone()),
-        "classes": tv_tensors.Mask(masks.any(0).to(torch.uint8) * (5 if width == 40 else 7)),
-        "planes": tv_tensors.Mask(masks.any(0, keepdim=True).repeat(3, 1, 1).to(torch.int64)),
-    }
-
-
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
-def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
-    """A keypoint at the corner of its box stays there, masks keep their dtype, and class masks get the pasted objects."""
-    first = objects(30, 40, [[0, 0, 9, 9], [30, 20, 40, 30]], dtype)
-    second = objects(60, 80, [[20, 20, 40, 40]], dtype)
-    out = ours.CopyPaste(amount=1.0, p=1.0)([first, second])
-    assert out["boxes"][2].tolist() == [10, 10, 20, 20] and out["points"][2].tolist() == [10, 10]
-    assert out["pairs"][2].tolist() == [[10, 10], [20, 20]]
-    for name in ("masks", "parts"):
-        assert out[name].dtype == dtype and out[name].shape == (3, 30, 40)
-    assert bits_equal(out["parts"].as_subclass(Tensor), out["masks"].as_subclass(Tensor))
-    classes = np.zeros((30, 40), np.uint8)
-    classes[:9, :9] = classes[20:, 30:] = 5
-    classes[10:20, 10:20] = 7
-    assert np.array_equal(out["classes"].numpy(), classes) and out["classes"].dtype == torch.uint8
-    assert np.array_equal(out["planes"].numpy(), np.repeat((classes > 0)[None], 3, 0).astype(np.int64))
-    nothing = ours.CopyPaste(amount=0.0, p=1.0)([first, second])
-    for name in ("classes", "planes"):
-        assert bits_equal(nothing[name].as_subclass(Tensor), first[name].as_subclass(Tensor))
-
-
-def test_classes_behind_an_object_are_its_own() -> None:
-    """A pasted object hides the class below it, also where its own class is 0."""
-    first, second = objects(30, 40, [[0, 0, 40, 30]]), objects(30, 40, [[5, 5, 10, 10]])
-    second["classes"] = tv_tensors.Mask(torch.zeros(30, 40, dtype=torch.uint8))
-    out = ours.CopyPaste(amount=1.0, p=1.0)([first, second])
-    assert out["classes"][5:10, 5:10].sum() == 0 and out["classes"].sum() == 5 * (30 * 40 - 25)
-    second["planes"] = tv_tensors.Mask(torch.zeros(2, 30, 40, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"^CopyPaste: masks .* got \(3,\) and \(2,\)"):
-        ours.CopyPaste(amount=1.0, p=1.0)([first, second])
-
-
-@nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-def test_how_often_other_numbers_of_boxes_compile() -> None:
-    """PyTorch compiles one graph for one box and one for more, in each sample, after the first call."""
-    transform, counting = ours.CopyPaste(p=1.0), CountingBackend("aot_eager")
-    torch.compiler.reset()
-    graph = torch.compile(transform, fullgraph=True, backend=counting)
-    for i, (a, b) in enumerate([(3, 2), (2, 3), (1, 4), (5, 1), (1, 1), (4, 6), (1, 2)]):
-        sizes = [(30, 40, [[j, j, j + 9, j + 9] for j in range(n)]) for n in (a, b)]
-        samples = [objects(*size) for size in sizes]
-        found, wanted = (seeded(i, f, samples) for f in (graph, transform))
-        for name, value in wanted.items():
-            assert torch.equal(found[name].as_subclass(Tensor), value.as_subclass(Tensor)), (i, name)
-    assert counting.count <= 2**2 + 1
-
-
-# -- boxes with an angle -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["CoarseDropout", "GridDropout", "PixelDropout"])
-def test_boxes_with_an_angle_stay(name: str) -> None:
-    formats = {"CXCYWHR": 5, "XYWHR": 5, "XYXYXYXY": 8}
-    for format, length in formats.items():
-        boxes = tv_tensors.BoundingBoxes(torch.rand(2, length), format=format, canvas_size=(20, 20))
-        out = getattr(ours, name)(p=1.0)(torch.zeros(3, 20, 20), boxes)[1]
-        assert bits_equal(out.as_subclass(Tensor), boxes.as_subclass(Tensor)) and out.format == boxes.format
-        both = torch.zeros(2, 3, 20, 20), boxes, boxes
-        out = getattr(ours, name)(p=1.0, per_sample=True)(*both)[2]
-        assert bits_equal(out.as_subclass(Tensor), boxes.as_subclass(Tensor))
-
-
 # -- maps --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MAPPED)
+@pytest.mark.parametrize(
+    "name", ["RandomElastic", "RandomGridDistortion", "RandomOpticalDistortion", "RandomThinPlateSpline"]
+)
 def test_a_map_is_made_once_for_a_call_and_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[torch.dtype] = []
     whole = getattr(ours, name)._map_of
@@ -452,36 +275,11 @@ def test_a_spline_in_parts_is_the_spline(monkeypatch: pytest.MonkeyPatch) -> Non
 
 # -- arguments ---------------------------------------------------------------------------------------
 
-HOSTILE: dict[str, Any] = {
-    "nan": math.nan,
-    "inf": math.inf,
-    "-inf": -math.inf,
-    "10**400": 10**400,
-    "10**30": 10**30,
-    "2**63": 2**63,
-    "2**31": 2**31,
-    "-1": -1,
-    "-1e30": -1e30,
-    "1e30": 1e30,
-    "0": 0,
-    "1e-300": 1e-300,
-    "text": "x",
-    "bytes": b"x",
-    "empty": [],
-    "one": (1,),
-    "three": (1, 2, 3),
-    "nans": (math.nan, math.nan),
-    "to inf": (0, math.inf),
-    "from -inf": (-math.inf, math.inf),
-    "texts": ("a", "b"),
-    "reversed": (1, 0),
-    "complex": 1j,
-    "nones": (None, None),
-    "nested": ((1, 2), (3, 4)),
-    "object": object(),
-    "dict": {"a": 1},
-    "tensor": torch.tensor([1.0, 2.0]),
-}
+HOSTILE: tuple[Any, ...] = (
+    *(math.nan, math.inf, -math.inf, 10**400, 10**30, 2**63, 2**31, -1, -1e30, 1e30, 0, 1e-300, 1j),
+    *("x", b"x", [], (1,), (1, 2, 3), (math.nan, math.nan), (0, math.inf), (-math.inf, math.inf), (1, 0)),
+    *(("a", "b"), (None, None), ((1, 2), (3, 4)), object(), {"a": 1}, torch.tensor([1.0, 2.0])),
+)
 #: Truth values, and arguments that PyTorch itself checks.
 UNCHECKED = ("per_sample", "generator", "antialias", "scale_up")
 ARGUMENTS = [
@@ -503,23 +301,23 @@ def test_an_argument_is_refused_or_works(name: str, argument: str) -> None:
     options = dict(REQUIRED.get(name, {}))
     if "p" in inspect.signature(cls).parameters:
         options["p"] = 1.0
-    for case, value in HOSTILE.items():
+    for value in HOSTILE:
         transform, error = outcome(lambda value=value: cls(**{**options, argument: value}))
         if error is not None:
-            assert isinstance(error, (TypeError, ValueError)), (case, error)
-            assert str(error).startswith(f"{name}: ") and ", got " in str(error), (case, error)
+            assert isinstance(error, (TypeError, ValueError)), (value, error)
+            assert str(error).startswith(f"{name}: ") and ", got " in str(error), (value, error)
             continue
         if name in JOINING:
             continue
         start = time.perf_counter()
         image = picture(height=24, width=24)
         out, error = outcome(lambda transform=transform, image=image: seeded(0, transform, image))
-        assert time.perf_counter() - start < 20, case
+        assert time.perf_counter() - start < 20, value
         if error is None:
-            assert out.dtype == torch.uint8, case
+            assert out.dtype == torch.uint8, value
         else:
-            assert isinstance(error, ValueError) and " must " in str(error), (case, error)
-            assert argument in ("fill", "channels", "size", "divisor", "swap_labels"), (case, error)
+            assert isinstance(error, ValueError) and " must " in str(error), (value, error)
+            assert argument in ("fill", "channels", "size", "divisor", "swap_labels"), (value, error)
 
 
 def outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:

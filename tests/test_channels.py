@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import cv2
@@ -20,13 +21,13 @@ import imgops
 from imgops import PackedImages
 from imgops import transforms as ours
 from imgops.transforms import functional as F
-from tests.added_cases import JOINING, ROWS
-from tests.groups import groups
+from tests.added_cases import ROWS
+from tests.groups import compile_together, groups, together
 from tests.specs import SPECS, OpSpec, Sample
 from tests.specs._libraries import FLAGS
 from tests.specs._maker import Counted
 from tests.tiers import nightly
-from tests.transform_cases import CASES, JITTER, seeded
+from tests.transform_cases import CASES, seeded
 
 COUNTS = (1, 2, 3, 4, 5, 13)
 SATURATION = "saturation is a property of RGB colors"
@@ -141,18 +142,8 @@ def contrast_of(image: np.ndarray, factor: float) -> np.ndarray:
     )
 
 
-#: torchvision's functionals, with arguments; the numbers of channels that they take, and why no others.
+#: The functionals of torchvision that refuse some numbers of channels: arguments, the numbers that they take, and why.
 FUNCTIONALS: dict[str, tuple[tuple[Any, ...], tuple[int, ...], str]] = {
-    "adjust_brightness": ((1.3,), COUNTS, ""),
-    "adjust_contrast": ((1.3,), COUNTS, ""),
-    "adjust_sharpness": ((1.3,), COUNTS, ""),
-    "adjust_gamma": ((1.3,), COUNTS, ""),
-    "autocontrast": ((), COUNTS, ""),
-    "equalize": ((), COUNTS, ""),
-    "invert": ((), COUNTS, ""),
-    "posterize": ((3,), COUNTS, ""),
-    "solarize": ((0.5,), COUNTS, ""),
-    "gaussian_blur": ((3,), COUNTS, ""),
     "adjust_saturation": ((1.3,), (1, 3), SATURATION),
     "adjust_hue": ((0.2,), (1, 3), HUE),
     "rgb_to_grayscale": ((), (1, 3), GRAY),
@@ -164,23 +155,15 @@ def refusal(name: str, counts: Sequence[int], reason: str, got: int) -> str:
     return f"{name}: image must have {' or '.join(map(str, counts))} channels, because {reason}, got {got}"
 
 
-def test_functionals() -> None:
-    for name, (args, counts, reason) in FUNCTIONALS.items():
-        function = getattr(F, name)
-        for count in COUNTS:
-            for dtype in (torch.uint8, torch.float32):
-                x = planes(count, dtype)
-                for image in (x, theirs.functional.to_image(x)):
-                    if count not in counts:
-                        words = refusal(name, counts, reason, count)
-                        check_raises(lambda f=function, i=image, a=args: f(i, *a), ValueError, words)
-                        continue
-                    out = function(image, *args)
-                    assert type(out) is type(image) and out.dtype == dtype
-                    if count != 3 and name != "adjust_contrast":
-                        wanted = torch.cat([function(x[c : c + 1], *args) for c in range(count)])
-                        atol = 0 if dtype == torch.uint8 else 1e-6
-                        torch.testing.assert_close(out.as_subclass(Tensor), wanted, rtol=0, atol=atol)
+def test_refusals_of_functionals() -> None:
+    """Those of all others are their operators', and of the transforms that call them."""
+    for (name, (args, counts, reason)), count in product(FUNCTIONALS.items(), COUNTS):
+        x, function, words = planes(count), getattr(F, name), refusal(name, counts, reason, count)
+        for image in (x, theirs.functional.to_image(x)):
+            if count in counts:
+                assert type(function(image, *args)) is type(image)
+            else:
+                check_raises(lambda i=image: function(i, *args), ValueError, words)
     message = "grayscale_to_rgb: image must have 1 channel or at least 3, got 2"
     check_raises(lambda: F.grayscale_to_rgb(planes(2)), ValueError, message)
     # The argument is wrong, and not the channels, of which torchvision's own error would be.
@@ -226,40 +209,6 @@ def words_of(case: Any, count: int) -> str:
     return "" if count in counts else refusal(name, counts, reason, count)
 
 
-@nightly
-@pytest.mark.parametrize("per_sample", [False, True])
-def test_transforms(per_sample: bool) -> None:
-    """A transform takes any number of channels, or refuses before it draws, also if it would not be applied."""
-    refusing = set()
-    for case in (*CASES, *ROWS):
-        if case.name in JOINING or getattr(case, "boxes", False):
-            continue
-        if per_sample and (
-            getattr(case, "sized", False) or not hasattr(getattr(ours, case.name), "per_sample")
-        ):
-            continue
-        given = (ours,) if case in CASES else ()
-        transform = case.make(*given, per_sample=True) if per_sample else case.make(*given)
-        for count in COUNTS:
-            for dtype in (torch.uint8, torch.float32):
-                x = planes(count, dtype, (3,) if per_sample else ())[..., :40, :40]
-                words = words_of(case, count)
-                torch.manual_seed(count)
-                before = torch.get_rng_state()
-                if "fill" in words:  # it depends on the argument, and is raised if the transform is applied
-                    continue
-                if words:
-                    check_raises(lambda t=transform, x=x: t(x), ValueError, words)
-                    assert torch.equal(before, torch.get_rng_state()), f"{case} has drawn"
-                    refusing.add(case.name)
-                    continue
-                for _ in range(1 if per_sample else 3):
-                    out = transform(x)
-                assert out.shape[-3] == (3 if case.name == "Grayscale" else count)
-    wanted = {name.partition("-")[0] for name in REFUSING} | {"RandomChannelDropout"}
-    assert refusing == (wanted - {"Grayscale"} if per_sample else wanted)
-
-
 class _Channels:
     """torchvision's policies, whose steps change each channel alone; contrast is around the mean of all values."""
 
@@ -301,32 +250,18 @@ def test_policies(name: str) -> None:
     assert changed > 20
 
 
-@nightly
-def test_policies_of_each_sample_and_in_graphs() -> None:
-    x = planes(5, batch=(6,))
-    for name in POLICIES:
-        transform = getattr(ours, name)(per_sample=True)
-        batch = seeded(3, transform, x)
-        torch.manual_seed(3)
-        each = torch.stack([getattr(ours, name)()(image) for image in x])
-        assert torch.equal(batch, each), name
-        torch._dynamo.reset()
-        compiled = torch.compile(transform, fullgraph=True, backend="aot_eager")
-        assert torch.equal(seeded(3, compiled, x), batch), name
-
-
 def test_jitter() -> None:
-    """Brightness and contrast alone need no RGB colors, in any mode and order."""
+    """Brightness and contrast alone need no RGB colors: NumPy's formulas, in the order that torchvision draws."""
     x = planes(5, batch=(6,))
-    alone, each = (ours.ColorJitter(0.4, 0.4, per_sample=p) for p in (False, True))
+    alone, each, reference = (
+        ours.ColorJitter(0.4, 0.4),
+        ours.ColorJitter(0.4, 0.4, per_sample=True),
+        theirs.ColorJitter(0.4, 0.4),
+    )
     torch.manual_seed(5)
     wanted = torch.stack([alone(image) for image in x])
-    assert torch.equal(seeded(5, each, x), wanted)
     assert torch.equal(seeded(5, each, PackedImages.of(list(x))).unpack()[2], wanted[2])
-    compiled = torch.compile(each, fullgraph=True, backend="aot_eager")
-    assert torch.equal(seeded(5, compiled, x), wanted)
     torch.manual_seed(5)
-    reference = theirs.ColorJitter(0.4, 0.4)
     for image, found in zip(x, wanted, strict=True):
         params = reference.make_params([])
         out = image.numpy()
@@ -338,26 +273,32 @@ def test_jitter() -> None:
         assert torch.equal(found, torch.from_numpy(out))
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: ours.ColorJitter(**JITTER), refusal("ColorJitter", (1, 3), BOTH, 5)),
-        (lambda: ours.RandomGrayscale(0.1), refusal("RandomGrayscale", (1, 3), GRAY, 5)),
-        (lambda: ours.RandomHSV(p=0.1), refusal("RandomHSV", (3,), "HSV is a space of RGB colors", 5)),
-    ],
-    ids=["ColorJitter", "RandomGrayscale", "RandomHSV"],
-)
-def test_refusals_in_every_mode(make: Callable[[], Any], words: str) -> None:
-    transform, x = make(), planes(5, batch=(2,))
-    check_compiled_raises(transform, words, x, backend="aot_eager")
-    packed = PackedImages.of(list(x))
-    transform.per_sample = True
+@nightly
+def test_five_channels_in_a_graph() -> None:
+    calls = {name: getattr(ours, name)(per_sample=True) for name in POLICIES}
+    calls["ColorJitter"] = ours.ColorJitter(0.4, 0.4, per_sample=True)
+    x = planes(5, batch=(6,))
+    graph, _ = compile_together(calls)
+    found, wanted = seeded(3, graph, x), seeded(3, together(calls), x)
+    assert all(torch.equal(found[name], value) for name, value in wanted.items())
+
+
+def test_every_refusal_is_that_of_a_case() -> None:
+    """Which tests/test_transforms_calls.py calls with every number of channels."""
+    assert set(REFUSING) <= {name for case in (*CASES, *ROWS) for name in (str(case), case.name)}
+
+
+@pytest.mark.parametrize("name", ["ColorJitter", "RandomGrayscale", "RandomHSV"])
+def test_refusals_in_every_mode(name: str) -> None:
+    case, x = next(case for case in (*CASES, *ROWS) if case.name == name), planes(5, batch=(2,))
+    words, transform, each = words_of(case, 5), case.make(), case.make(per_sample=True)
     before = torch.get_rng_state()
-    check_compiled_raises(transform, words, x, backend="aot_eager")
-    check_raises(lambda: transform(theirs.functional.to_image(x)), ValueError, words)
-    if transform._takes_batches:
-        check_raises(lambda: transform(packed), ValueError, words)
+    for call in (transform, each):
+        check_compiled_raises(call, words, x, backend="aot_eager")
+    given = [theirs.functional.to_image(x), *([PackedImages.of(list(x))] if each._takes_batches else [])]
+    for images in given:
+        check_raises(lambda images=images: each(images), ValueError, words)
     assert torch.equal(before, torch.get_rng_state())
-    check_raises(lambda: ours.Compose([transform, ours.RandomInvert()])(x), ValueError, words)
-    if "RandomGrayscale" in words:  # torchvision leaves videos as they are
-        assert torch.equal(transform(tv_tensors.Video(x)), x)
+    check_raises(lambda: ours.Compose([each, ours.RandomInvert()])(x), ValueError, words)
+    if name == "RandomGrayscale":  # torchvision leaves videos as they are
+        assert torch.equal(each(tv_tensors.Video(x)), x)

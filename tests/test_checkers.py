@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from checks import (
@@ -14,8 +16,10 @@ from checks import (
     check_raises,
     check_untouched,
     check_vmap,
+    difference,
     same_metadata,
 )
+from torchvision import tv_tensors
 
 import imgops
 from imgops._operator.record import Contract
@@ -25,40 +29,66 @@ from tests.specs._maker import Maker, formatted
 from tests.specs._spec import EXACT, Tolerance
 
 
-def test_metadata_sees_strides() -> None:
-    planar, interleaved = torch.zeros(3, 4, 5), formatted(torch.zeros(3, 4, 5), "interleaved")
-    with pytest.raises(AssertionError, match="strides"):
-        same_metadata(interleaved, planar)
-    with pytest.raises(AssertionError, match="shape"):
-        same_metadata(planar, planar[:2])
-    with pytest.raises(AssertionError, match="float64"):
-        same_metadata(planar.double(), planar)
+@torch.library.custom_op("imgops_wrong::transposed", mutates_args=())
+def transposed(x: torch.Tensor) -> torch.Tensor:
+    return x.transpose(-1, -2).contiguous().transpose(-1, -2)
 
 
-def test_fake_check_sees_a_wrong_fake() -> None:
-    @torch.library.custom_op("imgops_wrong::transposed", mutates_args=())
-    def transposed(x: torch.Tensor) -> torch.Tensor:
-        return x.transpose(-1, -2).contiguous().transpose(-1, -2)
-
-    transposed.register_fake(lambda x: torch.empty_like(x, memory_format=torch.contiguous_format))
-    with pytest.raises(AssertionError, match="strides"):
-        _checks.fake(stub(torch.ops.imgops_wrong.transposed.default, torch.zeros(3, 4, 5)))
+@torch.library.custom_op("imgops_wrong::cast", mutates_args=())
+def cast(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
 
 
-def stub(overload: Any, *args: Any) -> Any:
+@torch.library.custom_op("imgops_wrong::double", mutates_args=())
+def double(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+transposed.register_fake(lambda x: torch.empty_like(x, memory_format=torch.contiguous_format))
+cast.register_autocast("cpu", torch.float32)
+double.register_vmap(lambda info, dims, x: (double(x) + 1, dims[0]))
+
+
+class HalfGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 3 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 1.5 * g
+
+
+def stub(name: str) -> Any:
     """Return a call of an operator with a fault that imgops would refuse."""
     operator = SimpleNamespace(contract=Contract.FUNCTIONAL, autocast=None)
-    return SimpleNamespace(operator=operator, overload=overload, op_args=args)
+    overload = getattr(torch.ops.imgops_wrong, name).default
+    return SimpleNamespace(operator=operator, overload=overload, op_args=(PLANAR,))
 
 
-def test_autocast_check_sees_another_result() -> None:
-    @torch.library.custom_op("imgops_wrong::cast", mutates_args=())
-    def cast(x: torch.Tensor) -> torch.Tensor:
-        return x.clone()
+PLANAR = torch.zeros(3, 4, 5)
+LAST = formatted(PLANAR, "interleaved")
+#: A check of something wrong, and the error.
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: same_metadata(LAST, PLANAR), "strides"),
+    (lambda: same_metadata(PLANAR, PLANAR[:2]), "shape"),
+    (lambda: same_metadata(PLANAR.double(), PLANAR), "float64"),
+    (lambda: check_format(torch.zeros(3, 4, 5), LAST), "interleaved image"),
+    (lambda: check_format(LAST, PLANAR), "planar image"),
+    (lambda: check_format(PLANAR[:2], PLANAR), "alias"),
+    (lambda: check_untouched(lambda x: x.add_(1), torch.zeros(3)), "written to"),
+    (lambda: check_untouched(lambda x: x.zero_(), torch.tensor([float("nan")])), "written to"),
+    (lambda: check_adjoint(HalfGradient.apply, torch.rand(4, dtype=torch.float64)), "<Ax, y>"),
+    (lambda: check_vmap(double, (torch.rand(2, 3),), (0,)), "Tensor-likes are not close"),
+    (lambda: _checks.fake(stub("transposed")), "strides"),
+    (lambda: _checks.autocast(stub("cast")), "autocast region"),
+]
 
-    cast.register_autocast("cpu", torch.float32)
-    with pytest.raises(AssertionError, match="autocast region"):
-        _checks.autocast(stub(torch.ops.imgops_wrong.cast.default, torch.zeros(3, 4, 5)))
+
+@pytest.mark.parametrize(("check", "text"), WRONG)
+def test_each_check_sees_its_fault(check: Callable[[], Any], text: str) -> None:
+    with pytest.raises(AssertionError, match=text):
+        check()
 
 
 def test_func_check_sees_a_silent_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,24 +114,6 @@ def test_memory_check_sees_a_silent_write(monkeypatch: pytest.MonkeyPatch) -> No
             _checks.memory(call)
 
 
-def test_format_check_sees_a_lost_format_and_an_alias() -> None:
-    interleaved = formatted(torch.zeros(3, 4, 5), "interleaved")
-    with pytest.raises(AssertionError, match="interleaved image"):
-        check_format(torch.zeros(3, 4, 5), interleaved)
-    with pytest.raises(AssertionError, match="planar image"):
-        check_format(interleaved, torch.zeros(3, 4, 5))
-    x = torch.zeros(3, 4, 5)
-    with pytest.raises(AssertionError, match="alias"):
-        check_format(x[:2], x)
-
-
-def test_untouched_check_sees_a_write() -> None:
-    with pytest.raises(AssertionError, match="written to"):
-        check_untouched(lambda x: x.add_(1), torch.zeros(3))
-    with pytest.raises(AssertionError, match="written to"):
-        check_untouched(lambda x: x.zero_(), torch.tensor([float("nan")]))
-
-
 def test_bits_equal_sees_one_value() -> None:
     x = torch.rand(100)
     y = x.clone()
@@ -111,32 +123,6 @@ def test_bits_equal_sees_one_value() -> None:
     assert not bits_equal(x, x.double()) and not bits_equal(x, x[:99])
     assert bits_equal(torch.tensor([float("nan"), -0.0]), torch.tensor([float("nan"), 0.0]))
     assert not bits_equal(torch.tensor([float("nan")]), torch.tensor([1.0]))
-
-
-class HalfGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return 3 * x
-
-    @staticmethod
-    def backward(ctx, g):
-        return 1.5 * g
-
-
-def test_adjoint_check_sees_a_wrong_gradient() -> None:
-    check_adjoint(lambda x: 3 * x, torch.rand(4, dtype=torch.float64))
-    with pytest.raises(AssertionError, match="<Ax, y>"):
-        check_adjoint(HalfGradient.apply, torch.rand(4, dtype=torch.float64))
-
-
-def test_vmap_check_sees_a_wrong_rule() -> None:
-    @torch.library.custom_op("imgops_wrong::double", mutates_args=())
-    def double(x: torch.Tensor) -> torch.Tensor:
-        return 2 * x
-
-    double.register_vmap(lambda info, dims, x: (double(x) + 1, dims[0]))
-    with pytest.raises(AssertionError):
-        check_vmap(double, (torch.rand(2, 3),), (0,))
 
 
 def test_raises_check_sees_silence_and_other_words() -> None:
@@ -152,24 +138,16 @@ def test_raises_check_sees_silence_and_other_words() -> None:
         check_raises(fail, TypeError, "crop: box must be small, got large")
 
 
-def test_tolerances_see_two_levels() -> None:
-    x = torch.randint(0, 250, (3, 4, 4), dtype=torch.uint8)
-    y = x.clone()
-    y[1, 2, 3] += 2
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_tolerances_see_two_levels_and_a_float_error(dtype: torch.dtype) -> None:
+    x = (250 * torch.rand(3, 4, 4)).to(dtype)
     for spec in OPERATORS.values():
-        tolerance = spec.tolerance.get(torch.uint8, EXACT)
+        tolerance = spec.tolerance.get(dtype, EXACT)
         tolerance.check(x, x.clone())
+        y = x.clone()
+        y[1, 2, 3] += 2 if dtype == torch.uint8 else 3 * tolerance.real * (1 + x[1, 2, 3]) + 1e-4
         with pytest.raises(AssertionError):
             tolerance.check(y, x)
-
-
-def test_tolerances_see_a_float_error() -> None:
-    x = torch.rand(3, 4, 4)
-    for spec in OPERATORS.values():
-        tolerance = spec.tolerance.get(torch.float32, EXACT)
-        tolerance.check(x, x.clone())
-        with pytest.raises(AssertionError):
-            tolerance.check(x + 3 * tolerance.real + 1e-6, x)
 
 
 def test_tolerances_see_shapes_types_and_shares() -> None:
@@ -194,3 +172,17 @@ def test_every_format_is_what_it_says() -> None:
         assert not x.is_contiguous() and not x.movedim(0, -1).is_contiguous()
     for format in ("interleaved", "sliced", "transposed", "rows"):
         assert bits_equal(made(format), made("planar"))
+
+
+def test_difference_sees_number_class_metadata_and_values() -> None:
+    x, canvas = torch.zeros(1, 2), {"canvas_size": (4, 5)}
+    points = tv_tensors.KeyPoints(x, **canvas)
+    others = (x, x.double(), x[0], x + 1e-6, tv_tensors.KeyPoints(x, canvas_size=(4, 6)))
+    for wrong in (*others, points + 1e-6, [points] * 2, None):
+        assert difference(wrong, points), wrong
+    for levels, right in ((0, x + 1e-6), (0, x), (2, x)):
+        assert not difference(
+            [right, 3 + levels * torch.ones(1, dtype=torch.uint8)], [x, torch.tensor([3]).byte()], 1e-5, 2
+        )
+    assert not difference(x * torch.nan, x * torch.nan)
+    assert difference(np.zeros(2), np.ones(2)) and difference({"a": 1}, {"a": 2})

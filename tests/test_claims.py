@@ -58,9 +58,8 @@ def test_torchvision() -> None:
     as_pil = v2.functional.resize(v2.functional.to_pil_image(PHOTO), [29, 31])
     assert np.array_equal(np.asarray(as_pil), BY_PIL)
     assert one_graph(lambda x: v2.functional.adjust_hue(x, 0.2)) and one_graph(v2.Resize(8))
-    assert not any(
-        one_graph(t) for t in (v2.RandomResizedCrop(8), v2.ColorJitter(0.4), v2.RandomHorizontalFlip())
-    )
+    for transform in (v2.RandomResizedCrop(8), v2.ColorJitter(0.4), v2.RandomHorizontalFlip()):
+        assert not one_graph(transform)
     angle = torch.tensor(0.3, requires_grad=True)
     image = BATCH.clone().requires_grad_()
     assert v2.functional.adjust_brightness(BATCH, angle).requires_grad, "of some factors"
@@ -150,25 +149,19 @@ def test_rules_that_surprise() -> None:
         assert torch.equal(module.RandomHorizontalFlip(1.0)({"depth": depth})["depth"], depth.flip(-1))
         how = {"canvas_size": (9, 9)}
         boxes = tv_tensors.BoundingBoxes([[0, 0, 9, 9], [3, 3, 3, 3]], format="XYXY", **how)
-        persons = {
-            "boxes": boxes,
-            "labels": torch.ones(2),
-            "points": tv_tensors.KeyPoints(torch.ones(2, 17, 2), **how),
-        }
+        points = tv_tensors.KeyPoints(torch.ones(2, 17, 2), **how)
+        persons = {"boxes": boxes, "labels": torch.ones(2), "points": points}
         clean = module.SanitizeBoundingBoxes()(persons)
-        assert len(clean["boxes"]) == len(clean["labels"]) == 1 and len(clean["points"]) == 2, (
-            "labels_getter names them"
-        )
+        # Points stay, unless labels_getter names them.
+        assert len(clean["boxes"]) == len(clean["labels"]) == 1 and len(clean["points"]) == 2
         mask = tv_tensors.Mask(torch.arange(8).expand(1, 8, 8).byte())
-        assert module.Resize(4)(mask)[0, 0].tolist() == [0, 2, 4, 6], (
-            "the image has the means of (0, 1), (2, 3), ..."
-        )
+        # The image has the means of (0, 1), (2, 3), ...
+        assert module.Resize(4)(mask)[0, 0].tolist() == [0, 2, 4, 6]
         how = module.InterpolationMode.NEAREST_EXACT
         exact = module.functional.resize(mask.as_subclass(Tensor), [4, 4], how)
         assert exact[0, 0].tolist() == [1, 3, 5, 7]
-        color = np.dstack(
-            (np.asarray(PICTURE), np.random.default_rng(0).integers(0, 256, (96, 112), np.uint8))
-        )
+        alpha = np.random.default_rng(0).integers(0, 256, (96, 112), np.uint8)
+        color = np.dstack((np.asarray(PICTURE), alpha))
         by_channel = module.Resize((48, 56))(torch.from_numpy(color).permute(2, 0, 1)).permute(1, 2, 0)
         weighted = np.asarray(module.Resize((48, 56))(Image.fromarray(color)))
         assert np.array_equal(weighted[..., 3], by_channel[..., 3]), module

@@ -73,8 +73,8 @@ def test_forms_of_files_modes_and_boxes(tmp_path: Path) -> None:
         assert torch.equal(decode_images([data], "RGBA")[0], planar(noise()))
     with pytest.raises(FileNotFoundError):
         decode_image(tmp_path / "none.png")
-    members = ImageReadMode.GRAY, ImageReadMode.GRAY_ALPHA, ImageReadMode.RGB, ImageReadMode.RGB_ALPHA
-    for mode, member in zip(("L", "LA", "RGB", "RGBA"), members, strict=True):
+    known = {"L": "GRAY", "LA": "GRAY_ALPHA", "RGB": "RGB", "RGBA": "RGB_ALPHA", "unchanged": "UNCHANGED"}
+    for mode, member in ((mode, ImageReadMode[name]) for mode, name in known.items()):
         for name in (member, member.name, mode.lower(), member.name.lower()):
             assert torch.equal(decode_image(raw, name), decode_image(raw, mode))
     raws, corners = files_of(2), torch.tensor([[0, 1, 4, 7], [2, 0, 3, 9]])
@@ -187,6 +187,8 @@ def test_wrong_calls() -> None:
         for message, call in wrong.items():
             check_raises(call, error, message)
     assert decode_images([]) == []
+    must = "decode_image: data must have data, which decide the size of the result, got a meta tensor"
+    check_raises(lambda: decode_image(tensor(PNG).to("meta"), "unchanged"), NotImplementedError, must)
     unchanged = "mode must name channels in a compiled graph"
     for message, call in (
         (

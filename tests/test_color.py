@@ -1,4 +1,4 @@
-"""Color and levels beyond the samples: a photograph with many factors, every SIMD level, values out of range."""
+"""Color and levels beyond the samples: a photograph with many factors, values out of range, every code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from torch import Tensor
 
 import imgops
 from imgops._operator.record import Contract
+from imgops.fake.color_space import CODES
 from imgops.kernels.cpu import native
 from tests.specs import OPERATORS, OpSpec, Sample, color, filter
 from tests.specs._maker import Maker
+from tests.specs._spec import EXACT, Tolerance
+from tests.specs.color_space import cvt_reference, space_image, tolerances
 from tests.specs.histograms import clahe_of_color
 from tests.tiers import nightly
 
@@ -57,28 +60,6 @@ def test_a_photograph_to_the_bit(
             assert bits_equal(found, reference(spec, image.contiguous(), factor)), factor
 
 
-@pytest.mark.needs("native")
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-@pytest.mark.parametrize("simd", [0, 1, 2])
-@pytest.mark.parametrize("step", native.STEPS)
-def test_a_native_step_is_its_decomposition(
-    photo: Tensor, step: str, simd: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are equal bit for bit, except for the order of summation in a float mean."""
-    image = photo if dtype == torch.uint8 else photo / 255
-    image = image[..., :37, :41]  # not a multiple of a vector
-    operator = OPERATORS[f"adjust_{step}"].operator
-    monkeypatch.setattr(native, "SIMD_LEVEL", simd)
-    for factor in (0.3, 1.0, 1.7, -0.2):
-        for x in (image, interleaved(image)):
-            found = getattr(imgops, operator.name)(x, factor)
-            wanted = operator.decomposition(x, torch.tensor(factor, dtype=torch.float64))  # type: ignore[misc]
-            if dtype == torch.uint8:
-                assert bits_equal(found, wanted), factor
-            else:
-                torch.testing.assert_close(found, wanted, rtol=0, atol=2e-7)
-
-
 #: Operators that map each value on its own, and the samples that have one parameter for all images.
 LEVELS = [s for spec in OPERATORS.values() for s in spec.samples if spec.section == "Levels" and not s.edge]
 LEVELS = [s for s in LEVELS if s.op != "lut" and s.id != "each" and torch.uint8 in s.dtypes]
@@ -86,32 +67,6 @@ LEVELS = [s for s in LEVELS if s.op != "lut" and s.id != "each" and torch.uint8 
 
 def numbers_of(sample: Sample, dtype: torch.dtype) -> list[Tensor]:
     return list(sample.checked(Maker(dtype)).op_args[1:])
-
-
-@pytest.mark.parametrize("sample", LEVELS, ids=str)
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_levels_at_every_simd_level(
-    photo: Tensor, sample: Sample, dtype: torch.dtype, whole: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The native passes at every SIMD level, and the code that replaces them, are the library's."""
-    image = torch.cat([photo, photo[:2].flip(-1)])[:, :61, :67]  # five channels; not a multiple of a vector
-    image[1, 3] = 7  # a run of equal levels
-    image = image if dtype == torch.uint8 else image / 255 * 0.7 + 0.1
-    spec, numbers = OPERATORS[sample.op], numbers_of(sample, dtype)
-    for channels in (1, 3, 5) if whole else (3,):
-        x = torch.stack([image[:channels], image[:channels].flip(-2)])
-        wanted = torch.stack([reference(spec, y, *(n.item() for n in numbers)) for y in x])
-        for simd in (0, 1, 2, None):
-            monkeypatch.setattr(native, "SIMD_LEVEL", simd or 0)
-            if simd is None:
-                monkeypatch.setattr(native, "module", None)
-            for y in (x, interleaved(x)):
-                found = getattr(imgops, sample.op)(y, *numbers)
-                if dtype == torch.uint8:
-                    assert bits_equal(found, wanted), (channels, simd)
-                else:
-                    torch.testing.assert_close(found, wanted, rtol=0, atol=2e-6)
-            monkeypatch.undo()
 
 
 @pytest.mark.parametrize("sample", LEVELS, ids=str)
@@ -145,19 +100,31 @@ def test_hue_of_every_color_is_pils(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bits_equal(formula(some, torch.tensor(0.3)), imgops.adjust_hue(some, torch.tensor(0.3)))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("factor", [-0.5, 0.0, 0.07])
-def test_hue_is_torchvisions_of_pil(photo: Tensor, factor: float) -> None:
-    from torchvision.transforms.v2 import functional as F
+# -- spaces ------------------------------------------------------------------------------------------
 
-    picture = Image.fromarray(photo.permute(1, 2, 0).contiguous().numpy())
-    wanted = torch.from_numpy(np.array(F.adjust_hue(picture, factor))).permute(2, 0, 1)
-    for image in (photo, interleaved(photo), torch.stack([photo, photo])):
-        found = imgops.adjust_hue(image, torch.full(image.shape[:-3], factor, dtype=torch.float64))
-        assert torch.equal(found, wanted.expand_as(found))
-        order, amounts = torch.tensor([1, 0]), torch.tensor([1.0, factor], dtype=torch.float64)
-        assert torch.equal(imgops.color_sequence(image, order, amounts, ["brightness", "hue"]), found)
-    bright = imgops.adjust_hue(photo.float() / 255, factor)
-    assert (bright - F.adjust_hue(photo.float() / 255, factor)).abs().max() < 1e-5
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code(code: str) -> None:
+    """It has OpenCV's values; float64 those of the formulas, and the decomposition is close."""
+    formula = OPERATORS["cvt_color"].operator.decomposition
+    for dtype in (torch.uint8, torch.float32, torch.float64):
+        for format in ("planar", "interleaved"):
+            image = space_image(Maker(dtype, format), code.partition("2")[0])
+            found = imgops.cvt_color(image, code)
+            check_format(found, image)
+            wanted = torch.from_numpy(np.ascontiguousarray(cvt_reference(image.numpy(), code)))
+            (Tolerance(1e-9) if dtype == torch.float64 else EXACT).check(found, wanted.to(dtype))
+            tolerances(code).get(dtype, EXACT).check(formula(image, code), found)  # type: ignore[misc]
+    assert bits_equal(imgops.cvt_color(image, code.upper()), found)  # the case of a code is free
+
+
+def test_hue_of_a_gray_pixel_has_no_gradient() -> None:
+    gray = torch.full((3, 1, 1), 0.5, dtype=torch.float64, requires_grad=True)
+    hue, _, value = imgops.cvt_color(gray, "rgb2hsv")
+    (grad,) = torch.autograd.grad(hue.sum(), gray, retain_graph=True)
+    assert not grad.any()
+    (grad,) = torch.autograd.grad(value.sum(), gray)
+    assert grad.sum() == 1
 
 
 COLOR = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (3, 20, 24), dtype=np.uint8))

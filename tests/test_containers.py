@@ -1,25 +1,25 @@
-"""Every transform inside of every container: graphs and per-sample draws give the results of eager mode."""
+"""Every transform inside of every container: graphs and per-sample draws give the results of eager mode, call after call."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Iterator
+from itertools import cycle, product
 from typing import Any
 
-import numpy as np
 import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS
+from checks import difference
+from followers import Boxes, Image, Points, objects, rows, stack
 from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as reference
-from transform_cases import CASES, outcome, picture, same, seeded
+from transform_cases import CASES, needs_classes, outcome, picture, same, seeded
 
 import imgops
 from imgops import transforms as ours
@@ -66,23 +66,13 @@ def assert_graph_is_eager(transform: Any, *inputs: Any) -> None:
         same(outcome(seed, graph, *inputs), outcome(seed, transform, *inputs), seed, 2e-6)
 
 
-#: Six ways to hold a transform: `make test` holds some of the transforms in one of them, every transform nightly in all.
+#: Six ways to hold a transform, of which each transform has one.
 WAYS = list(product(("RandomApply", "RandomChoice", "RandomOrder"), ("shared", "per_sample")))
-HELD = [
-    ((name, *way), n % 6 == w and n % 9 == 0)
-    for n, name in enumerate(OF_IMAGES)
-    for w, way in enumerate(WAYS)
-]
+HELD = [(name, *way) for name, way in zip(OF_IMAGES, cycle(WAYS), strict=False)]
 
 
 @nightly
-@pytest.mark.parametrize(
-    "held",
-    [
-        *groups(held for held, is_quick in HELD if is_quick),
-        *groups((held for held, is_quick in HELD if not is_quick), marks=nightly),
-    ],
-)
+@pytest.mark.parametrize("held", groups(HELD))
 def test_transforms_of_images(held: list[tuple[str, str, str]]) -> None:
     images = torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)])
     made: dict[str, Any] = {}
@@ -111,25 +101,12 @@ def test_the_weights_of_a_choice_count(p: list[float]) -> None:
         assert torch.allclose(labels.sum(1), torch.ones(4))
 
 
-def scene(seed: int) -> dict[str, Any]:
-    masks = torch.zeros(2, 40, 52, dtype=torch.uint8)
-    masks[0, 4:20, 3:15] = 1
-    masks[1, 22:36, 20:44] = 1
-    boxes = torch.tensor([[3.0, 4, 15, 20], [20, 22, 44, 36]])
-    return {
-        "image": tv_tensors.Image(picture(seed=seed)),
-        "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(40, 52)),
-        "masks": tv_tensors.Mask(masks),
-        "labels": torch.tensor([1, 2]),
-    }
-
-
 def mixed(container: str, name: str, per_sample: bool) -> Any:
     return contain(container, MIXING[name](), ours.CutMix(num_classes=3), per_sample)
 
 
 _MIX, _PASTE, _MOSAIC = ours.MixUp(num_classes=3), ours.CopyPaste(p=1.0), ours.Mosaic(size=48)
-_SCENES = [scene(seed) for seed in range(4)]
+_SCENES = [objects("XYXY", seed) for seed in range(4)]
 _GROWS = ours.RandomZoomOut(side_range=(1.5, 1.5), p=1.0)
 #: Transforms and their inputs, for which a graph has the results of eager mode. `make test` takes every fourth.
 IN_GRAPHS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -177,7 +154,7 @@ IN_GRAPHS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
+@needs_classes
 @pytest.mark.parametrize("name", nightly_unless(list(IN_GRAPHS)[::9].__contains__, IN_GRAPHS))
 def test_graphs(name: str) -> None:
     transform, inputs = IN_GRAPHS[name]
@@ -240,8 +217,8 @@ _REFUSED = [
 
 
 @nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("n", nightly_unless(lambda n: n % 4 == 0, range(len(_REFUSED))))
+@needs_classes
+@pytest.mark.parametrize("n", range(len(_REFUSED)))
 def test_refusals_of_graphs(n: int) -> None:
     """The error names the transforms that the user wrote, and it is the error that the user sees."""
     error, text, (call, *inputs) = _REFUSED[n]
@@ -262,16 +239,6 @@ def test_refusals_of_batches() -> None:
             mixer(IMAGES, labels.float())
 
 
-@pytest.mark.parametrize("numbers", [0.5, 0.4, 0.3])
-def test_pipelines_that_differ_in_a_number(numbers: float) -> None:
-    """Each pipeline compiles, one after another, also with dynamic shapes."""
-    for dynamic in (None, True):
-        steps = [ours.ToDtype(torch.float32, scale=True), ours.Normalize([numbers] * 3, [numbers] * 3)]
-        transform = ours.Compose(steps)
-        graph = torch.compile(transform, fullgraph=True, backend="eager", dynamic=dynamic)
-        assert torch.equal(graph(picture()), transform(picture()))
-
-
 class Inverted(torch.nn.Module):
     """A user's transform, which knows nothing of what is chosen."""
 
@@ -289,7 +256,7 @@ NESTED: dict[str, Callable[[], Any]] = {
 
 
 @nightly
-@pytest.mark.parametrize("name", nightly_unless(("RandomApply",).__contains__, NESTED))
+@pytest.mark.parametrize("name", NESTED)
 def test_a_choice_inside_of_a_choice(name: str) -> None:
     """Its own choice is made although the outer container selects between whole results."""
     image = picture(torch.float32)[..., :20, :16].contiguous()
@@ -305,59 +272,45 @@ def test_a_choice_inside_of_a_choice(name: str) -> None:
 
 
 @nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("per_sample", [False, True], ids=["shared", "per_sample"])
+@needs_classes
 @pytest.mark.parametrize(
     "transform",
     [ours.RandomRotation(30), ours.RandomAffine(20), ours.RandomCrop((40, 52)), ours.ElasticTransform()],
     ids=lambda t: type(t).__name__,
 )
-def test_boxes_that_are_left_out_are_as_they_were(transform: Any, per_sample: bool) -> None:
-    """Outside of the canvas, too: neutral parameters would clamp them."""
-
-    def of(index: int) -> tuple[Any, Any]:
-        canvas = {"canvas_size": (40, 52)}
-        boxes = tv_tensors.BoundingBoxes([[-3.0, -2, 5 + index, 6]], format="XYXY", **canvas)
-        return tv_tensors.Image(picture(seed=index)), boxes
-
-    made = ours.RandomApply([transform], p=0.5)
-    if per_sample:
-        images, boxes = zip(*map(of, range(4)))
-        batch = {"image": tv_tensors.Image(torch.stack(images)), "boxes": list(boxes)}
-        whole = ours.Compose([made], per_sample=True)
-        torch.manual_seed(3)
-        wanted = [made(*of(i)) for i in range(4)]
-        found = seeded(3, whole, batch)
-        for (image, box), i in zip(wanted, range(4)):
-            assert torch.equal(found["image"][i], image)
-            torch.testing.assert_close(found["boxes"][i].as_subclass(Tensor), box.as_subclass(Tensor))
-        return
-    torch.compiler.reset()
-    graph = torch.compile(made, fullgraph=True, backend="eager")
+def test_boxes_that_are_left_out_are_as_they_were(transform: Any) -> None:
+    """Outside of the canvas, too: neutral parameters would clamp them. In a batch and in a graph."""
+    samples = [
+        {
+            "image": Image(picture(seed=i)),
+            "boxes": Boxes([[-3.0, -2, 5 + i, 6]], format="XYXY", canvas_size=(40, 52)),
+        }
+        for i in range(4)
+    ]
+    made, run = (
+        ours.RandomApply([transform], p=0.5),
+        ours.Compose([ours.RandomApply([transform])], per_sample=True),
+    )
+    graph, _ = compile_together({"shared": made}, "eager")
+    torch.manual_seed(3)
+    wanted = [made(sample) for sample in samples]
+    assert not difference(rows(seeded(3, run, stack(samples)), 4), wanted, 1e-5)
     for seed in range(4):
-        wanted, found = seeded(seed, made, *of(0)), seeded(seed, graph, *of(0))
-        torch.testing.assert_close(found[1].as_subclass(Tensor), wanted[1].as_subclass(Tensor))
+        assert not difference(seeded(seed, graph, samples[0])["shared"], seeded(seed, made, samples[0]), 1e-5)
 
 
 @nightly
-@pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize("name", ["RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation"])
-def test_boxes_of_several_canvases(name: str) -> None:
+@needs_classes
+def test_boxes_of_several_canvases() -> None:
     """In a graph as in eager mode and in torchvision: each has its own."""
-    transform = ours.RandomRotation([30, 30]) if name == "RandomRotation" else getattr(ours, name)(1.0)
-
-    def of(kind: type, height: int, width: int) -> Any:
-        values = [[1.0, 1, 5, 6]] if kind is tv_tensors.BoundingBoxes else [[1.0, 1]]
-        how = {"format": "XYXY"} if kind is tv_tensors.BoundingBoxes else {}
-        return kind(values, canvas_size=(height, width), **how)
-
-    for kind in (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints):
-        given = [of(kind, 20, 16), of(kind, 30, 40)]
-        torch.compiler.reset()
-        found = torch.compile(transform, fullgraph=True, backend="eager")(given)
-        for a, b in zip(found, transform(given)):
-            torch.testing.assert_close(a.as_subclass(Tensor), b.as_subclass(Tensor))
-            assert tuple(a.canvas_size) == tuple(b.canvas_size)
+    sizes = ((20, 16), (30, 40))
+    boxes = [Boxes([[1.0, 1, 5, 6]], format="XYXY", canvas_size=size) for size in sizes]
+    points = [Points([[1.0, 1]], canvas_size=size) for size in sizes]
+    flips = ours.RandomHorizontalFlip(1.0), ours.RandomVerticalFlip(1.0), ours.RandomRotation([30, 30])
+    calls = {type(flip).__name__: flip for flip in flips}
+    for given in (boxes, points):
+        graph, _ = compile_together(calls, "eager")
+        assert not difference(graph(given), together(calls)(given), 1e-5)
 
 
 # -- forms of samples ---------------------------------------------------------------------------------
@@ -487,21 +440,6 @@ def test_a_function_that_changes_the_count_comes_last(change: Callable[[Tensor],
         ours.RandomApply([change], per_sample=True)(batch)
 
 
-def test_what_is_no_tensor_passes_through() -> None:
-    """The same objects come out of each transform, alone and in a container, before and behind the image."""
-    image = tv_tensors.Image(torch.stack([picture(torch.float32, seed=s)[..., :40, :40] for s in range(3)]))
-    others = ("a.png", None, 7, 2.5, b"x", object(), {1, 2}, range(3), np.arange(3), torch.arange(5))
-    for n, (name, make) in enumerate(OF_IMAGES.items()):
-        if n % 3 or name == "Lambda":
-            continue  # a third of them; Lambda's function takes images alone
-        container, how = WAYS[n // 3 % 6]
-        found = make()([image, *others])[1:]
-        with contextlib.suppress(ValueError):  # a size that depends on a choice
-            found += contain(container, make(), make(), how == "per_sample")([*others, image])[:-1]
-        assert all(a is b for a, b in zip(found, others * 2, strict=False)), name
-        assert len(found) % len(others) == 0, name
-
-
 @pytest.mark.parametrize("library", [ours, reference], ids=["ours", "torchvision's"])
 def test_mixers_in_containers_are_torchvisions(library: Any) -> None:
     """Draws, results and the types of labels: of our mixers and of torchvision's in our containers."""
@@ -587,3 +525,176 @@ def test_masks_of_a_subclass_are_a_batch() -> None:
     assert type(found) is OfUser and torch.equal(
         found.as_subclass(Tensor), masks.as_subclass(Tensor).flip(-1)
     )
+
+
+# -- call after call ---------------------------------------------------------------------------------
+
+# A container holds each transform, with a probability of 0, a half and 1, and is called three times and again after each
+# change of an attribute, a list or a module in place. The results and the states of the generator are those of
+# torchvision's containers, which keep nothing from call to call.
+
+Make = Callable[[Any], Any]
+SMALL = picture(height=24, width=28)
+
+#: Transforms with the pixels of torchvision's: of pixels, of the size, of the dtype, of the class; with draws or not.
+INNER: dict[str, Make] = {
+    "flip": lambda t: t.RandomHorizontalFlip(),
+    "invert": lambda t: t.RandomInvert(1.0),
+    "posterize": lambda t: t.RandomPosterize(3, p=0.5),
+    "resize": lambda t: t.Resize(33, "nearest"),
+    "pad": lambda t: t.Pad([1, 2, 3, 4]),
+    "filled pad": lambda t: t.Pad(2, fill={"others": 5}),
+    "center": lambda t: t.CenterCrop([8, 9]),
+    "crop": lambda t: t.RandomCrop([9, 11]),
+    "padded crop": lambda t: t.RandomCrop([24, 28], padding=3),
+    "floats": lambda t: t.ToDtype(torch.float32, scale=True),
+    "image": lambda t: t.ToImage(),
+    "identity": lambda t: t.Identity(),
+}
+CONTAINERS: dict[str, Callable[[Any, Make, float], Any]] = {
+    "RandomApply": lambda t, inner, p: t.RandomApply([inner(t)], p),
+    "of two": lambda t, inner, p: t.RandomApply([t.RandomVerticalFlip(), inner(t)], p),
+    "Compose of one": lambda t, inner, p: t.Compose([t.RandomApply([inner(t)], p)]),
+    "Compose": lambda t, inner, p: t.Compose(
+        [t.RandomVerticalFlip(), t.RandomApply([inner(t)], p), t.RandomHorizontalFlip(1.0)]
+    ),
+    "nested": lambda t, inner, p: t.RandomApply([t.RandomApply([inner(t)], 0.5), t.RandomVerticalFlip()], p),
+    "modules": lambda t, inner, p: t.RandomApply(torch.nn.ModuleList([inner(t)]), p),
+    "RandomChoice": lambda t, inner, p: t.RandomChoice([inner(t), t.RandomVerticalFlip(1.0)], [p, 1.01 - p]),
+    "RandomOrder": lambda t, inner, p: t.RandomOrder([inner(t), t.RandomVerticalFlip(p)]),
+}
+PROBABILITIES = (0.0, 0.5, 1.0)
+
+
+def has_one_form(container: str, inner: str, p: float) -> bool:
+    """Return whether all samples of a batch are known to come out in one form, whatever is drawn."""
+    if inner in ("flip", "invert", "posterize", "identity", "padded crop"):
+        return True
+    return (
+        p in (0.0, 1.0)
+        and container not in ("RandomChoice", "RandomOrder")
+        and (container != "nested" or not p)
+    )
+
+
+def changes(transform: Any, path: str = "") -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yield changes of the attributes, lists and modules of a container and of those inside it, in order."""
+    inside = list(getattr(transform, "transforms", ()))
+    for i, inner in enumerate(inside):
+        for name, change in changes(inner):
+            yield f"{path}[{i}]{name}", lambda t, i=i, change=change: change(t.transforms[i])
+    if isinstance(getattr(transform, "p", None), float):
+        for p in (1.0, 0.0, 0.5):
+            yield f"{path}.p = {p}", lambda t, p=p: setattr(t, "p", p)
+    if isinstance(getattr(transform, "fill", None), dict):
+        yield f"{path}.fill in place", lambda t: t.fill.update(others=99)
+    if isinstance(getattr(transform, "p", None), list):
+        yield f"{path}.p in place", lambda t: t.p.__setitem__(slice(None), t.p[::-1])
+    for name in ("padding", "size"):
+        if isinstance(getattr(transform, name, None), list):
+
+            def change(t: Any, name: str = name) -> None:
+                getattr(t, name)[0] += 1
+
+            yield f"{path}.{name} in place", change
+    if inside:
+        yield (
+            f"{path}.transforms gets one more",
+            lambda t: t.transforms.append(_of(t).RandomVerticalFlip(1.0)),
+        )
+        yield f"{path}.transforms loses the first", lambda t: t.transforms.__delitem__(0)
+        yield f"{path}.transforms is another", _replace_transforms
+
+
+def _replace_transforms(container: Any) -> None:
+    container.transforms = type(container.transforms)([_of(container).RandomInvert(1.0)])
+
+
+def _of(transform: Any) -> Any:
+    return ours if type(transform).__module__.startswith("imgops.") else reference
+
+
+#: Transforms that `make test` holds: of pixels, of the size, of the dtype, with a border.
+QUICK = ("flip", "resize", "floats", "padded crop")
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_call_is_that_of_new_objects(container: str, whole: bool) -> None:
+    for name, inner in INNER.items() if whole else [(name, INNER[name]) for name in QUICK]:
+        for p in PROBABILITIES if whole else (0.5,):
+            transform = CONTAINERS[container](ours, inner, p)
+            theirs = CONTAINERS[container](reference, inner, p)
+            which = f"{name}, p = {p}"
+            for call in range(4):
+                wanted = outcome(call, theirs, SMALL)
+                same(outcome(call, transform, SMALL), wanted, f"{which}, call {call + 1}", 1e-6)
+            for what, change in list(changes(transform)):
+                if container == "RandomChoice" and "transforms" in what:
+                    continue  # the weights are for as many transforms as before
+                change(transform), change(theirs)
+                which += f", then {what}"
+                for call in range(2):
+                    wanted = outcome(call, theirs, SMALL)
+                    same(outcome(call, transform, SMALL), wanted, f"{which}, call {call + 1}", 1e-6)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_samples_are_a_loop(container: str, whole: bool) -> None:
+    """With ``per_sample=True``, on a batch and on packed images."""
+    batch = torch.stack([SMALL, SMALL.flip(-1), SMALL.flip(-2)])
+    for name, inner in INNER.items() if whole else [(name, INNER[name]) for name in QUICK]:
+        for p in PROBABILITIES:
+            torch.manual_seed(4)
+            loop = [CONTAINERS[container](reference, inner, p)(x) for x in batch]
+            state = torch.rand(1)
+            transform = ours.Compose([CONTAINERS[container](ours, inner, p)], per_sample=True)
+            for call in range(3):
+                for form in ("batch", "packed"):
+                    x = batch if form == "batch" else imgops.PackedImages.of(list(batch))
+                    which = f"{name}, p = {p}, call {call + 1}, {form}"
+                    if form == "batch" and has_one_form(container, name, p):
+                        out, after = outcome(4, transform, x)
+                    else:
+                        try:
+                            out, after = outcome(4, transform, x)
+                        except (TypeError, ValueError):
+                            continue
+                    for a, b in zip(out, loop, strict=True):
+                        assert a.shape == b.shape and a.dtype == b.dtype, which
+                        assert torch.allclose(a.double(), b.double(), rtol=0, atol=1e-6), which
+                    assert torch.equal(after, state), f"{which}: other draws"
+
+
+def inverting(module: Any) -> Any:
+    """Return an AutoAugment with a policy of its own, set as torchvision sets those that it knows."""
+    transform = module.AutoAugment()
+    transform._policies = [(("Invert", 1.0, None), ("Invert", 0.0, None))]
+    return transform
+
+
+def a_forward_replaced(module: Any) -> Any:
+    class Flip(module.RandomHorizontalFlip):
+        pass
+
+    flip = Flip(0.5)
+    module.Compose([flip])(SMALL)
+    Flip.forward = lambda self, *inputs: 255 - inputs[0]
+    return flip
+
+
+@pytest.mark.parametrize("make", [inverting, a_forward_replaced])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_what_a_user_replaces_is_used(container: str, make: Make) -> None:
+    """At each call, also where it is replaced after the second one."""
+    transform, theirs = (CONTAINERS[container](t, make, 0.5) for t in (ours, reference))
+    for call in range(4):
+        same(outcome(call, transform, SMALL), outcome(call, theirs, SMALL), call)
+    if make is inverting and container in ("Compose", "RandomOrder"):
+        batch = torch.stack([SMALL, SMALL])
+        for t in (ours.Compose([transform], per_sample=True), torch.compile(transform, backend="eager")):
+            given = batch if isinstance(t, ours.Compose) else SMALL
+            loop = [CONTAINERS[container](ours, make, 0.5)] * len(batch)
+            torch.manual_seed(3)
+            wanted = [f(SMALL) for f in loop] if given is batch else [loop[0](SMALL)]
+            torch.manual_seed(3)
+            assert torch.equal(t(given).reshape(-1, *SMALL.shape[-2:]), torch.cat(wanted))

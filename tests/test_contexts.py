@@ -1,20 +1,18 @@
-"""Each operator in the contexts of a user's program: other defaults, checkpoints, shards and exported programs."""
+"""Each operator in the contexts of a user's program: other defaults, checkpoints and exported programs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+from transform_cases import same
 
 import imgops
 from imgops import transforms
@@ -33,15 +31,6 @@ DIFFERENTIABLE = [s for s in FUNCTIONAL if s.differentiable and torch.float32 in
 
 def tensors(value: Any) -> list[Tensor]:
     return [x for x in (value if isinstance(value, (tuple, list)) else [value]) if isinstance(x, Tensor)]
-
-
-def same(found: list[Tensor], wanted: list[Tensor], sample: Any) -> None:
-    assert len(found) == len(wanted) > 0, sample
-    for a, b in zip(found, wanted, strict=True):
-        assert (a.dtype, a.device, a.shape) == (b.dtype, b.device, b.shape), sample
-        assert torch.equal(a.nan_to_num(), b.nan_to_num()) if a.is_floating_point() else bits_equal(a, b), (
-            sample
-        )
 
 
 def call_of(sample: Sample, grad: bool = False) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
@@ -104,47 +93,19 @@ def test_other_defaults_change_no_result(name: str, whole: bool) -> None:
 def test_gradients_under_a_checkpoint(reentrant: bool) -> None:
     """A checkpoint that is not reentrant lets a backward read each saved tensor once."""
     for sample in DIFFERENTIABLE:
-        function, args, keywords = call_of(sample, grad=True)
-        at = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
+        function, given = sample.of_tensors(Maker(torch.float32, "planar", (2,), grad=True))
 
         def run(*leaves: Tensor) -> Any:
-            given = list(args)
-            for i, leaf in zip(at, leaves, strict=True):
-                given[i] = leaf * 1
-            return tensors(function(*given, **keywords))[0]
+            return tensors(function(*(x * 1 if x.requires_grad else x for x in leaves)))[0]
 
         grads = []
         for checkpointed in (False, True):
-            leaves = [args[i].detach().clone().requires_grad_() for i in at]
+            leaves = [x.detach().clone().requires_grad_(x.requires_grad) for x in given]
             out = checkpoint(run, *leaves, use_reentrant=reentrant) if checkpointed else run(*leaves)
             if out.requires_grad:
                 out.backward(torch.ones_like(out))
             grads.append([leaf.grad for leaf in leaves if leaf.grad is not None])
-        assert len(grads[0]) == len(grads[1]), sample
-        for a, b in zip(*grads, strict=True):
-            assert bits_equal(a, b) or torch.equal(a.nan_to_num(), b.nan_to_num()), sample
-
-
-# -- shards ------------------------------------------------------------------------------------------
-
-
-def in_a_process(part: str, folder: Path) -> int:
-    """Run a part of tests/contexts_program.py, and return the number that it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.contexts_program", part, str(folder)],
-        cwd=Path(__file__).parent.parent,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    return int(done.stdout.split()[-1])
-
-
-@nightly
-def test_gradients_of_a_sharded_batch(tmp_path: Path) -> None:
-    """A backward that creates tensors must create those of all ranks."""
-    assert in_a_process("shards", tmp_path) > 30
+        same(*grads, sample)
 
 
 # -- exported programs -------------------------------------------------------------------------------
@@ -164,23 +125,16 @@ class Larger(Maker):
         return super().image(channels, height, width, low, high, snap)
 
 
-class Program(torch.nn.Module):
-    """A call as a module of the tensors ``at`` some places."""
+def exported(function: Callable[..., Any], *inputs: Tensor) -> torch.export.ExportedProgram:
+    """Return a program of any height and width of its inputs."""
 
-    def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], keywords: Any, at: list[int]
-    ) -> None:
-        super().__init__()
-        self.function, self.args, self.keywords, self.at = function, args, keywords, at
+    class Program(torch.nn.Module):
+        def forward(self, *given: Tensor) -> Any:
+            return function(*given)
 
-    def forward(self, *inputs: Tensor) -> Any:
-        given = list(self.args)
-        for i, value in zip(self.at, inputs, strict=True):
-            given[i] = value
-        return self.function(*given, **self.keywords)
-
-
-AUTO = torch.export.Dim.AUTO
+    auto = torch.export.Dim.AUTO
+    sizes = tuple({x.ndim - 2: auto, x.ndim - 1: auto} for x in inputs)
+    return torch.export.export(Program(), inputs, dynamic_shapes=(sizes,), strict=False)
 
 
 #: Programs of these are decomposed, too; of others, sizes are numbers in the decomposition.
@@ -188,55 +142,42 @@ DECOMPOSED = ("crop", "pad", "resize", "paste")
 
 
 @nightly
-def test_programs_with_dynamic_sizes(tmp_path: Path) -> None:
-    """A program serves the sizes that it was not exported for, here and in a process that loads it."""
-    saved: list[str] = []
+def test_programs_with_dynamic_sizes() -> None:
+    """A program serves the sizes that it was not exported for."""
+    count = 0
     for sample in FUNCTIONAL:
         dtype = next(d for d in DTYPES if d in sample.dtypes)
+        maker = partial(Larger, dtype, "planar", (2,))
+        (function, args, keywords), *others = (
+            sample.call(maker(factor=factor, more=more)) for factor, more in ((2, 8), (2, 9), (3, 6), (3, 7))
+        )
+        at = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.shape != others[0][1][i].shape]
 
-        def made(factor: int, more: int) -> tuple[Any, tuple[Any, ...], Any]:
-            return sample.call(Larger(dtype, "planar", (2,), factor=factor, more=more))
+        def call(*inputs: Tensor) -> Any:
+            given = dict(zip(at, inputs, strict=True))
+            return function(*(given.get(i, x) for i, x in enumerate(args)), **keywords)
 
-        function, args, keywords = made(2, 8)
-        others = [made(*size)[1] for size in ((2, 9), (3, 6), (3, 7))]
-        at = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.shape != others[0][i].shape]
+        each = [tuple(made[i] for i in at) for _, made, _ in others]
         try:
-            function(*args, **keywords)
+            wanted = [call(*inputs) for inputs in each]
         except ValueError:  # the sizes of the sample are numbers among its arguments
             continue
-        if not at:  # a file has one size
+        if (
+            not at or sample.op == "fit"
+        ):  # a file has one size; which sides are cropped is a branch, which a program keeps
             continue
-        inputs = tuple(args[i] for i in at)
-        sizes = tuple({x.ndim - 2: AUTO, x.ndim - 1: AUTO} for x in inputs)
-        exported = torch.export.export(
-            Program(function, args, keywords, at), inputs, dynamic_shapes=(sizes,), strict=False
-        )
-        module, cases = exported.module(), []
+        program = exported(call, *(args[i] for i in at))
+        for inputs, result in zip(each, wanted, strict=True):
+            same(program.module()(*inputs), result, sample)
         if sample.op in DECOMPOSED:
-            table = torch.export.default_decompositions() | imgops.decompositions()
-            decomposed = exported.run_decompositions(table)
+            decomposed = program.run_decompositions(
+                torch.export.default_decompositions() | imgops.decompositions()
+            )
             assert "imgops" not in str(decomposed.graph)
-        for other in others:
-            given = list(args)
-            for i in at:
-                given[i] = other[i]
-            try:
-                wanted = tensors(function(*given, **keywords))
-            except ValueError:
-                continue
-            if sample.op == "fit":  # which sides it crops is a branch, which a program keeps
-                continue
-            same(tensors(module(*(given[i] for i in at))), wanted, sample)
-            if sample.op in DECOMPOSED:
-                found = tensors(decomposed.module()(*(given[i] for i in at)))
-                torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
-            cases.append((tuple(given[i] for i in at), wanted))
-        name = f"{sample.op}.pt2"
-        torch.export.save(exported, tmp_path / name)
-        torch.save(cases, tmp_path / f"{sample.op}.pt")
-        saved.append(sample.op)
-    assert len(saved) > 60
-    assert in_a_process("programs", tmp_path) == len(saved)
+            for inputs, result in zip(each, wanted, strict=True):
+                same(decomposed.module()(*inputs), result, sample, 1e-5)
+        count += 1
+    assert count > 60
 
 
 #: Functions of an image whose output size is computed from that of the image.
@@ -259,13 +200,7 @@ OF_SIZES: dict[str, Callable[[Tensor], Any]] = {
 def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str, whole: bool) -> None:
     """Among the sizes are many whose result lies half between two whole numbers."""
 
-    class Of(torch.nn.Module):
-        def forward(self, x: Tensor) -> Any:
-            return OF_SIZES[name](x)
-
-    sizes = ({2: AUTO, 3: AUTO},)
-    program = torch.export.export(Of(), (torch.zeros(1, 1, 20, 30),), dynamic_shapes=sizes).module()
-    count = 0
+    program, count = exported(OF_SIZES[name], torch.zeros(1, 1, 20, 30)).module(), 0
     for height in range(8, 28, 1 if whole else 3):
         for width in range(9, 40, 5 if whole else 7):
             x = torch.rand(1, 1, height, width, generator=torch.Generator().manual_seed(0))
@@ -276,6 +211,6 @@ def test_sizes_in_a_program_are_rounded_as_in_eager_mode(name: str, whole: bool)
                 if "Guard failed" not in str(error):  # a side of 1 pixel needs a program of its own
                     raise
                 continue
-            same(tensors(found), tensors(wanted), (name, height, width))
+            same(found, wanted, (name, height, width))
             count += 1
     assert count > (100 if whole else 20)

@@ -114,20 +114,14 @@ def test_snow_falls_from_beyond_the_border(severity: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_floats_and_batches_are_the_same(name: str) -> None:
-    """Floats are those of levels before these are truncated; images of a batch are what they are alone."""
+def test_floats_are_the_same(name: str) -> None:
+    """They are those of levels before these are truncated; test_transforms_calls.py compares batches."""
     numbers = numbers_of(name, 3)
     levels = corrupted(name, 3, IMAGE, numbers).int()
     real = corrupted(name, 3, IMAGE / 255, numbers)
     assert real.dtype == torch.float32 and real.min() >= 0 and real.max() <= 1
     apart = (real * 255 - levels).abs()
     assert apart.max() <= (40 if name in ("glass_blur", "jpeg_compression") else 1.01) and apart.mean() < 1.1
-    for layout in (torch.contiguous_format, torch.channels_last):
-        images = torch.stack([IMAGE, IMAGE.flip(-1)]).contiguous(memory_format=layout)
-        each = tuple(torch.stack([n, n]) if isinstance(n, Tensor) else n for n in numbers)
-        found = corrupted(name, 3, images, each)
-        assert (found[0].int() - levels).abs().max() <= 1
-        assert (found[1].int() - corrupted(name, 3, images[1], numbers).int()).abs().max() <= 1
 
 
 def test_photons_are_counted() -> None:
@@ -164,12 +158,7 @@ def test_the_sweep() -> None:
     assert [n for n, *_ in v2.corruptions(images, "common", [1])] == NAMES[:15]
     assert [n for n, *_ in v2.corruptions(images, "validation", [1])] == NAMES[15:]
     again = {(n, s): x for n, s, x in v2.corruptions(images, NAMES[:6:5], [2, 4], pictures=[FROST])}
-    assert list(again) == [
-        ("gaussian_noise", 2),
-        ("gaussian_noise", 4),
-        ("motion_blur", 2),
-        ("motion_blur", 4),
-    ]
+    assert list(again) == [(name, level) for name in ("gaussian_noise", "motion_blur") for level in (2, 4)]
     for name, severity, x in found:
         if (name, severity) in again:  # a part of the sweep has the draws of the whole
             assert torch.equal(again[name, severity], x)
@@ -189,44 +178,12 @@ def test_the_sweep_takes_lists_and_pil_images() -> None:
             assert all(type(a) is type(b) for a, b in zip(found, several, strict=True))
             each = [v2.functional.pil_to_tensor(x) if several is pictures else x for x in found]
             assert torch.equal(torch.stack(each), wanted), name
+    for level in (np.array(3), torch.tensor(3)):
+        assert [x[1] for x in v2.corruptions(IMAGE, "fog", level)] == [3]  # type: ignore[arg-type]
     ragged = [IMAGE, IMAGE[:, :20, :30]]
     ((_, _, found),) = v2.corruptions(ragged, "fog", 1)
     assert [x.shape for x in found] == [x.shape for x in ragged]
     assert not any(torch.equal(a, b) for a, b in zip(found, ragged, strict=True))
-
-
-def test_the_sweep_refuses_what_it_would_not_corrupt() -> None:
-    array = DATA["image"]
-    mask = v2.functional.to_image(array)[0].as_subclass(tv_tensors.Mask)
-    for given in (
-        array,
-        None,
-        "cat.jpg",
-        Path("cat.jpg"),
-        {"image": IMAGE},
-        [array],
-        [IMAGE, 3],
-        (IMAGE, {}),
-        mask,
-    ):
-        with pytest.raises(
-            TypeError, match="corruptions: images must be a tensor, a PIL image or a list of these, got"
-        ):
-            v2.corruptions(given)
-    with pytest.raises(TypeError, match="Corruption: image must be uint8 or floating point"):
-        list(v2.corruptions([IMAGE, torch.tensor([3, 3, 3])[:, None, None]], "fog", 1))
-    for names in (None, 3):
-        with pytest.raises(TypeError, match="corruptions: names must be a name or several, got"):
-            v2.corruptions(IMAGE, names)  # type: ignore[arg-type]
-    with pytest.raises(
-        TypeError, match="corruptions: images must be a tensor, a PIL image or a list of these, got"
-    ):
-        v2.corruptions(torch.nested.nested_tensor([IMAGE, IMAGE]))
-    for severity in (np.array(3), torch.tensor(3)):
-        assert [x[1] for x in v2.corruptions(IMAGE, "fog", severity)] == [3]  # type: ignore[arg-type]
-    for severities in (None, 1.5):
-        with pytest.raises(TypeError, match="corruptions: severities must be an integer or several, got"):
-            v2.corruptions(IMAGE, "fog", severities)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["motion_blur", "gaussian_noise", "frost"])
@@ -284,6 +241,10 @@ def test_small_images(name: str, size: tuple[int, int]) -> None:
         assert bool(((real >= 0) & (real <= 1)).all())
 
 
+MASK = IMAGE[0].as_subclass(tv_tensors.Mask)
+#: What is no image, or holds something else.
+NO_IMAGES = (DATA["image"], None, "cat.jpg", Path("cat.jpg"), {"image": IMAGE}, [DATA["image"]], [IMAGE, 3])
+NO_IMAGES += ((IMAGE, {}), MASK, torch.nested.nested_tensor([IMAGE, IMAGE]))
 #: Error -> the beginning of its text -> the calls that raise it.
 REFUSED: dict[type[Exception], dict[str, list[Callable[[], Any]]]] = {
     ValueError: {
@@ -307,7 +268,17 @@ REFUSED: dict[type[Exception], dict[str, list[Callable[[], Any]]]] = {
     },
     TypeError: {
         "Corruption: image must be uint8 or floating point": [
-            lambda: v2.Corruption("fog")(torch.zeros(3, 4, 4, dtype=torch.int16))
+            lambda: v2.Corruption("fog")(torch.zeros(3, 4, 4, dtype=torch.int16)),
+            lambda: list(v2.corruptions([IMAGE, torch.full((3, 1, 1), 3)], "fog", 1)),
+        ],
+        "corruptions: images must be a tensor, a PIL image or a list of these, got": [
+            lambda given=given: v2.corruptions(given) for given in NO_IMAGES
+        ],
+        "corruptions: names must be a name or several, got": [
+            lambda names=names: v2.corruptions(IMAGE, names) for names in (None, 3)
+        ],
+        "corruptions: severities must be an integer or several, got": [
+            lambda n=n: v2.corruptions(IMAGE, "fog", n) for n in (None, 1.5)
         ],
         "Corruption: pictures must be RGB images": [lambda: v2.Corruption("frost", pictures=["a.png"])],
     },

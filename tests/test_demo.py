@@ -43,9 +43,11 @@ def test_command_with_inductor(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "loss" in done.stderr and out.exists()
-    assert (
-        "\r" not in done.stderr and done.stderr.count("loss") <= 5
-    )  # a log is not a terminal, so nothing is repainted
+    # A log is not a terminal, so nothing is repainted.
+    assert "\r" not in done.stderr and done.stderr.count("loss") <= 5
+
+
+BAD = ("missing.jpg", "text.jpg", "cut.jpg", "cut.png", "empty.png", "folder")
 
 
 def bad_files(folder: Path) -> dict[str, Path]:
@@ -53,10 +55,7 @@ def bad_files(folder: Path) -> dict[str, Path]:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     Image.fromarray(noise).save(photo)
     Image.fromarray(noise).save(folder / "photo.png")
-    paths = {
-        name: folder / name
-        for name in ("missing.jpg", "text.jpg", "cut.jpg", "cut.png", "empty.png", "folder")
-    }
+    paths = {name: folder / name for name in BAD}
     paths["text.jpg"].write_text("not an image")
     paths["cut.jpg"].write_bytes(photo.read_bytes()[:700])
     paths["cut.png"].write_bytes((folder / "photo.png").read_bytes()[:900])
@@ -65,7 +64,7 @@ def bad_files(folder: Path) -> dict[str, Path]:
     return paths
 
 
-@pytest.mark.parametrize("name", ["missing.jpg", "text.jpg", "cut.jpg", "cut.png", "empty.png", "folder"])
+@pytest.mark.parametrize("name", BAD)
 def test_bad_photograph(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = bad_files(tmp_path)[name]
     out = tmp_path / "out.png"

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from checks import run_python
 
 from imgops.extend.testing import _sharded
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 from tests.tiers import nightly, nightly_unless
 
-ROOT = Path(__file__).parent.parent
 SHARDED = [
     s for s in SAMPLES if OPERATORS[s.op].operator.sharding and not OPERATORS[s.op].operator.contract.mutates
 ]
-
-
-def run(*command: str) -> str:
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr[-6000:]
-    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -35,13 +27,13 @@ def test_a_batch_stays_sharded(sample: Sample) -> None:
 @nightly
 def test_two_processes(tmp_path: Path) -> None:
     """Forward, backward, compiled and by inductor, with boxes that change between calls."""
-    out = run("-m", "tests.distributed_program", str(tmp_path / "store"))
+    out = run_python("-m", "tests.distributed_program", str(tmp_path / "store"))
     assert "process 0: done" in out and "process 1: done" in out
 
 
 @nightly
 def test_the_example_trains_as_one_process_does() -> None:
-    out = run("-m", "torch.distributed.run", "--nproc-per-node", "2", "examples/train_sharded.py")
+    out = run_python("-m", "torch.distributed.run", "--nproc-per-node", "2", "examples/train_sharded.py")
     assert "3 of 6 images in each process" in out
     sharded, alone = (line.split(":")[1].split() for line in out.splitlines() if line.startswith("loss"))
     assert float(sharded[-1]) < 0.9 * float(sharded[0])
@@ -55,7 +47,7 @@ def test_dtensor_is_not_imported_for_those_who_do_not_use_it() -> None:
         "assert 'torch.distributed.tensor' not in sys.modules;"
         "from imgops._common import torch_private; assert torch_private._deferred"
     )
-    run("-c", code)
+    run_python("-c", code)
 
 
 @nightly
@@ -69,4 +61,4 @@ info = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
 for name, row in imgops._operator.record.operators().items():
     assert info[row.overload].static_argnum == row.tensors, name
 """
-    run("-c", code)
+    run_python("-c", code)

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map
 from torchvision import transforms as v1
 from torchvision import tv_tensors
 from torchvision.models import detection, segmentation
-from transform_cases import CASES, containers, picture, sample, seeded
+from transform_cases import CASES, containers, picture, same, sample, seeded
 
 import imgops
 from imgops import EncodedImage, EncodedImages, decode_image, decode_images, encode_image
@@ -64,12 +64,6 @@ def encoded(height: int = 40, width: int = 52, seed: int = 0, **how: Any) -> Enc
     return EncodedImage(encode_image(picture(torch.uint8, height, width, seed)), **how)
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, tuple):
-        return all(map(same, one, other))
-    return type(one) is type(other) and one.dtype == other.dtype and torch.equal(one, other)
-
-
 @pytest.mark.parametrize("count", nightly_unless(lambda count: count < 6, [1, 6]))
 def test_it_is_the_decoded_image(count: int) -> None:
     """Of every transform: alone, and beside masks, boxes and keypoints, which follow it; a plain tensor stays."""
@@ -78,15 +72,14 @@ def test_it_is_the_decoded_image(count: int) -> None:
         # torchvision's automatic policies and its reflected borders refuse boxes.
         others = {"count": 3} if "Aug" in name or name == "Pad" else sample(image.decode()) | {"image": 3}
         for seed in range(count):
-            assert same(*(seeded(seed, transform, x) for x in (image, image.decode()))), name
+            same(*(seeded(seed, transform, x) for x in (image, image.decode())), name)
             if name in ("five", "lambda"):
                 continue
             given = {"label": torch.tensor([3.0]), **others}
             pixels = image, tv_tensors.Image(image.decode())
             found, wanted = (seeded(seed, transform, {**given, "picture": x}) for x in pixels)
             assert type(found["picture"]) is tv_tensors.Image and found.keys() == wanted.keys(), name
-            for key, value in wanted.items():
-                assert not isinstance(value, Tensor) or same(found[key], value), (name, key)
+            same(found, wanted, name)
 
 
 def test_only_the_region_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,16 +101,17 @@ def test_other_ways_to_call_a_transform() -> None:
     given = {"image": image, "boxes": boxes, "labels": torch.tensor([1, 2])}
     changes = v2.SanitizeBoundingBoxes(), v2.ClampBoundingBoxes(), v2.ConvertBoundingBoxFormat("XYWH")
     for transform in changes:  # of boxes alone
-        assert same(transform(given)["image"], tv_tensors.Image(image.decode()))
+        same(transform(given)["image"], tv_tensors.Image(image.decode()))
     params, expected = seeded(3, crop.sample, image), seeded(3, crop, image.decode())
-    assert same(crop.apply(image, params), expected) and same(crop.apply(image.decode(), params), expected)
+    for given in (image, image.decode()):
+        same(crop.apply(given, params), expected)
     own = (v2.RandomResizedCrop(24, generator=torch.Generator().manual_seed(5)) for _ in range(2))
-    assert same(next(own)(image), next(own)(image.decode()))
+    same(next(own)(image), next(own)(image.decode()))
     turned = EncodedImage(kinds()["JPEG progressive"], apply_exif_orientation=True)
-    assert same(seeded(1, crop, turned), seeded(1, crop, turned.decode()))
+    same(seeded(1, crop, turned), seeded(1, crop, turned.decode()))
     for height, size in ((h, size) for h in (4, 5, 8, 9) for size in range(1, 14)):
         small = encoded(height, height + 3)
-        assert same(v2.CenterCrop(size)(small), v2.CenterCrop(size)(small.decode()))
+        same(v2.CenterCrop(size)(small), v2.CenterCrop(size)(small.decode()))
 
 
 def test_it_is_an_object_of_its_own() -> None:
@@ -201,7 +195,7 @@ def test_a_graph_of_one_file(name: str, tmp_path: Path) -> None:
         path = tmp_path / f"{seed}"  # which is not a part of the graph
         path.write_bytes(bytes(encoded(height, width, seed).data.numpy()))
         found, wanted = (seeded(seed, call, EncodedImage(path)) for call in (graph, together(one)))
-        assert all(same(found[key], x) for key, x in wanted.items())
+        same(found, wanted)
     assert counting.count <= 2
 
 
@@ -221,7 +215,7 @@ def test_a_graph_of_batches(name: str) -> None:
     for seed, chosen in enumerate((files[-4:], files[::-1])):
         images = EncodedImages(chosen, **how)
         found, wanted = (seeded(seed, call, images) for call in (graph, together(calls)))
-        assert all(same(found[key], x) for key, x in wanted.items())
+        same(found, wanted)
     assert counting.count == 1
 
 
@@ -384,7 +378,8 @@ def test_conversions_take_images_of_different_sizes() -> None:
         wanted, ours = [given(x) for x in pictures], v2.convert(given)
         for batch in (EncodedImages(files), packed, PackedImages.of(packed.unpack(), interleaved=True)):
             found, labels = ours((batch, torch.arange(3)))
-            assert all(map(same, found, wanted)) and labels.tolist() == [0, 1, 2], given
+            same(found, wanted, given)
+            assert labels.tolist() == [0, 1, 2]
     graph = torch.compile(ours, fullgraph=True, backend="aot_eager")
     assert all(map(torch.equal, graph(packed), wanted))
     for numbers, images, must in (

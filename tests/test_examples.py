@@ -1,10 +1,13 @@
 """The examples as a new user runs them: real files, one truncated, on two processes, one of which is killed.
 
-Each is compared with the result of one process for the same files.
+Loaders are compared with one process for the same files. The checksums that examples of trainers print are those of
+images that this process augments one by one.
 """
 
 from __future__ import annotations
 
+import importlib
+import io
 import os
 import re
 import signal
@@ -12,53 +15,61 @@ import subprocess
 import sys
 import tarfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
+from PIL import Image
+from torch import Tensor
 
+from imgops import transforms as v2
 from tests.tiers import nightly
 
-pytest.importorskip("ray")
-pytest.importorskip("datasets")
-pytest.importorskip("torchdata")
-wds = pytest.importorskip("webdataset")
-parquet = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("skimage")
 
-ROOT = Path(__file__).parent.parent
-COUNT, CORRUPT = 160, 2
+EXAMPLES = Path(__file__).parent.parent / "examples"
+COUNT, CORRUPT, EPOCHS = 160, 2, 2
 LEFT_OUT = ("astronaut/00000", "cat/00001")
+LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc"),
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc, and connect over gloo"),
     pytest.mark.xdist_group("examples"),
+    nightly,  # each example is a process
 ]
+
+
+def run(
+    *command: object,
+    watch: Callable[[subprocess.Popen[str]], None] = lambda process: None,
+    fails: bool = False,
+    **env: object,
+) -> str:
+    """Return the output of a program; ``watch`` may act on it while it runs."""
+    known = {"HF_DATASETS_OFFLINE": 1, "RAY_DEDUP_LOGS": 0, "PYTHONUNBUFFERED": 1, "CUDA_VISIBLE_DEVICES": ""}
+    environment = os.environ | {name: str(value) for name, value in (known | env).items()}
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen([sys.executable, *map(str, command)], env=environment, **how)
+    watch(process)
+    out, _ = process.communicate(timeout=400)
+    assert (process.returncode != 0) == fails, out[-6000:]
+    return out
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where Trainer makes a folder
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples") / "photos"
-    run("examples/photographs.py", folder, "--count", COUNT, "--corrupt", CORRUPT)
+    run(EXAMPLES / "photographs.py", folder, "--count", COUNT, "--corrupt", CORRUPT)
     return folder
-
-
-def run(*command: object, watch: Callable[[subprocess.Popen[str]], None] | None = None) -> str:
-    """Return the output of a program; ``watch`` may act on it while it runs."""
-    environment = os.environ | {"HF_DATASETS_OFFLINE": "1", "RAY_DEDUP_LOGS": "0", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [sys.executable, *map(str, command)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if watch is not None:
-        watch(process)
-    out, _ = process.communicate(timeout=400)
-    assert process.returncode == 0, out[-6000:]
-    return out
 
 
 def children(pid: int) -> list[int]:
@@ -99,11 +110,18 @@ def reported(out: str, corrupt: tuple[str, ...] = LEFT_OUT) -> None:
     assert all("must be a complete JPEG" in text for _, text in lines)
 
 
+def sums(out: str) -> list[tuple[str, str]]:
+    """Return the number of images and the sum of each epoch."""
+    found = re.findall(r"^epoch (\d): (\d+) images, sum (-?[\d.]+)", out, re.M)
+    assert [epoch for epoch, *_ in found] == ["0", "1"], out[-3000:]
+    return [(count, total) for _, count, total in found]
+
+
 def images_of(folder: Path) -> dict[str, bytes]:
     """Return the images that ray_data.py wrote, in either format."""
     found = {}
     for path in folder.glob("*.parquet"):
-        table = parquet.read_table(path).to_pydict()
+        table = pytest.importorskip("pyarrow.parquet").read_table(path).to_pydict()
         found |= dict(zip(table["__key__"], table["jpg"], strict=True))
     for path in folder.glob("*.tar"):
         with tarfile.open(path) as shard:
@@ -111,9 +129,9 @@ def images_of(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@nightly
 def test_ray_data(photos: Path, tmp_path: Path) -> None:
-    out = run("examples/ray_data.py", photos, tmp_path / "one", "--workers", 1, "--copies", 6)
+    pytest.importorskip("ray")
+    out = run(EXAMPLES / "ray_data.py", photos, tmp_path / "one", "--workers", 1, "--copies", 6)
     reported(out)
     assert re.search(
         rf"^{6 * (COUNT - CORRUPT)} images, 2 files left out, 1 workers: \d+ images/s", out, re.M
@@ -125,23 +143,20 @@ def test_ray_data(photos: Path, tmp_path: Path) -> None:
 
     options = ("--workers", 2, "--copies", 6, "--batch", 2, "--format", "webdataset")
     out = run(
-        *("examples/ray_data.py", photos, two, *options),
+        *(EXAMPLES / "ray_data.py", photos, two, *options),
         watch=lambda process: kill(when_something_is_written, process),
     )
     reported(out)
     assert images_of(two) == one and len(one) == 6 * (COUNT - CORRUPT)
 
 
-@nightly
-def test_hf_datasets(photos: Path, tmp_path: Path, whole: bool) -> None:
-    """Run the example on one process; in the nightly tests also on two, some of which are killed."""
-    command = ("examples/hf_datasets.py", photos)
+def test_hf_datasets(photos: Path, tmp_path: Path) -> None:
+    """Two processes, some of which are killed, see the images of one."""
+    pytest.importorskip("datasets")
+    command = (EXAMPLES / "hf_datasets.py", photos)
     one = run(*command, tmp_path / "one", "--processes", 1, "--epochs", 2)
     reported(one)
-    sums = re.findall(rf"^epoch (\d): {COUNT - CORRUPT} images, sum ([\d.]+)", one, re.M)
-    assert [n for n, _ in sums] == ["0", "1"] and sums[0][1] != sums[1][1]
-    if not whole:
-        return
+    assert {count for count, _ in sums(one)} == {str(COUNT - CORRUPT)} and len(set(sums(one))) == EPOCHS
 
     def watch(process: subprocess.Popen[str]) -> None:
         """Kill the oldest process of map() once it writes (while it waits for work it holds a lock), and any of the loader."""
@@ -161,17 +176,14 @@ def test_hf_datasets(photos: Path, tmp_path: Path, whole: bool) -> None:
 
     two = run(*command, tmp_path / "two", "--processes", 2, "--epochs", 2, "--batch", 4, watch=watch)
     reported(two)
-    assert re.findall(rf"^epoch (\d): {COUNT - CORRUPT} images, sum ([\d.]+)", two, re.M) == sums
+    assert sums(two) == sums(one)
     assert "a process was killed" in two and "a worker was killed" in two
 
 
 @pytest.fixture(scope="module")
 def shards(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write shards with images of one size, one of them truncated."""
-    import io
-
-    from PIL import Image
-
+    wds = pytest.importorskip("webdataset")
     folder = tmp_path_factory.mktemp("shards")
     for n in range(4):
         with wds.TarWriter(str(folder / f"{n}.tar")) as writer:
@@ -187,15 +199,13 @@ def shards(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@nightly
 def test_webdataset_loader(shards: Path, tmp_path: Path) -> None:
-    command = ("examples/webdataset_loader.py", shards, "--size", 128, "--batch", 4, "--epochs", 2)
+    pytest.importorskip("torchdata")
+    command = (EXAMPLES / "webdataset_loader.py", shards, "--size", 128, "--batch", 4, "--epochs", 2)
     one = run(*command, "--workers", 0)
     reported(one)
-    sums = re.findall(r"^epoch (\d): (\d+) images, sum ([\d.]+)", one, re.M)
-    assert len(sums) == 2 and {n for _, n, _ in sums} == {str(COUNT * 8 // 10 - CORRUPT)}
-    threads = run(*command, "--workers", 1, "--threads", 2)
-    assert re.findall(r"^epoch (\d): (\d+) images, sum ([\d.]+)", threads, re.M) == sums
+    assert {count for count, _ in sums(one)} == {str(COUNT * 8 // 10 - CORRUPT)}
+    assert sums(run(*command, "--workers", 1, "--threads", 2)) == sums(one)
     options = (*command, "--workers", 2, "--state", tmp_path / "state.pt")
 
     def worker(process: subprocess.Popen[str]) -> int | None:
@@ -206,43 +216,30 @@ def test_webdataset_loader(shards: Path, tmp_path: Path) -> None:
     resumed = run(*options)
     assert "going on in epoch 1" in resumed
     reported(resumed)
-    assert re.findall(r"^epoch (\d): (\d+) images, sum ([\d.]+)", resumed, re.M) == sums
+    assert sums(resumed) == sums(one)
 
 
-@nightly
 def test_threads_loader(photos: Path, tmp_path: Path) -> None:
     """Threads, processes, and a run that was stopped and goes on see the same images."""
-    command = ("examples/threads_loader.py", photos, "--size", 64, "--batch", 16, "--epochs", 2)
-    found = {}
-    for name, options in {
-        "one": ("--threads", 1, "--ahead", 0),
-        "two": ("--threads", 2, "--ahead", 2),
-        "workers": ("--threads", 1, "--workers", 2),
-    }.items():
-        found[name] = run(*command, *options)
+    command = (EXAMPLES / "threads_loader.py", photos, "--size", 64, "--batch", 16, "--epochs", 2)
+    one = run(*command, "--threads", 1, "--ahead", 0)
+    assert {count for count, _ in sums(one)} == {str(COUNT - CORRUPT)}
+    assert sums(run(*command, "--threads", 2, "--ahead", 2)) == sums(one)
+    assert sums(run(*command, "--threads", 1, "--workers", 2)) == sums(one)
     state = ("--state", tmp_path / "state.pt")
     assert "stopped in epoch 1" in run(*command, *state, "--stop-after", 13)
-    found["resumed"] = run(*command, *state)
-    assert "going on in epoch 1 after 48 files" in found["resumed"]
-    sums = {
-        name: re.findall(r"^epoch (\d): (\d+) images, sum (-?[\d.]+)", out, re.M)
-        for name, out in found.items()
-    }
-    assert len(sums["one"]) == 2
-    assert all(count == str(COUNT - CORRUPT) for _, count, _ in sums["one"])
-    assert all(other == sums["one"] for other in sums.values())
-    reported(found["one"])
-    reported(found["resumed"])
+    resumed = run(*command, *state)
+    assert "going on in epoch 1 after 48 files" in resumed and sums(resumed) == sums(one)
+    reported(one)
+    reported(resumed)
 
 
-@nightly
 def test_train_ddp(photos: Path, tmp_path: Path) -> None:
-    program = ("examples/train_ddp.py", photos, "--epochs", 2, "--size", 64, "--batch", 16, "--every", 2)
-    launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+    program = (EXAMPLES / "train_ddp.py", photos, "--epochs", 2, "--size", 64, "--batch", 16, "--every", 2)
     losses, models = [], []
     for processes in (1, 2):
         state = tmp_path / f"{processes}.pt"
-        out = run(*launch, processes, *program, "--state", state)
+        out = run(*LAUNCH, processes, *program, "--state", state)
         reported(out)
         losses.append([float(x) for x in re.findall(r"loss ([\d.]+)", out)])
         models.append(torch.load(state)["model"])
@@ -254,10 +251,150 @@ def test_train_ddp(photos: Path, tmp_path: Path) -> None:
         return (children(process.pid) or [None])[-1] if state.exists() else None
 
     out = run(
-        *(*launch, 2, "--max-restarts", 5, *program, "--state", state, "--timeout", 20),
+        *(*LAUNCH, 2, "--max-restarts", 5, *program, "--state", state, "--timeout", 20),
         watch=lambda process: kill(lambda: rank(process), process),
     )
     reported(out)
     assert "going on in epoch" in out
     for name, value in torch.load(state)["model"].items():
         assert torch.equal(value, models[1][name]), name
+
+
+# -- trainers ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module
+
+
+def crc(image: Tensor) -> int:
+    return zlib.crc32(image.numpy().tobytes())
+
+
+def expected(augment: v2.Compose, images: dict[int | str, Tensor], epoch: int) -> int:
+    """Return the sum of the checksums of images that are augmented one by one."""
+    return sum(crc(v2.seeded(augment, (epoch, key))(image)) for key, image in images.items())
+
+
+def checksums(out: str, name: str = "checksum") -> list[int]:
+    """Return the sum that is printed for each epoch, over all processes."""
+    found = re.findall(rf"epoch (\d): .*?{name} (\d+)", out)
+    assert {int(epoch) for epoch, _ in found} == set(range(EPOCHS)), out[-3000:]
+    return [sum(int(n) for epoch, n in found if int(epoch) == e) for e in range(EPOCHS)]
+
+
+def test_lightning(example: Callable[[str], ModuleType]) -> None:
+    """Only training augments; workers change nothing, and another device changes no image."""
+    pytest.importorskip("lightning")
+    two = run(EXAMPLES / "lightning_module.py", "--workers", 2)
+    module = example("lightning_module")
+    images = dict(enumerate(module.photographs().tensors[0]))
+    want = [expected(module.AUGMENT, images, epoch) for epoch in range(EPOCHS)]
+    assert want[0] != want[1]
+    validated = [sum(crc(module.PREPARE(x)) for x in images.values())] * EPOCHS
+    assert checksums(two, "training") == want and checksums(two, "validation") == validated
+    weights = checksums(two, "weights")
+    assert weights[0] != weights[1]
+    alone = run(EXAMPLES / "lightning_module.py", "--workers", 0)
+    assert checksums(alone, "training") == want and checksums(alone, "weights") == weights
+    other = run(EXAMPLES / "lightning_module.py", "--workers", 1, "--devices", 2)
+    assert checksums(other, "training") == want and checksums(other, "validation") == validated
+
+
+@pytest.mark.parametrize(
+    ("options", "launch"),
+    [
+        (("--workers", 2, "--persistent"), ()),
+        (("--workers", 2), ()),
+        (("--workers", 0), ()),
+        (("--workers", 1, "--persistent"), (*LAUNCH, 2)),
+    ],
+    ids=["persistent", "workers", "alone", "processes"],
+)
+def test_hf_trainer(
+    options: tuple[object, ...], launch: tuple[object, ...], example: Callable[[str], ModuleType]
+) -> None:
+    """The epoch reaches workers that persist, and every process."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    out = run(*launch, EXAMPLES / "hf_trainer.py", *options)
+    module = example("hf_trainer")
+    images = dict(enumerate(module.Photographs().images))
+    assert checksums(out) == [expected(module.AUGMENT, images, epoch) for epoch in range(EPOCHS)]
+    assert len(set(checksums(out))) == EPOCHS
+    assert len(re.findall(r"epoch 0: ", out)) == (2 if launch else 1)
+
+
+def test_accelerate_loop(example: Callable[[str], ModuleType]) -> None:
+    """Two processes see the images of one, by name, and have its losses."""
+    pytest.importorskip("accelerate")
+    two = run(*LAUNCH, 2, EXAMPLES / "accelerate_loop.py", "--workers", 1)
+    assert "2 processes" in two
+    module = example("accelerate_loop")
+    want = []
+    for epoch in range(EPOCHS):
+        samples = (
+            (s["name"], s["image"]) for s in map(module.Photographs().__getitem__, range(module.COUNT))
+        )
+        seen = sorted((name, crc(v2.seeded(module.AUGMENT, (epoch, name))(image))) for name, image in samples)
+        want.append(zlib.crc32(repr(seen).encode()))
+    assert checksums(two) == want and want[0] != want[1]
+    one = run(EXAMPLES / "accelerate_loop.py", "--workers", 0)
+    assert "1 processes" in one and checksums(one) == want
+    losses = [[float(x) for x in re.findall(r"loss ([\d.]+)", out)] for out in (one, two)]
+    assert all(abs(a - b) < 1e-3 for a, b in zip(*losses, strict=True))
+
+
+@pytest.fixture
+def video(example: Callable[[str], ModuleType], tmp_path: Path) -> Path:
+    pytest.importorskip("torchcodec")
+    path = tmp_path / "cat.mp4"
+    try:
+        example("torchcodec_frames").write(path)
+    except RuntimeError as error:
+        if "Could not load libtorchcodec" not in str(error):
+            raise
+        pytest.skip("TorchCodec does not find FFmpeg's shared libraries")
+    return path
+
+
+def test_torchcodec_frames(video: Path, example: Callable[[str], ModuleType]) -> None:
+    """Each frame of a clip has the draws of the clip's key."""
+    out = run(EXAMPLES / "torchcodec_frames.py", "--video", video)
+    module = example("torchcodec_frames")
+    found = [[int(n) for n in line.split(", ")] for line in re.findall(r"checksums \[(.*)\]", out)]
+    clips = module.clips(video)
+    assert clips.dtype == torch.uint8 and clips.shape == (module.CLIPS, module.FRAMES, 3, 160, 200)
+    for epoch in range(EPOCHS):
+        for n, clip in enumerate(clips):
+            alone = v2.seeded(module.AUGMENT, (epoch, video.name, n))
+            assert found[epoch][n] == crc(torch.stack([alone(frame) for frame in clip]))
+    assert len({n for line in found for n in line}) == EPOCHS * module.CLIPS
+
+
+def test_torchcodec_without_ffmpeg(tmp_path: Path) -> None:
+    """Without FFmpeg, here behind empty files, the example says what is missing."""
+    pytest.importorskip("torchcodec")
+    for version in range(50, 70):
+        (tmp_path / f"libavutil.so.{version}").touch()
+    out = run(EXAMPLES / "torchcodec_frames.py", fails=True, LD_LIBRARY_PATH=tmp_path)
+    assert "install FFmpeg" in out and "Traceback" not in out
+
+
+def test_what_torchcodec_takes_for_torchvisions(video: Path) -> None:
+    """The decoder resizes by FFmpeg where it is given imgops' Resize, and its crops are imgops' to the bit."""
+    from torchcodec import transforms as codec
+    from torchcodec.decoders import VideoDecoder
+
+    frames = VideoDecoder(video)[:]
+    resize = v2.Resize((96, 112))
+    by_decoder = VideoDecoder(video, transforms=[resize])[:]
+    assert torch.equal(by_decoder, VideoDecoder(video, transforms=[codec.Resize((96, 112))])[:])
+    assert by_decoder.shape == resize(frames).shape and not torch.equal(by_decoder, resize(frames))
+    for crop in (v2.CenterCrop((97, 111)), v2.RandomCrop((97, 111))):
+        torch.manual_seed(0)
+        by_decoder = VideoDecoder(video, transforms=[crop])[:]
+        torch.manual_seed(0)
+        assert torch.equal(by_decoder, crop(frames))

@@ -85,16 +85,6 @@ def test_a_decomposed_program_runs_without_imgops(
     assert "same" in elsewhere(tmp_path, load + RUN)
 
 
-def test_without_decomposition_the_operators_stay_opaque(tmp_path: Path, image: Tensor) -> None:
-    program = torch.export.export(Preprocess().eval(), (image,))
-    names = [str(n.target) for n in program.graph.nodes if "imgops" in str(n.target)]
-    assert names == [f"imgops.{n}.default" for n in ("paste", "crop", "resize", "resize", "pad")]
-    kept = program.run_decompositions()
-    assert [str(n.target) for n in kept.graph.nodes if "imgops" in str(n.target)] == names
-    torch.export.save(program, tmp_path / "program.pt2")
-    assert torch.equal(torch.export.load(tmp_path / "program.pt2").module()(image)[0], Preprocess()(image)[0])
-
-
 @nightly
 def test_aot_inductor_packages_it(
     tmp_path: Path, image: Tensor, decomposed: torch.export.ExportedProgram

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -17,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from added_cases import REQUIRED
-from checks import bits_equal, check_compiled_raises, check_raises, through_dispatcher
+from checks import ROOT, bits_equal, check_compiled_raises, check_raises, run_python, through_dispatcher
 
 import imgops
 from imgops import transforms as v2
@@ -25,7 +21,6 @@ from imgops.decomposition import blur
 from imgops.transforms._core.probabilistic import ADDED
 from tests.tiers import nightly
 
-ROOT = Path(__file__).parent.parent
 IMAGE = torch.arange(3 * 6 * 7).reshape(3, 6, 7).to(torch.uint8)
 REAL, ONE, EYE = IMAGE / 255, torch.ones(1), torch.eye(2, 3)
 PNG = imgops.encode_image(IMAGE, "png")
@@ -303,8 +298,7 @@ for image in (torch.rand(1, 17, 15) + 0.01, torch.rand(3, 9, 8) / 100 - 7, torch
     wanted = blur.bilateral_filter(image.double(), torch.tensor(3.0), torch.tensor(2.0), 5, "constant")
     torch.testing.assert_close(found.double(), wanted, rtol=0, atol=1e-4)
 """
-    environment = {**os.environ, "OPENCV_IPP": ipp}
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True)
+    run_python("-c", program, OPENCV_IPP=ipp)
 
 
 def test_noise_of_an_image_with_a_nan() -> None:

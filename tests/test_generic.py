@@ -22,6 +22,8 @@ from tests.specs._spec import EXACT
 from tests.tiers import nightly, nightly_unless
 
 INNER = [s for s in SAMPLES if not s.edge]
+#: How many frames a file has is not known in a graph.
+COMPILED = [s for s in INNER if s.op != "decode_frames"]
 # Samples whose gradients have values; an image with 0 pixels has none.
 DIFFERENTIABLE = [s for s in SAMPLES if s.differentiable]
 FIRST = [spec.samples[0] for spec in OPERATORS.values()]
@@ -30,14 +32,16 @@ OF_MODULES = [*{spec.operator.kernel.__module__: name for name, spec in reversed
 #: Those of which `make test` makes graphs with gradients. test_modes.py makes graphs of all public functions.
 IN_GRAPHS = [s for s in FIRST if s.op in OF_MODULES[:5] or not OPERATORS[s.op].is_public]
 FIRST_OF_INNER = [
-    *groups((s for s in INNER if s in IN_GRAPHS), 20),
-    *groups((s for s in INNER if s not in IN_GRAPHS), 12, marks=nightly),
+    *groups((s for s in COMPILED if s in IN_GRAPHS), 20),
+    *groups((s for s in COMPILED if s not in IN_GRAPHS), 12, marks=nightly),
 ]
 FIRST_OF_DIFFERENTIABLE = [
     *groups([s for s in DIFFERENTIABLE if s in IN_GRAPHS][:6], 6),
     *groups([s for s in DIFFERENTIABLE if s in IN_GRAPHS][6:], 12, marks=nightly),
     *groups((s for s in DIFFERENTIABLE if s in FIRST and s not in IN_GRAPHS), 12, marks=nightly),
 ]
+_DERIVED = [s for s in DIFFERENTIABLE if s in FIRST and OPERATORS[s.op].is_derived]
+OF_RULES = [s for s in DIFFERENTIABLE if s in FIRST and not OPERATORS[s.op].is_derived] + _DERIVED[:3]
 FUNCTIONAL = [s for s in FIRST if OPERATORS[s.op].operator.contract is Contract.FUNCTIONAL]
 
 
@@ -140,7 +144,7 @@ def test_gradients_of_formats_and_batches(sample: Sample, format: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sample", nightly_unless(lambda s: s in IN_GRAPHS[:8], [s for s in DIFFERENTIABLE if not s.edge]), ids=str
+    "sample", nightly_unless(lambda s: s in IN_GRAPHS[:8], [s for s in DIFFERENTIABLE if s in FIRST]), ids=str
 )
 def test_torch_func(sample: Sample) -> None:
     """grad, vjp, jacrev, jacfwd, jvp, hessian, vmap(grad) and forward_ad.
@@ -157,8 +161,9 @@ def test_torch_func_in_a_graph(samples: list[Sample]) -> None:
 
 
 @nightly
-@pytest.mark.parametrize("samples", FIRST_OF_DIFFERENTIABLE)
+@pytest.mark.parametrize("samples", groups(OF_RULES, 6))
 def test_jacobians_and_batched_gradients_in_a_graph(samples: list[Sample]) -> None:
+    """Every gradient that is written by hand, and three of those that are derived, whose rule is one."""
     calls, inputs = {}, {}
     for sample in samples:
         call = sample.checked(Maker(torch.float64))
@@ -229,8 +234,9 @@ def test_compiled(samples: list[Sample]) -> None:
 @pytest.mark.parametrize(
     "samples", groups((s for s in FIRST if OPERATORS[s.op].operator.contract is not Contract.DYNAMIC), 12)
 )
-def test_compiled_in_every_variant(samples: list[Sample]) -> None:
-    makers = [every_value(sample) for sample in samples]
+def test_compiled_in_several_variants(samples: list[Sample]) -> None:
+    """In every third one, beginning with another one for each operator."""
+    makers = [every_value(sample)[i % 3 :: 3] for i, sample in enumerate(samples)]
     for i in range(max(map(len, makers))):
         _checks.compilation(*(s.checked(each[i]) for s, each in zip(samples, makers) if i < len(each)))
 
@@ -239,7 +245,9 @@ def test_compiled_in_every_variant(samples: list[Sample]) -> None:
     "operators",
     [
         *groups(OF_MODULES[:3], 3),
-        *groups((name for name in OPERATORS if name not in OF_MODULES[:3]), 12, marks=nightly),
+        *groups(
+            (name for name in {s.op: 0 for s in COMPILED} if name not in OF_MODULES[:3]), 12, marks=nightly
+        ),
     ],
 )
 def test_compiled_by_inductor(operators: list[str], whole: bool) -> None:
@@ -347,13 +355,12 @@ def test_a_batch_of_a_function_is_a_loop(sample: Sample) -> None:
 
 
 @nightly  # test_modes.py has all of them in a graph
-@pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_functions_compiled(dtype: torch.dtype, dynamic: bool) -> None:
+def test_functions_compiled(dtype: torch.dtype) -> None:
     """Other values are not compiled again. The strides of maps are not defined, and their last bits in a graph."""
     some = {str(s): s for s in COMPOSED if dtype in s.dtypes}
     calls = {name: s.of_tensors(Maker(dtype, "interleaved", (2,)))[0] for name, s in some.items()}
-    graph, counting = compile_together(calls, inputs="own", dynamic=dynamic)
+    graph, counting = compile_together(calls, inputs="own", dynamic=True)
     counts = []
     for seed in (0, 1):
         maker = Maker(dtype, "interleaved", (2,), seed=seed)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from checks import ROOT, run_python
 
 from tests import memory_program
 from tests.tiers import nightly
-
-ROOT = Path(__file__).parent.parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's")
 
 
 def run(gigabytes: int, what: str) -> dict[str, str]:
-    command = [sys.executable, "-m", "tests.limits_program", str(gigabytes), what]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0 and done.stdout.endswith("alive\n"), done.stdout[-2000:] + done.stderr[-3000:]
-    lines = done.stdout.splitlines()[:-1]
+    *lines, last = run_python("-m", "tests.limits_program", str(gigabytes), what).splitlines()
     found = dict(line.rsplit(": ", 1) if "WRONG" not in line else line.split(": ", 1) for line in lines)
-    assert [f"{k}: {v}" for k, v in found.items() if "WRONG" in v] == []
+    assert last == "alive" and [f"{k}: {v}" for k, v in found.items() if "WRONG" in v] == []
     return found
 
 
@@ -42,11 +34,7 @@ def test_more_than_there_is_memory_for(gigabytes: int) -> None:
 @nightly
 def test_memory_is_that_of_the_page() -> None:
     """The table of docs/security.rst names each call of tests/memory_program.py, and none takes more."""
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
-    command = [sys.executable, "-m", "tests.memory_program"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout)
+    found = json.loads(run_python("-m", "tests.memory_program"))
     assert {name: limit for name, limit in page().items() if found[name] > limit} == {}
     assert max(found.values()) > 30  # it measures something
 

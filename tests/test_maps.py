@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from transform_cases import check_refusals
 
 import imgops
 from tests.specs.maps import stretched
@@ -115,9 +116,7 @@ _PARAMETERS: dict[str, Callable[[Any], object]] = {
     "iso_noise: intensity": lambda v: imgops.iso_noise(torch.rand(3, 4, 5), _noise(), 36.0, v),
 }
 _OF_NUMBERS = (
-    "elastic_map: alpha",
-    "elastic_map: sigma",
-    "polar_map: max_radius",
+    *("elastic_map: alpha", "elastic_map: sigma", "polar_map: max_radius"),
     "optical_distortion_map: coefficients",
 )
 
@@ -137,21 +136,38 @@ def test_parameters_that_are_refused(error: type[Exception], values: Any, names:
             _PARAMETERS[start](value)
 
 
-@pytest.mark.parametrize(
-    ("start", "call"),
-    [
-        ("polar_map: max_radius", lambda x: imgops.polar_map(x[:2, 0], x[:3, 0, 0] + 1, (4, 5))),
-        ("grid_distortion_map: steps_y", lambda x: imgops.grid_distortion_map(x[:2, 0], x[:3, 0], (4, 5))),
-        ("thin_plate_spline_map: targets", lambda x: imgops.thin_plate_spline_map(x[:2], x[:3], (4, 5))),
-        ("thin_plate_spline_map: targets", lambda x: imgops.thin_plate_spline_map(x[0], x[0, :3], (4, 5))),
-        ("elastic_map: alpha", lambda x: imgops.elastic_map(torch.rand(2, 2, 4, 5), x[:3, 0, 0], 2.0)),
-        ("elastic_map: alpha", lambda x: imgops.elastic_map(_noise(), x[:3, 0, 0], 2.0)),
-        ("elastic_map: sigma", lambda x: imgops.elastic_map(_noise(), 1.0, [1.0, 2.0])),
+#: The beginning of an error -> calls with tensors (3, 4, 2), or with others, that raise it.
+_REFUSED: dict[str, list[Callable[[Tensor], object]]] = {
+    "polar_map: max_radius must have": [lambda x: imgops.polar_map(x[:2, 0], x[:3, 0, 0] + 1, (4, 5))],
+    "grid_distortion_map: steps_y must have": [
+        lambda x: imgops.grid_distortion_map(x[:2, 0], x[:3, 0], (4, 5))
     ],
-)
-def test_batches_that_do_not_fit_are_refused(start: str, call: Callable[..., object]) -> None:
-    with pytest.raises(ValueError, match=f"^{start} must (have|be) .*, got "):
-        call(torch.rand(3, 4, 2))
+    "grid_distortion_map: steps_y must not add up to 0 with normalize": [
+        lambda x: imgops.grid_distortion_map([1.0, 1], [0.0, 0], (4, 5))
+    ],
+    "thin_plate_spline_map: targets must": [
+        lambda x: imgops.thin_plate_spline_map(x[:2], x[:3], (4, 5)),
+        lambda x: imgops.thin_plate_spline_map(x[0], x[0, :3], (4, 5)),
+    ],
+    "elastic_map: alpha must have": [
+        lambda x: imgops.elastic_map(torch.rand(2, 2, 4, 5), x[:3, 0, 0], 2.0),
+        lambda x: imgops.elastic_map(_noise(), x[:3, 0, 0], 2.0),
+    ],
+    "elastic_map: sigma must have": [lambda x: imgops.elastic_map(_noise(), 1.0, [1.0, 2.0])],
+}
+
+
+def test_values_that_do_not_fit_are_refused() -> None:
+    check_refusals(
+        {start: [partial(call, torch.rand(3, 4, 2)) for call in calls] for start, calls in _REFUSED.items()},
+        ValueError,
+    )
+    lists = {
+        "flow_map: flow must be a Tensor, got list": [partial(imgops.flow_map, [[1.0]])],
+        "elastic_map: noise must be a Tensor, got list": [partial(imgops.elastic_map, [[1.0]], 1.0, 2.0)],
+    }
+    check_refusals(lists, TypeError)
+    assert imgops.grid_distortion_map([1.0, 1], [0.0, 0], (4, 5), normalize=False).isfinite().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -165,18 +181,6 @@ def test_a_plate_needs_targets_that_are_apart_and_not_in_line(dtype: torch.dtype
                 imgops.thin_plate_spline_map(CORNERS.to(dtype), values.to(dtype), (4, 5))
     for points in wrong.values():  # the values in the image may be anything there
         assert imgops.thin_plate_spline_map(points.to(dtype), CORNERS.to(dtype), (4, 5)).isfinite().all()
-
-
-def test_flows_and_noises_are_tensors() -> None:
-    for name, call in (("flow", imgops.flow_map), ("noise", lambda v: imgops.elastic_map(v, 1.0, 2.0))):
-        with pytest.raises(TypeError, match=f"_map: {name} must be a Tensor, got list"):
-            call([[1.0]])
-
-
-def test_steps_must_not_add_up_to_0() -> None:
-    with pytest.raises(ValueError, match="grid_distortion_map: steps_y must not add up to 0 with normalize"):
-        imgops.grid_distortion_map([1.0, 1], [0.0, 0], (4, 5))
-    assert imgops.grid_distortion_map([1.0, 1], [0.0, 0], (4, 5), normalize=False).isfinite().all()
 
 
 @pytest.mark.filterwarnings("error")

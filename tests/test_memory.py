@@ -8,19 +8,20 @@ import io
 import os
 import pickle
 import runpy
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from checks import run_python
 from torch import Tensor
 
 import imgops
 from imgops._common import memory
+from tests.test_threads import at_once
 from tests.tiers import nightly
 
 pytestmark = pytest.mark.needs("memory")
@@ -196,11 +197,8 @@ def test_threads_share_the_pool() -> None:
             if len(handed) > 6:
                 handed.pop(0)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with at_once(*(partial(work, seed) for seed in range(6))):
+        pass
     assert not wrong
 
 
@@ -245,8 +243,7 @@ if child:
 @nightly
 @pytest.mark.parametrize("program", [END, FORK], ids=["end", "fork"])
 def test_programs(program: str) -> None:
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and done.stdout.split() == ["0"], done.stderr
+    assert run_python("-c", program).split() == ["0"]
 
 
 @nightly

@@ -441,7 +441,7 @@ TENSORS: dict[str, tuple[list[list[float]], Callable[[Tensor], tuple[Any, ...]]]
         [[10.0, 1, 2, 1.1, 3, 4], [-20.0, 2, 0, 0.9, 0, 1]],
         lambda t: (t[:, 0], (t[:, 1], t[:, 2]), t[:, 3], (t[:, 4], t[:, 5]), "bilinear"),
     ),
-    "elastic": ([[0.02], [0.05]], lambda t: (t.reshape(-1, 1, 1, 1).expand(-1, 40, 52, 2),)),
+    "elastic": ([[0.02], [0.045]], lambda t: (t.reshape(-1, 1, 1, 1).expand(-1, 40, 52, 2),)),
     "gaussian_blur": ([[0.7, 0.9], [1.4, 1.1]], lambda t: (5, t)),
     "gaussian_blur-pair": ([[0.7, 0.9], [1.4, 1.1]], lambda t: (5, [t[:, 0], t[:, 1]])),
     "perspective": (

@@ -9,49 +9,57 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal
+from checks import bits_equal, difference
 from followers import (
     ANGLED,
+    FORMATS,
     Boxes,
     Image,
     Mask,
     Moved,
     Points,
     around,
+    check_in_one_graph,
     converted,
     gaps,
+    objects,
     plain,
     polygons,
     raises_each,
-    same,
-    sample,
 )
 from groups import compile_together
-from test_objects import needs_classes, with_an_l
+from test_objects import with_an_l
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import picture, seeded
+from transform_cases import needs_classes, picture, seeded
 
 from imgops import transforms as ours
-from imgops.transforms._core import projections
 from tests.specs._maker import formatted
 from tests.tiers import every_night, nightly, nightly_unless
 
 
-def made(height: int, width: int, count: int, seed: int) -> dict[str, Any]:
-    """Make a sample of a detector's data set, with a mask for each box and one for all pixels."""
-    random, canvas = np.random.default_rng(seed), {"canvas_size": (height, width)}
-    boxes = np.sort(random.uniform(0, (width, height), (count, 2, 2)), 1).round().reshape(count, 4)
-    masks = torch.zeros(count, height, width, dtype=torch.uint8)
-    for mask, (x0, y0, x1, y1) in zip(masks, boxes.astype(int)):
+def of_boxes(height: int, width: int, boxes: Any, dtype: torch.dtype = torch.uint8) -> dict[str, Any]:
+    """Return boxes with the masks of their pixels and keypoints at their corners."""
+    masks, corners = torch.zeros(len(boxes), height, width, dtype=dtype), torch.tensor(boxes).float()
+    for mask, (x0, y0, x1, y1) in zip(masks, boxes):
         mask[y0:y1, x0:x1] = 1
     return {
-        "image": Image(picture(height=height, width=width, seed=seed)),
-        "boxes": Boxes(torch.from_numpy(boxes).float(), format="XYXY", **canvas),
+        "image": Image(torch.zeros(3, height, width, dtype=torch.uint8)),
+        "boxes": Boxes(corners, format="XYXY", canvas_size=(height, width)),
         "masks": Mask(masks),
+        "points": Points(corners[:, :2].clone(), canvas_size=(height, width)),
+    }
+
+
+def made(height: int, width: int, count: int, seed: int) -> dict[str, Any]:
+    """Make a sample of a detector's data set, with a mask for each box and one for all pixels."""
+    random = np.random.default_rng(seed)
+    boxes = np.sort(random.uniform(0, (width, height), (count, 2, 2)), 1).round().reshape(count, 4)
+    return {
+        **of_boxes(height, width, boxes.astype(int).tolist()),
+        "image": Image(picture(height=height, width=width, seed=seed)),
         "classes": Mask(torch.full((height, width), seed + 1, dtype=torch.uint8)),
         "labels": torch.arange(count) + 10 * seed,
-        "points": Points(torch.from_numpy(boxes[:, :2]).float(), **canvas),
         "name": f"sample {seed}",
     }
 
@@ -104,7 +112,7 @@ def test_pixels(grid: int, center: Any, antialias: bool) -> None:
     assert type(center) is tuple or (y, x) == (int(center * size),) * 2
     wanted = pasted(samples, grid, size, x, y, antialias)
     assert np.array_equal(transform.apply(samples, params)["image"].permute(1, 2, 0).numpy(), wanted)
-    assert same(seeded(grid, transform, samples), transform.apply(samples, params))
+    assert not difference(seeded(grid, transform, samples), transform.apply(samples, params))
     for format in ("planar", "interleaved"):
         images = [formatted(plain(s["image"]), format) for s in samples]
         assert np.array_equal(transform.apply(images, params).permute(1, 2, 0).numpy(), wanted)
@@ -159,6 +167,39 @@ def test_copy_paste(feather: float) -> None:
     assert bits_equal(plain(out["boxes"])[:3], wide.as_subclass(Tensor))
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
+def test_what_is_pasted_has_another_size(dtype: torch.dtype) -> None:
+    """A keypoint at the corner of its box stays there, masks keep their dtype, and class masks get the pasted objects."""
+    first = of_boxes(30, 40, [[0, 0, 9, 9], [30, 20, 40, 30]], dtype)
+    second = of_boxes(60, 80, [[20, 20, 40, 40]], dtype)
+    for given, number in ((first, 5), (second, 7)):
+        corners, masks = plain(given["boxes"]), plain(given["masks"])
+        given["pairs"] = tv_tensors.wrap(corners.reshape(-1, 2, 2), like=given["points"])
+        given["parts"], given["classes"] = Mask(masks.clone()), Mask(masks.any(0).byte() * number)
+        given["planes"] = Mask(masks.any(0, keepdim=True).repeat(3, 1, 1).long())
+    paste = ours.CopyPaste(amount=1.0, p=1.0)
+    out = paste([first, second])
+    assert out["boxes"][2].tolist() == [10, 10, 20, 20] and out["points"][2].tolist() == [10, 10]
+    assert out["pairs"][2].tolist() == [[10, 10], [20, 20]]
+    for name in ("masks", "parts"):
+        assert out[name].dtype == dtype and out[name].shape == (3, 30, 40)
+    assert not difference(out["parts"], out["masks"])
+    classes = np.zeros((30, 40), np.uint8)
+    classes[:9, :9] = classes[20:, 30:] = 5
+    classes[10:20, 10:20] = 7
+    assert np.array_equal(out["classes"].numpy(), classes) and out["classes"].dtype == torch.uint8
+    assert np.array_equal(out["planes"].numpy(), np.repeat((classes > 0)[None], 3, 0).astype(np.int64))
+    nothing = ours.CopyPaste(amount=0.0, p=1.0)([first, second])
+    assert all(not difference(nothing[name], first[name]) for name in ("classes", "planes"))
+    # A pasted object hides the class below it, also where its own class is 0.
+    second["classes"] = Mask(torch.zeros(60, 80, dtype=torch.uint8))
+    classes[10:20, 10:20] = 0
+    assert np.array_equal(paste([first, second])["classes"].numpy(), classes)
+    second["planes"] = Mask(torch.zeros(2, 60, 80, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"^CopyPaste: masks .* got \(3,\) and \(2,\)"):
+        paste([first, second])
+
+
 def test_gradients_reach_every_image() -> None:
     images = [torch.rand(3, 9, 11, dtype=torch.float64, requires_grad=True) for _ in range(4)]
     mosaic = ours.Mosaic(14)
@@ -173,21 +214,6 @@ def test_gradients_reach_every_image() -> None:
 # -- what follows ------------------------------------------------------------------------------------
 
 
-FORMATS = ("XYXY", "XYWH", "CXCYWH", *ANGLED)
-
-
-def objects(seed: int, format: str, size: tuple[int, int] = (48, 60)) -> dict[str, Any]:
-    """Return a sample with boxes of a format, their masks, keypoints and labels."""
-    given = sample(size, seed, maps=projections.OTHER)
-    boxes, masks = ("angled", "shapes") if format in ANGLED else ("boxes", "masks")
-    own = {
-        "boxes": converted(given[boxes], format),
-        "masks": given[masks],
-        "labels": torch.arange(3) + 10 * seed,
-    }
-    return {"image": given["image"], **own, "points": given["points"]}
-
-
 @pytest.mark.parametrize(
     ("format", "grid"),
     nightly_unless(
@@ -196,7 +222,7 @@ def objects(seed: int, format: str, size: tuple[int, int] = (48, 60)) -> dict[st
 )
 def test_everything_goes_where_its_pixels_go(format: str, grid: int) -> None:
     """Each image has its positions as values, and its number: what is beside it counts for the others."""
-    samples = [objects(i, format, (48 + 5 * i, 60)) for i in range(grid**2)]
+    samples = [objects(format, i, (48 + 5 * i, 60)) for i in range(grid**2)]
     for i, given in enumerate(samples):
         plain(given["image"])[2] = i + 1
     for seed in range(2):
@@ -216,7 +242,7 @@ def test_everything_goes_where_its_pixels_go(format: str, grid: int) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_copy_paste_boxes_what_is_left(format: str) -> None:
     """Each side of a box touches what is seen of its object."""
-    samples, hidden = [objects(i, format) for i in range(2)], 0
+    samples, hidden = [objects(format, i) for i in range(2)], 0
     for seed in range(4):
         out = seeded(seed, ours.CopyPaste(amount=0.5, p=1.0), samples)
         assert out["boxes"].format.value == format and out["labels"].tolist() == [0, 1, 2, 10, 11, 12]
@@ -262,8 +288,11 @@ def test_boxes_from_masks(grid: int) -> None:
             seeded(seed, ours.Mosaic(100, grid, boxes_from_masks=on), samples) for on in (True, False)
         )
         assert np.array_equal(plain(out["boxes"]).numpy(), around(out["masks"]))
-        assert same({**out, "boxes": 0}, {**usual, "boxes": 0}) and out["boxes"].canvas_size == (100, 100)
-        wider += not same(out["boxes"], usual["boxes"])
+        assert not difference({**out, "boxes": 0}, {**usual, "boxes": 0}) and out["boxes"].canvas_size == (
+            100,
+            100,
+        )
+        wider += bool(difference(out["boxes"], usual["boxes"]))
     assert wider
 
 
@@ -289,17 +318,24 @@ def test_rows_of_samples_are_joined(join: Any, count: int) -> None:
 @pytest.mark.parametrize("format", ["XYXY", *every_night(*ANGLED)])
 def test_one_graph(format: str) -> None:
     """One graph for all draws, with boxes that are cut to their masks."""
-    samples = [objects(i, format, (48, 48 + 4 * i)) for i in range(4)]
+    samples = [objects(format, i, (48, 48 + 4 * i)) for i in range(4)]
     samples[1] = dict(reversed(samples[1].items()))  # the keys of a sample have any order
     calls: dict[str, Any] = {"Mosaic": ours.Mosaic(96), "CopyPaste": ours.CopyPaste(p=0.6, feather=1.0)}
     inputs: dict[str, Any] = {"Mosaic": (samples,), "CopyPaste": (samples[::3],)}
+    check_in_one_graph(calls, inputs, 6)
+
+
+@nightly
+@needs_classes
+def test_how_often_other_numbers_of_boxes_compile() -> None:
+    """PyTorch compiles one graph for one box and one for more, in each sample, after the first call."""
+    calls = {"CopyPaste": ours.CopyPaste(p=1.0)}
     graph, counting = compile_together(calls, "eager", "own")
-    for seed in range(6):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        for name, call in calls.items():
-            assert same(found[name], call(*inputs[name]), 1e-4), (name, seed)
-    assert counting.count == 1
+    for seed, counts in enumerate([(3, 2), (2, 3), (1, 4), (5, 1), (1, 1), (4, 6), (1, 2)]):
+        samples = [of_boxes(30, 40, [[j, j, j + 9, j + 9] for j in range(n)]) for n in counts]
+        found = seeded(seed, graph, {"CopyPaste": (samples,)})["CopyPaste"]
+        assert not difference(found, seeded(seed, calls["CopyPaste"], samples)), counts
+    assert counting.count <= 2**2 + 1
 
 
 @joins
@@ -309,7 +345,7 @@ def test_instance_masks_of_every_dtype(join: Any, count: int) -> None:
     for dtype in (torch.bool, torch.int8, torch.int16, torch.uint16, torch.int32, torch.int64, torch.float32):
         found = seeded(2, join, [{**s, "masks": Mask(plain(s["masks"]).to(dtype))} for s in samples])
         assert bits_equal(plain(found["masks"]), plain(wanted["masks"]).to(dtype))
-        assert same(found["boxes"], wanted["boxes"])
+        assert not difference(found["boxes"], wanted["boxes"])
 
 
 def test_whole_keypoints_are_rounded_as_boxes_are() -> None:
@@ -349,18 +385,6 @@ def entry(i: int, *keys: str, count: int = 1) -> dict[str, Any]:
 OBJECT = ("image", "boxes", "masks")
 
 
-@joins
-def test_values_of_one_key_belong_together(join: Any, count: int) -> None:
-    """Whatever order the keys of a sample have."""
-    samples = [entry(i, *OBJECT, "labels", "area") for i in range(count)]
-    samples[1] = dict(reversed(samples[1].items()))
-    for given in (samples, [(s, [{"more": s}]) for s in samples]):
-        out = join(given)
-        out = out if isinstance(out, dict) else out[0]
-        assert out["labels"].tolist() == [*range(count)] and [*out] == [*samples[0]]
-        assert out["area"].tolist() == [*range(100, 100 + count)]
-
-
 @nightly
 @needs_classes
 @joins
@@ -375,7 +399,7 @@ def test_keys_and_labels_in_a_graph(join: Any, count: int) -> None:
 
 @joins
 def test_labels_in_every_container_stay_with_their_boxes(join: Any, count: int) -> None:
-    """Lists, tuples and arrays are joined as the same tensors are, with any number of boxes in a sample."""
+    """Values of one key belong together, in any order of keys: lists, tuples and arrays as tensors, of any number."""
     for numbers in ((1, 1, 1, 1), (0, 2, 3, 1), (0, 0, 0, 0)):
         texts = [[f"{i} {k}" for k in range(n)] for i, n in enumerate(numbers[:count])]
         for of in (list, tuple, np.array, lambda each: [[text] for text in each]):
@@ -390,6 +414,8 @@ def test_labels_in_every_container_stay_with_their_boxes(join: Any, count: int) 
             )
             assert np.array(out["labels"]).reshape(-1).tolist() == [text for each in texts for text in each]
             assert out["area"].tolist() == [x for s in samples for x in s["area"]]
+            nested = join([(sample, [{"more": sample}]) for sample in samples])
+            assert list(nested[1][0]["more"]["area"]) == list(nested[0]["area"]) == list(out["area"])
             assert list(out) == list(samples[0]) and len(samples[0]["labels"]) == numbers[0]
     samples = [{**entry(i, *OBJECT), "labels": ["car"]} for i in range(count)]
     samples[0]["labels"] = ("car",)

@@ -1,10 +1,12 @@
-"""The nearest pixel of torchvision, for images of every kind, and the names of interpolations."""
+"""The nearest pixel of torchvision and of PIL, for masks and images of every dtype, and the names of interpolations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import pytest
 import torch
 from checks import bits_equal
@@ -12,93 +14,96 @@ from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2 as theirs
+from transform_cases import seeded
 
 import imgops
-from imgops import PackedImages
 from imgops import transforms as v2
 
 NEAREST = InterpolationMode.NEAREST
-#: Sizes before and after, for most of which OpenCV takes other rows or columns than PyTorch.
-SIZES = [
-    ((50, 33), (52, 52)),
-    ((48, 64), (45, 45)),
-    ((37, 50), (51, 51)),
-    ((50, 33), (22, 22)),
-    ((7, 9), (14, 3)),
-]
 DTYPES = [torch.uint8, torch.int64, torch.bool, torch.float32, torch.float64, torch.bfloat16, torch.int16]
+F, T = v2.functional, theirs.functional
 
 
-def labels(height: int, width: int, dtype: torch.dtype = torch.uint8, *batch: int) -> Tensor:
-    generator = torch.Generator().manual_seed(height * width)
-    return torch.randint(0, 19, (*batch, 2, height, width), generator=generator).to(dtype)
+def of_pil(labels: Tensor, size: list[int]) -> Tensor:
+    planes = [PIL.Image.fromarray(p.numpy()).resize(size[::-1], PIL.Image.Resampling.NEAREST) for p in labels]
+    return torch.from_numpy(np.stack([np.asarray(p) for p in planes]))
 
 
-def by_torch(image: Tensor, size: tuple[int, int]) -> Tensor:
-    """Resize the pixels' indices by PyTorch, because its kernels do not take every dtype."""
-    height, width = image.shape[-2:]
-    ramp = torch.arange(height * width, dtype=torch.float64).reshape(1, 1, height, width)
-    taken = torch.nn.functional.interpolate(ramp, size, mode="nearest").long().flatten()
-    return image.flatten(-2).index_select(-1, taken).unflatten(-1, size)
-
-
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_labels_are_torchvisions(sizes: tuple[tuple[int, int], tuple[int, int]]) -> None:
-    (height, width), size = sizes
-    resize = v2.Resize(size, interpolation=NEAREST)
-    for dtype in DTYPES:
-        image = labels(height, width, dtype)
-        wanted = by_torch(image, size)
-        if dtype in (torch.uint8, torch.float32):
-            assert torch.equal(theirs.Resize(size, interpolation=NEAREST)(image), wanted)
+@pytest.mark.parametrize("mode", [NEAREST, InterpolationMode.NEAREST_EXACT], ids=lambda mode: mode.value)
+def test_labels_are_those_of_torchvision(mode: InterpolationMode) -> None:
+    """For 200 sizes, the first of them in every dtype. "nearest-exact" is PIL's pixel, for masks as for images."""
+    rng, is_exact = np.random.default_rng(3), mode != NEAREST
+    for i in range(200):
+        height, width, *size = (int(n) for n in rng.integers(1, 300, 4))
+        labels = torch.randint(0, 9, (2, height, width), dtype=torch.uint8)
+        wanted = of_pil(labels, size) if is_exact else T.resize(labels, size, mode)
+        dtype = torch.uint8 if is_exact or i >= 21 else DTYPES[i % len(DTYPES)]
+        image = labels.to(dtype)
         interleaved = image.permute(1, 2, 0).contiguous().permute(2, 0, 1)
-        for given in (image, interleaved, tv_tensors.Image(image), tv_tensors.Mask(image)):
-            assert torch.equal(resize(given).as_subclass(Tensor), wanted), (dtype, type(given))
-        assert torch.equal(v2.functional.resize(image, list(size), NEAREST), wanted)
-        assert torch.equal(imgops.resize(image, size, "torch_nearest", antialias=False), wanted)
-    image = labels(height, width)
-    graph = torch.compile(resize, fullgraph=True, backend="aot_eager", dynamic=True)
-    assert torch.equal(graph(image), by_torch(image, size))
+        for given in (tv_tensors.Mask(image), (image, interleaved, tv_tensors.Image(image))[i % 3]):
+            found = F.resize(given, size, mode, antialias=False)
+            assert type(found) is type(given) and bits_equal(found.as_subclass(Tensor), wanted.to(dtype)), i
+        assert bits_equal(v2.Resize(size, mode, antialias=False)(image), wanted.to(dtype))
+        if not is_exact:
+            assert bits_equal(imgops.resize(image, size, "torch_nearest", antialias=False), wanted.to(dtype))
 
 
-def test_packed_images() -> None:
-    images = [labels(*sizes[0]) for sizes in SIZES]
-    found = v2.Resize((31, 17), interpolation=NEAREST)(PackedImages.of(images))
-    assert torch.equal(found, torch.stack([by_torch(image, (31, 17)) for image in images]))
+def test_labels_of_crops_that_are_resized() -> None:
+    masks = torch.randint(0, 9, (4, 1, 57, 83), dtype=torch.uint8)
+    crop = v2.RandomResizedCrop((37, 45))
+    for seed in range(300):
+        mask = tv_tensors.Mask(masks[seed % 4])
+        wanted = seeded(seed, theirs.RandomResizedCrop((37, 45)), mask)
+        assert bits_equal(seeded(seed, crop, mask), wanted)
 
 
-def test_crops() -> None:
-    image = labels(50, 33)
-    for box in ((3, 2, 40, 30), (0, 0, 50, 33), (11, 5, 7, 21)):
-        top, left, height, width = box
-        wanted = by_torch(image[:, top : top + height, left : left + width], (26, 26))
-        assert torch.equal(v2.functional.resized_crop(image, *box, [26, 26], NEAREST), wanted)
-        assert torch.equal(theirs.functional.resized_crop(image, *box, [26, 26], NEAREST), wanted)
-    crop = v2.RandomResizedCrop(26, interpolation=NEAREST, per_sample=True)
-    batch = torch.stack([image] * 4)
-    for mode in (crop, torch.compile(crop, fullgraph=True, backend="aot_eager")):
-        images, masks = mode(tv_tensors.Image(batch), tv_tensors.Mask(batch))
-        assert torch.equal(images.as_subclass(Tensor), masks.as_subclass(Tensor))
-        assert images.shape == (4, 2, 26, 26)
-        assert not torch.equal(images[0], images[1])
+@pytest.mark.parametrize("kind", [v2.LetterBox, v2.LongestMaxSize, v2.SmallestMaxSize])
+def test_fits_of_an_image_and_its_mask(kind: Any) -> None:
+    image = torch.randint(0, 19, (2, 50, 33), dtype=torch.uint8)
+    fitted = kind(29, interpolation=NEAREST)(tv_tensors.Image(image), tv_tensors.Mask(image))
+    assert torch.equal(*(x.as_subclass(Tensor) for x in fitted))
 
 
-@pytest.mark.parametrize(
-    "fit", [v2.LetterBox((31, 26)), v2.LongestMaxSize(29), v2.SmallestMaxSize(29)], ids=repr
-)
-def test_fits_of_an_image_and_its_mask(fit: Any) -> None:
-    fit = type(fit)(fit.size, interpolation=NEAREST)
-    image = labels(50, 33)
-    assert torch.equal(*(x.as_subclass(Tensor) for x in fit(tv_tensors.Image(image), tv_tensors.Mask(image))))
+def _warps(rng: np.random.Generator, height: int, width: int) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return warps with random parameters, and one that puts positions exactly between two pixels."""
+    angle, scale, shear = (
+        float(rng.uniform(-180, 180)),
+        float(rng.uniform(0.7, 1.3)),
+        float(rng.uniform(-9, 9)),
+    )
+    move = [int(n) for n in rng.integers(-9, 9, 2)]
+    corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    ends = [[abs(x - int(rng.integers(9))), abs(y - int(rng.integers(9)))] for x, y in corners]
+    bent = torch.from_numpy(rng.normal(0, 0.1, (1, height, width, 2))).float()
+    return {
+        "rotate": lambda m, mask: m.rotate(mask, angle),
+        "rotate, expand": lambda m, mask: m.rotate(mask, angle, expand=True),
+        "affine": lambda m, mask: m.affine(mask, angle, move, scale, [shear, 0.0]),
+        "perspective": lambda m, mask: m.perspective(mask, corners, ends),
+        "elastic": lambda m, mask: m.elastic(mask, bent),
+        "halves": lambda m, mask: m.affine(mask, 45.0, [3, 2], 1.5, [0.0, 0.0]),
+    }
 
 
-def test_gradients() -> None:
-    image = torch.rand(2, 50, 33, dtype=torch.float64, requires_grad=True)
-    out = v2.functional.resize(image, [52, 52], NEAREST)
-    weight = torch.rand_like(out)
-    (found,) = torch.autograd.grad(out, image, weight)
-    (wanted,) = torch.autograd.grad(by_torch(image, (52, 52)), image, weight)
-    assert torch.allclose(found, wanted)
+def test_labels_of_warps_are_those_of_the_nearest_pixel(whole: bool) -> None:
+    """Labels are torchvision's, but where a position lies between two pixels: there it may be the other one."""
+    rng = np.random.default_rng(0)
+    differ: dict[str, list[float]] = {}
+    for _ in range(40 if whole else 10):
+        height, width = (int(n) for n in rng.integers(30, 130, 2))
+        places = torch.arange(1, height * width + 1).reshape(1, height, width)
+        for name, warp in _warps(rng, height, width).items():
+            found, wanted = (warp(m, tv_tensors.Mask(places)).as_subclass(Tensor) for m in (F, T))
+            off = (found != wanted) & (found > 0) & (wanted > 0)  # 0 is outside of the mask
+            for step in (
+                (found - 1) // width - (wanted - 1) // width,
+                (found - 1) % width - (wanted - 1) % width,
+            ):
+                assert step[off].abs().max().item() <= 1 if off.any() else True, name
+            differ.setdefault(name, []).append((found != wanted).double().mean().item())
+    shares = {name: float(np.mean(share)) for name, share in differ.items()}
+    assert all(shares[name] < 1e-4 for name in ("rotate", "rotate, expand", "affine", "elastic")), shares
+    assert shares["perspective"] < 1e-3 and shares["halves"] < 0.2, shares
 
 
 X = torch.rand(3, 12, 14)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import warnings
@@ -14,7 +15,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from added_cases import ROWS
+from test_modes import every_transform
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -45,24 +46,18 @@ SILENT = set(_SILENT.split())
 
 def transforms() -> dict[str, Any]:
     """Return one of each class, of the tables of the tests and of those that need no arguments."""
-    found: dict[str, Any] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in (*ours.OURS, *ours.ADDED):
-            try:
-                found[name] = getattr(ours, name)()
-            except (TypeError, ValueError):  # it needs arguments
-                continue
-        for case in CASES:
-            found[case.name] = case.make(ours)
-        for row in ROWS:
-            found[row.name] = row.make()
+    found = every_transform() | {"JPEG": ours.JPEG(50), "RandomIoUCrop": ours.RandomIoUCrop()}
+    for name in (*ours.OURS, *ours.ADDED):
+        with contextlib.suppress(TypeError, ValueError), warnings.catch_warnings():  # some need arguments
+            warnings.simplefilter("ignore")
+            found.setdefault(name, getattr(ours, name)())
     for transform in found.values():
         if isinstance(getattr(transform, "p", None), float):
             transform.p = 1.0  # one that chance leaves out finds nothing
-    found |= {"ToDtype": ours.ToDtype(torch.float32, scale=True), "ConvertBoundingBoxFormat": None}
-    found["ConvertBoundingBoxFormat"] = ours.ConvertBoundingBoxFormat("XYWH")
-    return found | {"Lambda": ours.Lambda(str, dict), "Normalize": ours.Normalize([0.5] * 3, [0.5] * 3)}
+    return found | {
+        "Lambda": ours.Lambda(str, dict),
+        "ConvertBoundingBoxFormat": ours.ConvertBoundingBoxFormat("XYWH"),
+    }
 
 
 def said(call: Callable[..., Any], *inputs: Any) -> tuple[Any, list[warnings.WarningMessage]]:
@@ -215,7 +210,9 @@ def test_errors_say_how_an_input_becomes_an_image() -> None:
     picture = PIL.Image.fromarray(ARRAY)
     for wrong, hint in (
         (ARRAY, r"ndarray; torch.from_numpy\(array\).permute\(2, 0, 1\) makes one"),
-        (ARRAY[..., 0], r"ndarray; torch.from_numpy\(array\) makes one"),
+        (ARRAY[..., 0], r"ndarray; torch.from_numpy\(array\)\[None\] makes one"),
+        (ARRAY.transpose(2, 0, 1), r"ndarray; torch.from_numpy\(array\) makes one"),
+        (ARRAY[None], r"ndarray; torch.from_numpy\(array\).permute\(0, 3, 1, 2\) makes one"),
         (picture, "Image; imgops.transforms.functional takes PIL images"),
         ("a.jpg", r"str; imgops.decode_image\(path\) reads a file"),
         (3, "int"),

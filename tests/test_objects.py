@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
-from followers import around, converted, plain, raises_each, rows, same, stack
-from groups import compile_together
-from test_transforms_moves import GRAPHS
+from checks import bits_equal, difference
+from followers import around, check_in_one_graph, converted, plain, raises_each, rows, stack
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.ops import masks_to_boxes
 from torchvision.transforms import v2
-from transform_cases import picture, seeded
+from transform_cases import needs_classes, picture, seeded
 
 from imgops import transforms as ours
 from tests.tiers import nightly
 
-needs_classes = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
 Boxes, Points, Image, Mask = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Image, tv_tensors.Mask
 SIZE = HEIGHT, WIDTH = 96, 128
 FORMATS = ("XYXY", "XYWH", "CXCYWH")
@@ -72,7 +70,7 @@ def test_boxes_from_masks_after_a_crop(name: str) -> None:
     for seed in range(20):
         given = with_an_l(seed, FORMATS[seed % 3], 4)
         found, wanted = seeded(seed, option, given), seeded(seed, without, given)
-        assert same({**found, "boxes": 0}, {**wanted, "boxes": 0})
+        assert not difference({**found, "boxes": 0}, {**wanted, "boxes": 0})
         assert found["boxes"].canvas_size == found["image"].shape[-2:]
         tight, before = around(wanted["masks"]), edges_of(wanted["boxes"])
         lost += int(((before[:, 2:] > before[:, :2]).all(1) & ~tight.any(1)).sum())
@@ -86,7 +84,7 @@ def test_boxes_from_masks_after_a_crop(name: str) -> None:
         assert len(clean["masks"]) == len(clean["boxes"]) and clean["masks"].bool().flatten(1).any(1).all()
     assert lost > 4 and bool(dropped) == (name == "RandomIoUCrop")
     if name != "RandomIoUCrop":
-        assert same(seeded(1, option, picture()), seeded(1, without, picture()))
+        assert not difference(seeded(1, option, picture()), seeded(1, without, picture()))
 
 
 def test_boxes_are_the_edges_of_masks() -> None:
@@ -107,7 +105,7 @@ def test_boxes_are_the_edges_of_masks() -> None:
             theirs = converted(Boxes(edges.to(dtype), format="XYXY", **like), format)
             for kind in (torch.uint8, torch.bool, torch.uint16, torch.int64, torch.float32):
                 out = tight(Boxes(old, format=format, **like), Mask(masks.to(kind)))
-                assert same(out[0], theirs), (format, dtype, kind)
+                assert not difference(out[0], theirs), (format, dtype, kind)
     for shape in ((0, 5, 7), (2, 0, 7), (0, 0, 0)):
         none = Boxes(torch.ones(shape[0], 4), format="XYXY", canvas_size=shape[1:])
         found = tight(none, Mask(torch.zeros(shape)))[0]
@@ -119,42 +117,32 @@ def test_boxes_from_masks_of_several_samples() -> None:
     samples, tight = [with_an_l(seed, count=2 + seed, margin=3) for seed in range(3)], ours.BoxesFromMasks()
     wanted = [tight(s)["boxes"] for s in samples]
     assert all(np.array_equal(edges_of(b), around(s["masks"])) for b, s in zip(wanted, samples))
-    assert same([s["boxes"] for s in tight(samples)], wanted)
-    assert same(tight({k: [s[k] for s in samples] for k in ("boxes", "masks")})["boxes"], wanted)
-    assert same(tight({"classes": Mask(torch.ones(SIZE)), **samples[1]})["boxes"], wanted[1])
+    assert not difference([s["boxes"] for s in tight(samples)], wanted)
+    assert not difference(tight({k: [s[k] for s in samples] for k in ("boxes", "masks")})["boxes"], wanted)
+    assert not difference(tight({"classes": Mask(torch.ones(SIZE)), **samples[1]})["boxes"], wanted[1])
     alike = stack([with_an_l(seed, count=2, margin=3) for seed in range(3)], ("boxes",))
     found = tight({"boxes": alike["boxes"], "masks": alike["masks"]})["boxes"]
-    assert same(found, [tight(with_an_l(seed, count=2, margin=3))["boxes"] for seed in range(3)])
+    assert not difference(found, [tight(with_an_l(seed, count=2, margin=3))["boxes"] for seed in range(3)])
     batch = stack(samples, ("boxes", "masks", "labels"))
     padded = ours.RandomCrop(SIZE, padding=40, boxes_from_masks=True)
     for steps in ([ours.RandomResizedCrop(30, boxes_from_masks=True)], [ours.RandomApply([padded], p=0.5)]):
         for seed in range(4):
             found = rows(seeded(seed, ours.Compose(steps, per_sample=True), batch), 3)
             torch.manual_seed(seed)
-            assert same(found, [ours.Compose(steps)(s) for s in samples])
+            assert not difference(found, [ours.Compose(steps)(s) for s in samples])
 
 
 @nightly
 @needs_classes
-def test_boxes_from_masks_in_a_graph(whole: bool) -> None:
-    """One graph for all draws; RandomApply leaves the boxes of a skipped crop as they were."""
+def test_boxes_from_masks_in_a_graph() -> None:
+    """RandomApply leaves the boxes of a skipped crop as they were."""
     given = with_an_l(3, count=5, margin=1)
     calls: dict[str, Any] = {n: getattr(ours, n)(**how, boxes_from_masks=True) for n, how in CROPS.items()}
     calls["BoxesFromMasks"] = ours.BoxesFromMasks()
     calls["RandomApply"] = ours.RandomApply([ours.RandomCrop(SIZE, padding=9, boxes_from_masks=True)], p=0.5)
     calls["Mosaic"] = ours.Mosaic(90, boxes_from_masks=True)
-    if not whole:
-        calls = {name: calls[name] for name in ("BoxesFromMasks", "RandomApply")}
-    inputs = dict.fromkeys(calls, (given,)) | {"Mosaic": ([with_an_l(s, count=2) for s in range(4)],)}
-    graph, counting = compile_together(calls, "eager", "own")
-    seen = set()
-    for seed in range(6):
-        found = seeded(seed, graph, inputs)
-        torch.manual_seed(seed)
-        for name, call in calls.items():
-            assert same(found[name]["boxes"], call(*inputs[name])["boxes"]), name
-        seen.add(same(found["RandomApply"]["boxes"], given["boxes"]))
-    assert seen == {True, False} and counting.count <= 2
+    samples = [with_an_l(seed, count=2) for seed in range(4)]
+    check_in_one_graph(calls, dict.fromkeys(calls, (given,)) | {"Mosaic": (samples,)}, 6)
 
 
 def test_masks_that_do_not_fit_raise() -> None:
@@ -214,8 +202,11 @@ def test_flags_of_keypoints_that_are_cut_off_become_0() -> None:
         inside = keep({**moved, "index": torch.arange(17)})["index"]
         out = clamp(moved)
         assert out["visible"].tolist() == [2 * (i in inside) for i in range(17)]
-        assert same(out["points"], v2.ClampKeyPoints()(moved["points"]))
-        assert same(bare(moved)["points"], out["points"]) and bare(moved)["visible"] is moved["visible"]
+        assert not difference(out["points"], v2.ClampKeyPoints()(moved["points"]))
+        assert (
+            not difference(bare(moved)["points"], out["points"])
+            and bare(moved)["visible"] is moved["visible"]
+        )
         cut, kept = cut + 17 - len(inside), kept + int((out["visible"] == 0).sum())
     assert cut == kept > 400
 
@@ -246,7 +237,9 @@ def test_flags_of_every_form(backend: str | None, whole: bool) -> None:
     assert by_hand(points, torch.full((2, 3), 2))[1].tolist() == (2 * wanted).tolist()
     shares = torch.ones(2, 3, requires_grad=True)
     (grad,) = torch.autograd.grad(clamp({"p": points, "visible": shares})["visible"].sum(), shares)
-    assert torch.equal(grad, wanted.float()) and same(clamp({"image": picture()}), {"image": picture()})
+    assert torch.equal(grad, wanted.float()) and not difference(
+        clamp({"image": picture()}), {"image": picture()}
+    )
     must = r"^ClampKeyPoints: visible must have a flag for each keypoint.*got "
     getter = "^ClampKeyPoints: visible_getter must be 'default', a callable or None, got 3"
     raises_each(
@@ -302,7 +295,7 @@ def test_labels_that_are_no_tensors(name: str) -> None:
     for key, labels in LABELS.items():
         out = sanitizer({**given, "labels": labels, "other": [1, 2, 3]})
         assert equal(out["labels"], kept(labels)), key
-        assert same(out["x"], theirs["x"]) and out["other"] == [1, 2, 3]
+        assert not difference(out["x"], theirs["x"]) and out["other"] == [1, 2, 3]
     whole = make(labels_getter=lambda x: tuple(x[key] for key in LABELS))({**given, **LABELS})
     assert all(equal(whole[key], kept(labels)) for key, labels in LABELS.items())
     nothing = {"x": tv_tensors.wrap(plain(given["x"])[:0], like=given["x"])}
@@ -328,7 +321,7 @@ def test_labels_in_a_graph(name: str) -> None:
     graph = torch.compile(sanitizer, fullgraph=True, backend="eager")
     for key in ("array", "rows", "tensor"):
         found, wanted = (f({**given, "labels": LABELS[key]}) for f in (graph, sanitizer))
-        assert equal(found["labels"], wanted["labels"]) and same(found["x"], wanted["x"])
+        assert equal(found["labels"], wanted["labels"]) and not difference(found["x"], wanted["x"])
     with pytest.raises(Exception, match=f"{name}: labels must be tensors or arrays in a graph, got a list"):
         graph({**given, "labels": [1, 2, 3]})
 
@@ -380,21 +373,12 @@ def test_semantic_masks_are_mixed_as_torchvision_mixes_images(name: str) -> None
 def test_masks_are_mixed_in_one_graph(whole: bool) -> None:
     images, masks, shares = scenes()
     calls: dict[str, Any] = {
-        f"{name}-{each}": getattr(ours, name)(num_classes=CLASSES, per_sample=each)
-        for name in BOTH
-        for each in (False, True)
+        "choice": ours.RandomChoice([getattr(ours, name)(num_classes=CLASSES) for name in BOTH])
     }
-    calls["choice"] = ours.RandomChoice([getattr(ours, name)(num_classes=CLASSES) for name in BOTH])
-    if not whole:
-        calls = {"choice": calls["choice"]}
+    for name, each in product(BOTH if whole else (), (False, True)):
+        calls[f"{name}-{each}"] = getattr(ours, name)(num_classes=CLASSES, per_sample=each)
     for form in ((images, Mask(masks)), ({"i": Image(images), "m": Mask(shares)},))[: 2 if whole else 1]:
-        graph, counting = compile_together(calls, "eager")
-        for seed in range(4):
-            found = seeded(seed, graph, *form)
-            torch.manual_seed(seed)
-            for name, call in calls.items():
-                assert same(found[name], call(*form), 1e-6), name
-        assert counting.count <= 2
+        check_in_one_graph(calls, dict.fromkeys(calls, form))
 
 
 def test_mixed_masks_have_gradients_and_weights_of_their_own() -> None:

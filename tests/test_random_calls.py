@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 
 from imgops.extend.testing import Call
@@ -62,48 +61,6 @@ def test_random_calls(name: str, whole: bool) -> None:
             raise AssertionError(f"seed {seed}, {draw.dtype}, {shapes}: {error}") from error
         compared += 1
     assert not whole or compared > count // 3
-
-
-#: PyTorch rounds by the place of a value in its products of matrices (BLAS), and in ``pow`` (whole vectors, and a rest).
-ROUNDED_BY_PLACE = ("pyr_down_adjoint", "pyr_up_adjoint", "adjust_gamma")
-
-
-def _at(offset: int, image: Tensor) -> Tensor:
-    """Return a copy that begins this many values after a multiple of 64 bytes."""
-    memory = torch.empty(image.numel() + offset, dtype=image.dtype)
-    assert memory.data_ptr() % 64 == 0
-    return memory[offset:].view(image.shape).copy_(image)
-
-
-def _repeated(argument: Any) -> Any:
-    """Return a batch of five of an argument that is an image, a mask, noise or a map."""
-    if not isinstance(argument, Tensor) or argument.ndim < 3:
-        return argument
-    return argument.expand(5, *argument.shape).contiguous()
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_bits_do_not_depend_on_the_place_of_an_image(name: str, whole: bool) -> None:
-    """An image has the same bits alone, anywhere in a batch, and wherever its memory begins."""
-    spec, compared = OPERATORS[name], 0
-    call = getattr(torch.ops.imgops, name)
-    for seed in range(CALLS if whole else 4):
-        try:
-            image, *others = arguments_of(spec, Draw(seed))
-            alone = call(image, *others)
-        except ValueError:
-            assert spec.draw is None
-            continue
-        if not image.is_contiguous():
-            continue
-        batch = call(*(_repeated(a) for a in (image, *others)))
-        for found in (call(_at(3, image), *others), *batch):
-            if name in ROUNDED_BY_PLACE:
-                torch.testing.assert_close(found, alone)
-            else:
-                assert bits_equal(found, alone), (seed, image.dtype, image.shape, others)
-        compared += 1
-    assert not whole or compared
 
 
 def test_no_operator_is_left_out() -> None:

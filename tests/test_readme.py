@@ -13,18 +13,26 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
-import test_convert
 import torch
 from torch import Tensor
 
 import imgops
-import imgops.transforms
-from imgops._operator.record import Contract, Operator
+from imgops import transforms
+from imgops.integrations.albumentations import conversions, convert, moves
+from tests.converted_cases import DIFFERENCES
 from tests.specs import OPERATORS, SPECS
 from tests.specs import __main__ as operator_table
 from tests.specs._maker import Maker
 from tests.tiers import nightly
+from tests.transform_cases import picture
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "_ext"))
+
+import show
+from migration import Row, route, rows
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -60,9 +68,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
 #: Runs files one after the other, each as a program in a folder of its own.
 PROGRAM = """
 import os, runpy
-from importlib.util import find_spec
 from pathlib import Path
-from tests.tiers import nightly
 for file in sorted(Path.cwd().glob("*.py")):
     folder = file.with_suffix("")
     folder.mkdir()
@@ -77,9 +83,8 @@ def test_examples_of_the_pages_run(tmp_path: Path) -> None:
     for page in (*(ROOT / "docs").glob("*.rst"), *MIGRATING.glob("*.rst")):
         found = re.findall(r"^\.\. code-block:: python\n\n((?:(?:   .*)?\n)+)", page.read_text(), re.M)
         code = "\n".join(textwrap.dedent(block) for block in found)
-        if "import albumentations" in code and find_spec("albumentations") is None:
-            continue
-        if page.stem in ("timm", "open_clip", "lightly"):  # test_convert.py, which imports them, runs these
+        needed = re.findall(r"^(?:import|from) (albumentations|timm|open_clip|lightly)", code, re.M)
+        if any(find_spec(library) is None for library in needed):
             continue
         code = code.replace("fullgraph=True)", 'fullgraph=True, backend="aot_eager")')
         (tmp_path / f"{page.stem}.py").write_text(code)
@@ -87,8 +92,6 @@ def test_examples_of_the_pages_run(tmp_path: Path) -> None:
 
 
 def test_the_transforms_are_all_named() -> None:
-    from imgops import transforms
-
     table = re.search(r"<!-- transforms -->\n(.*?)<!-- /transforms -->", TABLES, re.S)
     assert table is not None
     cells = [line.split("|")[1] for line in table.group(1).strip().splitlines()[2:]]
@@ -142,43 +145,20 @@ def test_the_tables_say_how_close_the_pixels_are(name: str) -> None:
     assert not real or said.startswith("as ") or f"{real:.0e}".replace("e-0", "e-") in said
 
 
-def _made(operator: Operator, args: list[Any], out: Tensor | None) -> Tensor:
-    """Return what an operator makes, or what it writes into its first argument or into a buffer."""
-    args = [x.detach().clone() if isinstance(x, Tensor) else x for x in args]
-    found = operator.overload(*args, **({} if out is None else {"out": out.clone()}))
-    return args[0] if found is None or operator.contract is Contract.INPLACE else found
-
-
-def _cores(name: str) -> tuple[int, ...]:
-    """Return the dimensions that each tensor has for one image."""
-    return OPERATORS[name.removesuffix("_out")].operator.vmap.core  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("name", [n for n, spec in OPERATORS.items() if operator_table.per_sample(spec)])
-def test_a_value_for_each_image(name: str) -> None:
-    """Each parameter of the column "per sample" takes one value per image, and the result is that of a loop."""
-    spec, cores, missing = SPECS[name], _cores(name), set(operator_table.per_sample(SPECS[name]))
-    parameters = list(spec.operator.signature.parameters)
-    for sample in spec.samples:
-        dtype = torch.uint8 if torch.uint8 in sample.dtypes else sample.dtypes[-1]
-        call = sample.checked(Maker(dtype, batch=(2,)))
-        args, out = list(call.op_args), call.op_keywords.get("out")
-        for j, core in enumerate(cores):
-            if isinstance(args[j], Tensor):
-                value = args[j] if args[j].ndim >= core else args[j].reshape((1,) * core)
-                args[j] = value.detach().expand(2, *value.shape[value.ndim - core :]).contiguous()
-                missing.discard(parameters[j])
-        of_each = [[x[i] if isinstance(x, Tensor) else x for x in args] for i in range(2)]
-        loop = [_made(spec.operator, one, out if out is None else out[i]) for i, one in enumerate(of_each)]
-        torch.testing.assert_close(_made(spec.operator, args, out), torch.stack(loop))
-    assert not missing, "no sample has them"
+def test_samples_have_values_for_each_image() -> None:
+    """They have each parameter of the column "per sample", so that test_generic.py compares it with a loop."""
+    for name, spec in OPERATORS.items():
+        calls = [sample.checked(Maker(sample.dtypes[-1])).op_args for sample in spec.samples]
+        parameters = list(spec.operator.signature.parameters)
+        given = {parameters[i] for args in calls for i, x in enumerate(args) if isinstance(x, Tensor)}
+        assert set(operator_table.per_sample(spec)) <= given, name
 
 
 def test_the_page_of_torchvision_names_the_differences() -> None:
     """The exceptions that tests/test_convert.py allows for torchvision's classes on PIL images are on the page."""
     text = (MIGRATING / "torchvision.rst").read_text()
     exceptions = text.partition("with these exceptions")[2].partition("On tensors")[0]
-    assert set(re.findall(r"``(\w+)``", exceptions)) == set(test_convert.DIFFERENCES)
+    assert set(re.findall(r"``(\w+)``", exceptions)) == set(DIFFERENCES)
 
 
 # -- the tables of modules -----------------------------------------------------------------------------
@@ -223,8 +203,6 @@ def test_the_tables_of_modules_are_those_of_the_package(page: str) -> None:
 
 
 def test_the_transforms_that_take_packed_images_are_named() -> None:
-    from imgops import transforms
-
     text = (ROOT / "docs" / "transforms.rst").read_text()
     said = text.partition("makes an ordinary batch of it")[2].partition("all other transforms refuse")[0]
     taking = {
@@ -238,54 +216,64 @@ def test_the_transforms_that_take_packed_images_are_named() -> None:
 # -- numbers of the benchmarks ------------------------------------------------------------------------
 
 
-def _column(name: str, table: int, column: str) -> list[float]:
-    """Return the numbers of a column of a table in the newest results of a benchmark."""
-    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
-    head, _, *rows = re.findall(r"((?:^\|.*\n?)+)", newest.read_text(), re.M)[table].strip().splitlines()
-    place = [cell.strip() for cell in head.split("|")].index(column)
-    cells = [row.split("|")[place].strip("* ") for row in rows if not row.startswith("| median")]
-    return [float(cell.split()[0]) for cell in cells]
-
-
-@pytest.mark.parametrize(
-    ("name", "table", "column", "pages"),
-    [
-        ("pipelines", 0, "imgops, compiled", ("README.md", "docs/index.rst")),
-        ("pipelines", 1, "imgops compiled", ("README.md", "docs/index.rst")),
-        ("processors", 0, "torchvision", ("docs/transformers.rst",)),
-    ],
-)
-def test_ratios_are_those_of_the_newest_results(
-    name: str, table: int, column: str, pages: tuple[str, ...]
-) -> None:
-    found = _column(name, table, column)
-    for page in pages:
-        assert f"{min(found):.2f} to {max(found):.2f} times" in words(ROOT / page), (
-            page,
-            min(found),
-            max(found),
-        )
-
-
-def test_the_time_of_decoding_is_that_of_the_newest_results() -> None:
-    found = [1 / ratio for ratio in _column("loading", 5, "cv2.imdecode")]
-    said = f"takes {min(found):.2f} to {max(found):.2f} times as long as ``cv2.imdecode``"
-    assert said in words(ROOT / "docs" / "benchmarks.rst")
+def _newest(name: str) -> Path:
+    return sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
 
 
 def _rows(name: str, table: int) -> list[dict[str, str]]:
-    newest = sorted((ROOT / "benchmarks" / "results").glob(f"{name}-*.md"))[-1]
-    head, _, *rows = re.findall(r"((?:^\|.*\n?)+)", newest.read_text(), re.M)[table].strip().splitlines()
+    """Return the rows of a table in the newest results of a benchmark, by column, without the medians."""
+    tables = re.findall(r"((?:^\|.*\n?)+)", _newest(name).read_text(), re.M)
+    head, _, *rows = tables[table].strip().splitlines()
     names = [cell.strip() for cell in head.split("|")]
-    return [
-        dict(zip(names, [c.strip("* ").partition(" ")[0] for c in row.split("|")], strict=True))
-        for row in rows
-    ]
+    cells = [[c.strip("* ").partition(" ")[0] for c in r.split("|")] for r in rows if "| median" not in r]
+    return [dict(zip(names, row, strict=True)) for row in cells]
+
+
+def _column(name: str, table: int, *columns: str) -> list[float]:
+    return [float(row[column]) for column in columns for row in _rows(name, table)]
+
+
+def _over(many: list[float], one: list[float]) -> list[float]:
+    return [a / b for a, b in zip(many, one, strict=True)]
+
+
+TIMES, PAGE = "{:.2f} to {:.2f} times", "docs/benchmarks.rst"
+LONG = f"takes {TIMES} as long"
+CALLS = [f"{threads}{seed}" for threads in ("1 thread", "2 threads") for seed in ("", ", seed")]
+ALONE, OF_16 = _column("pipelines", 0, "planar, us"), _column("pipelines", 1, "imgops, us an image")
+#: Pages, a text with the least and the greatest ratio in the newest results, and these ratios.
+RATIOS: list[tuple[str, str, list[float]]] = [
+    ("README.md docs/index.rst", TIMES, _column("pipelines", 0, "imgops, compiled")),
+    ("README.md docs/index.rst", TIMES, _column("pipelines", 1, "imgops compiled")),
+    ("docs/transformers.rst", TIMES, _column("processors", 0, "torchvision")),
+    (PAGE, f"{LONG} as ``cv2.imdecode``", [1 / ratio for ratio in _column("loading", 5, "cv2.imdecode")]),
+    (PAGE, f"{LONG} in a batch of 256 as alone", _over(_column("batches", 0, "256"), _column("batches", 0, "one"))),
+    (PAGE, f"{LONG} as one image", _over(OF_16, ALONE)),
+    ("docs/migrating/index.rst", f"{LONG} as the original", _column("converted", 0, "converted")),
+    ("docs/migrating/albumentations.rst", f"It {LONG} as the original", _column("albumentations-calls", 0, *CALLS)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pages", "text", "ratios"), RATIOS)
+def test_ratios_are_those_of_the_newest_results(pages: str, text: str, ratios: list[float]) -> None:
+    said = text.format(min(ratios), max(ratios))
+    assert [page for page in pages.split() if said not in words(ROOT / page)] == [], said
+
+
+def test_conversions_cost_what_the_page_says() -> None:
+    text = words(MIGRATING / "index.rst")
+    for table, library in enumerate(("torchvision", "timm", "open_clip", "lightly", "albumentations")):
+        found = _column("conversions", table, "one thread", "2 threads")
+        owner = re.escape(library) + ("'" if library.endswith("s") else "'s")
+        said = rf"{owner}( pipelines take)? {min(found):.2f} to {max(found):.2f} times"
+        assert re.search(said, text), said
+    processors = f"benchmark of {len(_rows('processors', 0))} processors"
+    assert processors in words(ROOT / "docs" / "transformers.rst")
 
 
 def test_the_speeds_are_those_of_the_newest_results() -> None:
     """All rows are those of one table: planar uint8 tensors, antialiased by each library."""
-    newest = sorted((ROOT / "benchmarks" / "results").glob("pipelines-*.md"))[-1]
+    newest = _newest("pipelines")
     assert f"benchmarks/results/{newest.name}" in README and "tensor of 375 × 500" in README
     results = newest.read_text()
     assert (
@@ -305,35 +293,6 @@ def test_the_speeds_are_those_of_the_newest_results() -> None:
         f"Without antialiasing, albumentations is faster for ImageNet's pipeline: it takes {loss} of imgops' time"
         in README
     )
-
-
-def test_a_converted_pipeline_of_albumentations_costs_what_the_page_says() -> None:
-    columns = ("1 thread, seed", "1 thread", "2 threads, seed", "2 threads")
-    found = [x for column in columns for x in _column("albumentations-calls", 0, column)]
-    text = words(MIGRATING / "albumentations.rst")
-    assert f"It takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
-
-
-def test_an_image_of_a_batch_costs_what_the_page_says() -> None:
-    """Batches of 256, and of 16 images with memory of their own, over one image."""
-    page = words(ROOT / "docs" / "benchmarks.rst")
-    ones, many = _column("batches", 0, "one"), _column("batches", 0, "256")
-    found = [batch / one for batch, one in zip(many, ones, strict=True)]
-    assert f"takes {min(found):.2f} to {max(found):.2f} times as long in a batch of 256 as alone" in page
-    ones, many = _column("pipelines", 0, "planar, us"), _column("pipelines", 1, "imgops, us an image")
-    found = [batch / one for batch, one in zip(many, ones, strict=True)]
-    assert f"takes {min(found):.2f} to {max(found):.2f} times as long as one image" in page
-
-
-def test_conversions_cost_what_the_page_says() -> None:
-    text = words(MIGRATING / "index.rst")
-    found = _column("converted", 0, "converted")
-    assert f"takes {min(found):.2f} to {max(found):.2f} times as long as the original" in text
-    for table, library in enumerate(("torchvision", "timm", "open_clip", "lightly", "albumentations")):
-        found = [x for column in ("one thread", "2 threads") for x in _column("conversions", table, column)]
-        owner = re.escape(library) + ("'" if library.endswith("s") else "'s")
-        said = rf"{owner}( pipelines take)? {min(found):.2f} to {max(found):.2f} times"
-        assert re.search(said, text), said
 
 
 #: Programs of benchmarks with targets, options or machines of their own.
@@ -369,12 +328,6 @@ def test_the_distance_of_hues_from_torchvisions() -> None:
     assert said_most - 3 <= max(int(x.abs().max()) for x in apart) <= said_most
 
 
-def test_the_number_of_processors() -> None:
-    assert f"benchmark of {len(_column('processors', 0, 'torchvision'))} processors" in words(
-        ROOT / "docs" / "transformers.rst"
-    )
-
-
 def test_the_recipe_for_opencv_is_the_one_that_works() -> None:
     """The builds share their files: after the one is removed, the other must be written anew, even if it is installed."""
     told = (ROOT / "imgops" / "__init__.py").read_text(), (ROOT / "Makefile").read_text(), README
@@ -401,8 +354,8 @@ def test_links_lead_somewhere() -> None:
 FUNCTIONS = {n: getattr(imgops, n) for n in imgops.__all__ if inspect.isfunction(getattr(imgops, n))}
 
 
-OTHERS = {"check_operator": imgops.extend.testing.check_operator, "seeded": imgops.transforms.seeded}
-OTHERS["convert"] = imgops.transforms.convert
+OTHERS = {"check_operator": imgops.extend.testing.check_operator, "seeded": transforms.seeded}
+OTHERS["convert"] = transforms.convert
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OTHERS])
@@ -424,6 +377,107 @@ def test_the_versions_agree() -> None:
 
 
 def test_the_number_of_added_transforms() -> None:
-    from imgops import transforms
-
     assert f"**{len(transforms.ADDED)} transforms that torchvision does not have**" in README
+
+
+# -- the migration pages ---------------------------------------------------------------------------------
+
+#: Parameters that the page explains once for all transforms of a library.
+OF_ALL = {
+    "albumentations": {"p", "save_applied_params", "seed", "kwargs"},
+    "kornia": {"p", "p_batch", "same_on_batch", "keepdim", "resample", "align_corners", "size"},
+}
+
+
+def by_name(library: str) -> dict[str, Row]:
+    named = [(name, row) for row in rows(library) for name in row.names]
+    assert len({n for n, _ in named}) == len(named), "a name stands there twice"
+    return dict(named)
+
+
+@pytest.mark.parametrize("library", ["albumentations", "kornia", "imgaug"])
+def test_counterparts_exist(library: str) -> None:
+    for row in rows(library):
+        if row.here:
+            assert row.here in {*transforms.OURS, *transforms.ADDED}, row
+            known = ("yes", "draws nothing", "one sample of several", "one sample of two")
+            assert row.per_sample in known, row
+        else:
+            assert row.text, f"{row.names}: why?"
+        for name in re.findall(r"imgops\.(\w+)", row.text):
+            assert hasattr(imgops, name), row
+
+
+def classes_of(module: Any, *bases: type) -> dict[str, type]:
+    found = {n: getattr(module, n) for n in dir(module)}
+    return {n: c for n, c in found.items() if inspect.isclass(c) and (not bases or issubclass(c, bases))}
+
+
+def compare(library: str, given: dict[str, type]) -> None:
+    table = by_name(library)
+    assert set(table) == set(given)
+    for name, cls in given.items():
+        parameters = set(inspect.signature(cls.__init__).parameters) - {"self", *OF_ALL[library]}
+        missing = {p for p in parameters if not re.search(rf"\b{p}\b", table[name].text)}
+        if not re.search(r"of volumes|of spectrograms", table[name].text):
+            assert not missing, (name, missing)
+
+
+def test_albumentations() -> None:
+    A = pytest.importorskip("albumentations", "2.0.8")
+    bases = {"BasicTransform", "BaseCompose", "DualTransform", "ImageOnlyTransform", "Transform3D"}
+    given = classes_of(A, A.BasicTransform, A.BaseCompose)
+    compare("albumentations", {n: c for n, c in given.items() if n not in bases})
+
+
+def test_kornia() -> None:
+    K = pytest.importorskip("kornia.augmentation")
+    given = {n: c for n, c in classes_of(K).items() if "Base" not in n}
+    assert {n for names in (r.names for r in rows("kornia")) for n in names} == set(given)
+    compare("kornia", given)
+
+
+def test_imgaug() -> None:
+    """The names were counted in the wheel of 0.4.0, which NumPy 2 cannot import."""
+    assert len(by_name("imgaug")) == 201
+
+
+def test_what_the_page_says_of_conversions() -> None:
+    """The page names how each class is converted; the tests of the converter compare all that it names."""
+    names = set(by_name("albumentations"))
+    assert {*convert.CONTAINERS, *convert.WITHOUT, *conversions.CONVERSIONS, *moves.MOVES} <= names
+    assert {name for name in names if route(name).startswith("no: ")} == set(convert.WITHOUT)
+
+
+# -- the pictures ----------------------------------------------------------------------------------------
+
+
+def test_everything_has_a_picture_or_is_named() -> None:
+    functions = {n for n in imgops.__all__ if callable(getattr(imgops, n))}
+    every = functions | set(transforms.OURS) | set(transforms.ADDED)
+    assert set(show.EXAMPLES) | show.NOT_PICTURED == every and not set(show.EXAMPLES) & show.NOT_PICTURED
+
+
+@nightly
+def test_every_picture_shows_something() -> None:
+    scene = show.sample(show.fit_photo(picture(height=300, width=420) // 2 + 60))
+    before = scene["image"].permute(1, 2, 0).numpy().astype(float)
+    assert before.shape == (240, 336, 3)
+    for name in show.EXAMPLES:
+        after = show.draw(name, scene)
+        assert after.mode == "RGB" and after.tobytes() == show.draw(name, scene).tobytes(), name
+        if (after.height, after.width) == before.shape[:2]:
+            assert np.abs(np.asarray(after) - before).mean() > 1, name
+
+
+@pytest.mark.parametrize("center", [(15.5, 10.0), (0.0, 0.0), (16.0, 11.5)])
+def test_rotations_of_opencv(center: tuple[float, float]) -> None:
+    """The page of PIL and OpenCV says how the center and the sign of an angle are converted."""
+    frame = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+    wanted = cv2.warpAffine(frame, cv2.getRotationMatrix2D(center, 30, 1), (32, 24))
+    image, middle = torch.from_numpy(frame).permute(2, 0, 1), tuple(c + 0.5 for c in center)
+    for found in (
+        imgops.rotate(image, 30, "bilinear", center=middle),
+        imgops.affine(image, -30, (0, 0), 1.0, 0.0, "bilinear", center=middle),
+    ):
+        assert (found.int() - torch.from_numpy(wanted).permute(2, 0, 1).int()).abs().max() <= 1

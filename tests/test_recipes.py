@@ -10,20 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import PIL.Image
 import pytest
 import torch
-import torchvision.transforms as v1
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as theirs
 
-import imgops
 from imgops import transforms as v2
 from imgops._common.torch_private import CountingBackend
-from tests.tiers import every_night, nightly, nightly_unless
+from tests.tiers import nightly
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "recipes").glob("*.rst"))
@@ -65,65 +61,48 @@ def graphs(function: Callable[..., Any], calls: list[tuple[Any, ...]], **how: An
 def marked(*dims: int) -> Callable[..., tuple[Any, ...]]:
     def mark(*tensors: Tensor) -> tuple[Any, ...]:
         for x in tensors:
-            torch._dynamo.mark_dynamic(x, dims)
+            if dims:
+                torch._dynamo.mark_dynamic(x, dims)
         return tensors
 
     return mark
 
 
-@nightly
-@pytest.mark.parametrize("per_sample", [*every_night(False), True])
-@pytest.mark.parametrize(
-    ("how", "mark", "wanted"),
-    nightly_unless(
-        lambda row: row[1],
-        [
-            ({}, False, [1, 1, 2, 2, 2, 2, 3]),
-            ({}, True, [1, 1, 1, 1, 1, 1, 2]),
-            ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2]),
-            ({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4]),
-        ],
-    ),
+AUGMENT = v2.Compose(
+    [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)],
+    per_sample=True,
 )
-def test_a_smaller_last_batch(how: dict[str, bool], mark: bool, wanted: list[int], per_sample: bool) -> None:
-    """The batches have 8, 8 and 4 images, twice the sizes of one epoch; then come one of 3 and one of 1."""
-    augment = v2.Compose(
-        [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True)],
-        per_sample=True,
-    )
+SERVE = v2.Compose([v2.Resize(235), v2.CenterCrop(224), v2.ToDtype(torch.float32, scale=True)])
+#: The batches have 8, 8 and 4 images, twice the sizes of one epoch; then come one of 3 and one of 1.
+BATCHES = (8, 8, 4, 8, 4, 3, 1)
+SIZES = [(480, 640), (640, 480), (300, 300), (1000, 240), (200, 150), (235, 400), (224, 224)]
+
+
+def mixed(per_sample: bool) -> Callable[[Tensor, Tensor], Any]:
     both = [v2.MixUp(num_classes=4), v2.CutMix(num_classes=4)]
     mix = v2.RandomChoice(both, per_sample=per_sample)
-    sizes = (8, 8, 4, 8, 4, 3, 1)
-    calls: list[tuple[Any, ...]] = [(image(20, 24, n), torch.arange(n) % 4) for n in sizes]
-    calls = [marked(0)(*call) for call in calls] if mark else calls
-    assert graphs(lambda x, y: mix(augment(x), y), calls, **how) == wanted
+    return lambda x, y: mix(AUGMENT(x), y)
 
 
-class Drawn(Dataset[Tensor]):
-    """Returns images that are all the same before the draws."""
-
-    def __init__(self) -> None:
-        self.augment = v2.Compose([v2.RandomResizedCrop(8), v2.ColorJitter(0.4, 0.4)])
-        self.image = image(20, 24)
-
-    def __len__(self) -> int:
-        return 8
-
-    def __getitem__(self, index: int) -> Tensor:
-        return self.augment(self.image)
+#: Options of torch.compile; whether the sizes are marked; the number of graphs after each batch, and each size.
+COMPILED: list[tuple[dict[str, bool], bool, list[int], list[int]]] = [
+    ({}, False, [1, 1, 2, 2, 2, 2, 3], [1, 2, 2, 2, 2, 2, 2]),
+    ({}, True, [1, 1, 1, 1, 1, 1, 2], [1, 1, 1, 1, 1, 1, 1]),
+    ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 2], [1, 1, 1, 1, 1, 1, 1]),
+    ({"dynamic": False}, False, [1, 1, 2, 2, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7]),
+]
 
 
-def test_draws_of_workers() -> None:
-    """They differ between images, workers and epochs, and a seed before the loop reproduces them."""
-    loader = DataLoader(Drawn(), batch_size=4, num_workers=2)
-
-    def epochs() -> Tensor:
-        torch.manual_seed(0)
-        return torch.cat([batch for _ in range(2) for batch in loader])
-
-    images = epochs()
-    assert len({x.numpy().tobytes() for x in images}) == len(images) == 16
-    assert torch.equal(epochs(), images)
+@nightly
+@pytest.mark.parametrize(("how", "mark", "of_batches", "of_sizes"), COMPILED)
+def test_numbers_of_graphs(
+    how: dict[str, bool], mark: bool, of_batches: list[int], of_sizes: list[int]
+) -> None:
+    batch, one = (marked(0), marked(1, 2)) if mark else (marked(), marked())
+    for per_sample in (False, True):
+        batches = [batch(image(20, 24, n), torch.arange(n) % 4) for n in BATCHES]
+        assert graphs(mixed(per_sample), batches, **how) == of_batches
+    assert graphs(SERVE, [one(image(*size)) for size in SIZES], **how) == of_sizes
 
 
 def boxes(count: int, height: int, width: int) -> Any:
@@ -185,57 +164,6 @@ def test_what_a_crop_adds_has_the_class_255() -> None:
     assert added.any() and torch.equal(out["mask"] == 255, added) and torch.equal(out["mask"] == 1, ~added)
 
 
-SERVED = {
-    "timm": (235, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "CLIP": (224, (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
-}
-SIZES = [(480, 640), (640, 480), (300, 300), (1000, 240), (200, 150), (235, 400), (224, 224)]
-
-
-def served(name: str) -> Any:
-    side, mean, std = SERVED[name]
-    steps = [v2.Resize(side, v2.InterpolationMode.BICUBIC), v2.CenterCrop(224)]
-    return v2.Compose([*steps, v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std)])
-
-
-@pytest.mark.parametrize("name", SERVED)
-def test_the_pixels_of_serving(name: str) -> None:
-    """timm and CLIP build torchvision's transforms of PIL images."""
-    side, mean, std = SERVED[name]
-    move = v1.Compose([v1.Resize(side, v1.InterpolationMode.BICUBIC), v1.CenterCrop(224)])
-    whole = v1.Compose([move, v1.ToTensor(), v1.Normalize(mean, std)])
-    ours = served(name)
-    differ = 0
-    for size in SIZES:
-        x = image(*size)
-        pil = PIL.Image.fromarray(x.permute(1, 2, 0).numpy())
-        pixels = torch.from_numpy(np.array(move(pil))).permute(2, 0, 1)
-        assert torch.equal(v2.Compose(ours.transforms[:2])(x), pixels)
-        assert (ours(x) - whole(pil)).abs().max() <= 1e-6
-        differ += not torch.equal(
-            theirs.Resize(side, v1.InterpolationMode.BICUBIC)(x),
-            v2.Resize(side, v1.InterpolationMode.BICUBIC)(x),
-        )
-    assert differ
-
-
-@pytest.mark.parametrize(
-    ("how", "mark", "wanted"),
-    nightly_unless(
-        lambda row: row[1],
-        [
-            ({}, False, [1, 2, 2, 2, 2, 2, 2]),
-            ({"dynamic": True}, False, [1, 1, 1, 1, 1, 1, 1]),
-            ({}, True, [1, 1, 1, 1, 1, 1, 1]),
-            ({"dynamic": False}, False, [1, 2, 3, 4, 5, 6, 7]),
-        ],
-    ),
-)
-def test_graphs_of_serving(how: dict[str, bool], mark: bool, wanted: list[int]) -> None:
-    calls = [marked(1, 2)(image(*size)) if mark else (image(*size),) for size in SIZES]
-    assert graphs(served("timm"), calls, **how) == wanted
-
-
 @nightly
 def test_without_dynamic_sizes_there_is_a_limit() -> None:
     calls = [(image(20 + n, 24),) for n in range(torch._dynamo.config.recompile_limit)]
@@ -243,12 +171,6 @@ def test_without_dynamic_sizes_there_is_a_limit() -> None:
     assert graphs(transform, calls, dynamic=False)[-1] == len(calls)
     with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit, match="fullgraph=True"):
         graphs(transform, [*calls, (image(90, 24),)], dynamic=False)
-
-
-def test_files_become_rgb() -> None:
-    for shape in ((1, 9, 8), (4, 9, 8)):
-        data = imgops.encode_image(torch.randint(0, 256, shape, dtype=torch.uint8), "png")
-        assert imgops.decode_image(data, "RGB").shape == (3, 9, 8)
 
 
 # -- docs/transforms.rst ----------------------------------------------------------------------------------
@@ -337,18 +259,3 @@ def test_messages_that_name_per_sample_are_raised_in_eager_mode_too() -> None:
         v2.RandomApply([TO_HALF], per_sample=True)(BATCH)
     with pytest.raises(ValueError, match="transforms must give results of"):
         v2.RandomChoice([TO_HALF, FLIP], per_sample=True)(BATCH)
-
-
-def test_seeded_goes_around_the_compiled_pipeline() -> None:
-    torch.compiler.reset()
-    pipeline = v2.Compose([v2.RandomRotation(30), FLIP])
-    compiled = torch.compile(pipeline, fullgraph=True, backend="eager")
-    key = (1, "a.jpg")
-    assert torch.equal(v2.seeded(compiled, key)(X), v2.seeded(pipeline, key)(X))
-
-
-def test_labels_that_are_shares_may_be_left_out() -> None:
-    torch.compiler.reset()
-    shares = torch.nn.functional.one_hot(LABELS, 10).float()
-    mixing = torch.compile(v2.RandomApply([v2.MixUp(num_classes=10)]), fullgraph=True, backend="eager")
-    assert mixing(BATCH, shares)[1].shape == (4, 10)

@@ -156,17 +156,6 @@ def test_integer_tensors_compile_whole() -> None:
     assert counter.frame_count == 1
 
 
-def test_export_with_dynamic_sizes() -> None:
-    class Thumbnail(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return imgops.resize(imgops.crop(x, (0, 0, 16, 16)), (8, 8))
-
-    sizes = {0: torch.export.Dim("n"), 2: torch.export.Dim("h"), 3: torch.export.Dim("w")}
-    program = torch.export.export(Thumbnail(), (X,), dynamic_shapes={"x": sizes})
-    other = torch.rand(5, 3, 21, 40)
-    assert bits_equal(program.module()(other), Thumbnail()(other))
-
-
 @nightly
 @pytest.mark.parametrize(
     "make", [lambda: v2.RandomInvert(), lambda: v2.Compose([v2.RandomInvert(), v2.Resize(4)])]

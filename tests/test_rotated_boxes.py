@@ -11,8 +11,20 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
-from followers import ANGLED, Boxes, Image, Mask, Points, converted, mask_of, masks_of, plain, polygons
+from checks import bits_equal, difference
+from followers import (
+    ANGLED,
+    FORMATS,
+    Boxes,
+    Image,
+    Mask,
+    Points,
+    converted,
+    mask_of,
+    objects,
+    plain,
+    polygons,
+)
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
@@ -46,19 +58,6 @@ def scattered(count: int, low: float, high: float, sides: tuple[float, float], s
     return found
 
 
-def scene(
-    size: tuple[int, int] = (300, 300), format: str = "CXCYWHR", count: int = 5, seed: int = 0
-) -> dict[str, Any]:
-    """Return an image with long boxes of every angle, and the mask of each."""
-    random, scale = np.random.default_rng(seed), min(size) / 300
-    middle, sides = (random.uniform(*s, (count, 2)) for s in ((0.33, 0.67), ((60, 24), (90, 40))))
-    rows = np.concatenate([middle * size[::-1], sides * scale, random.uniform(-180, 180, (count, 1))], 1)
-    boxes = boxes_of(rows, size, format)
-    masks = masks_of(boxes)
-    image = plain(masks).any(0)[None].repeat(3, 1, 1).to(torch.uint8) * 255
-    return {"image": Image(image), "boxes": boxes, "masks": masks, "labels": torch.arange(count)}
-
-
 # -- right angles and mirrors ------------------------------------------------------------------------
 
 #: Where positions go on an image of this width and height.
@@ -76,11 +75,11 @@ def has_corners(found: np.ndarray, wanted: np.ndarray, atol: float) -> bool:
     return bool(far.min(1).max() < atol and far.min(2).max() < atol)
 
 
-@pytest.mark.parametrize("format", ANGLED)
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", RIGHT)
 def test_corners_after_a_right_angle_or_a_mirror(name: str, format: str) -> None:
-    """Those of NumPy's formulas; the width and the height of a box keep their bits."""
-    given, transform = scene((240, 330), format), getattr(ours, name)(p=1.0)
+    """Those of NumPy's formulas; the width and the height of a box with an angle keep their bits."""
+    given, transform = objects(format, size=(240, 330), scale=4), getattr(ours, name)(p=1.0)
     for _ in range(4 if name == "RandomRotate90" else 1):
         params = transform.sample(given)
         turns = int(params[()].numbers[1]) if name == "RandomRotate90" else 1
@@ -90,20 +89,20 @@ def test_corners_after_a_right_angle_or_a_mirror(name: str, format: str) -> None
             height, width = (height, width) if "Flip" in name else (width, height)
         assert has_corners(polygons(out["boxes"]), corners, 1e-9)
         assert out["boxes"].canvas_size == (height, width) == out["masks"].shape[-2:]
-        if format != "XYXYXYXY":
+        if format in ANGLED[:2]:
             assert bits_equal(plain(out["boxes"])[:, 2:4], plain(given["boxes"])[:, 2:4])
 
 
 @pytest.mark.parametrize("theirs", sorted(KNOWN["moved"]))
-def test_albumentationsx_has_the_same_boxes(theirs: str) -> None:
+def test_albumentationsx_has_the_same_boxes_and_named_keypoints(theirs: str) -> None:
     """Its angles are clockwise, and its width is the side that is nearer to the horizontal."""
-    name, clockwise = (
-        {"Transpose": "RandomTranspose"}.get(theirs, f"Random{theirs}"),
-        torch.tensor([1, 1, 1, 1, -1]),
-    )
-    out = getattr(ours, name)(p=1.0)(boxes_of(torch.tensor(KNOWN["boxes"]) * clockwise, tuple(KNOWN["size"])))
+    flip, size = getattr(ours, f"Random{theirs}")(p=1.0, swap=[(0, 1)]), tuple(KNOWN["size"])
+    clockwise = torch.tensor([1, 1, 1, 1, -1])
+    out = flip(boxes_of(torch.tensor(KNOWN["boxes"]) * clockwise, size))
     wanted = boxes_of(torch.tensor(KNOWN["moved"][theirs]) * clockwise, out.canvas_size)
     assert has_corners(polygons(out), polygons(wanted), 1e-3)
+    points = plain(flip(Points(KNOWN["points"], canvas_size=size)))
+    torch.testing.assert_close(points, torch.tensor(KNOWN["named"][theirs]))
 
 
 # -- distortions -------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ BENT: dict[str, dict[str, Any]] = {
 )
 def test_a_bent_box_is_the_smallest_around_its_mask(name: str, format: str) -> None:
     """It holds the moved mask, and is no larger than OpenCV's smallest box around that."""
-    given = scene((600, 600), format, count=3)
+    given = objects(format, size=(600, 600), scale=10)
     out = seeded(0, getattr(ours, name)(p=1.0, **BENT[name]), given)
     assert out["boxes"].format.value == format
     for polygon, mask in zip(polygons(out["boxes"]), out["masks"].numpy() > 0):
@@ -138,7 +137,7 @@ def test_a_bent_box_is_the_smallest_around_its_mask(name: str, format: str) -> N
 
 
 def test_the_corners_of_a_bent_box_keep_their_order() -> None:
-    given = scene(format="XYXYXYXY")
+    given = objects("XYXYXYXY", size=(300, 300), scale=5)
     for step in (1, -1):
         corners = polygons(given["boxes"])[:, ::step]
         boxes = tv_tensors.wrap(torch.from_numpy(corners.reshape(-1, 8).copy()), like=given["boxes"])
@@ -171,21 +170,31 @@ def test_boxes_that_are_not_finite_do_not_hide_the_others(format: str, length: i
 # -- dropouts ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", ANGLED)
-@pytest.mark.parametrize("name", ["CoarseDropout", "GridDropout", "PixelDropout"])
+DROPOUTS: dict[str, dict[str, Any]] = {
+    "CoarseDropout": {"height": (0.2, 0.4), "width": (0.2, 0.4)},
+    "GridDropout": {"ratio": 0.7},
+    "PixelDropout": {"amount": 0.5},
+}
+
+
+@pytest.mark.parametrize("format", ["XYXY", *ANGLED])
+@pytest.mark.parametrize("name", DROPOUTS)
 def test_a_hidden_box_becomes_empty(name: str, format: str) -> None:
-    how: dict[str, Any] = {"height": (0.2, 0.4), "width": (0.2, 0.4)} if name == "CoarseDropout" else {}
-    how |= {"GridDropout": {"ratio": 0.7}, "PixelDropout": {"amount": 0.5}}.get(name, {})
-    given, changed = scene((120, 120), format, count=8), 0
+    """With ``min_visible``; without it, and without ``mask_fill``, boxes and masks stay."""
+    given, changed = objects(format, size=(120, 120), scale=2, count=8), 0
+    given["image"] = Image(torch.full((3, 120, 120), 255, dtype=torch.uint8))
     for seed in range(2):
-        out = seeded(seed, getattr(ours, name)(p=1.0, min_visible=0.5, mask_fill=0, **how), given)
+        plainly = seeded(seed, getattr(ours, name)(p=1.0, **DROPOUTS[name]), given)
+        assert not difference({**plainly, "image": 0}, {**given, "image": 0})
+        out = seeded(seed, getattr(ours, name)(p=1.0, min_visible=0.5, mask_fill=0, **DROPOUTS[name]), given)
+        assert bits_equal(plain(out["masks"]), plain(given["masks"]) * (plain(out["image"])[0] > 0))
         for i, box in enumerate(plain(out["boxes"])):
             stays = bits_equal(box, plain(given["boxes"])[i])
             assert stays or not box.any()
             assert stays == (float(out["masks"][i].sum() / given["masks"][i].sum()) >= 0.5), (seed, i)
             changed += not stays
         kept = ours.SanitizeBoundingBoxes()(out)
-        assert len(kept["labels"]) == len(kept["boxes"])
+        assert kept["labels"].tolist() == [i for i, box in enumerate(plain(out["boxes"])) if box.any()]
     assert 0 < changed < 16
 
 
@@ -223,7 +232,7 @@ def test_a_polygon_without_an_area_holds_only_the_part_of_a_line_that_is_inside(
 
 
 @pytest.mark.parametrize("grid", [2, 3])
-@pytest.mark.parametrize("format", ["XYXY", "CXCYWH", *ANGLED])
+@pytest.mark.parametrize("format", FORMATS)
 def test_mosaics_cut_a_box_once(format: str, grid: int) -> None:
     """A box is the smallest of its angle around the polygon that is seen; one that is not seen is empty.
 
@@ -251,7 +260,7 @@ def test_mosaics_cut_a_box_once(format: str, grid: int) -> None:
 @pytest.mark.parametrize("format", ANGLED)
 def test_iou_crops_draw_as_torchvision_does(format: str) -> None:
     """For the boxes around those with an angle; tests/test_followers.py compares what is cut with its mask."""
-    given = scene(format=format)
+    given = objects(format, size=(300, 300), scale=5, count=5)
     corners = polygons(given["boxes"])
     around = Boxes(np.concatenate([corners.min(1), corners.max(1)], 1), format="XYXY", canvas_size=(300, 300))
     cropped = 0
@@ -302,13 +311,12 @@ def test_an_iou_crop_that_keeps_all_leaves_boxes_in_a_graph(format: str, row: li
 
 @pytest.mark.parametrize(("join", "count"), [(ours.Mosaic(64), 4), (ours.CopyPaste(p=1.0), 2)])
 def test_boxes_with_and_without_an_angle_do_not_mix(join: Any, count: int) -> None:
-    given = scene()
-    level = {**given, "boxes": Boxes(torch.rand(5, 4), format="XYXY", canvas_size=(300, 300))}
+    given, level = (objects(format) for format in ("CXCYWHR", "XYXY"))
     with pytest.raises(
         ValueError, match=f"^{type(join).__name__}: boxes must all have an angle, or none, got "
     ):
         join([given, level] * (count // 2))
-    for format in ("XYXY", "CXCYWH", *ANGLED):
+    for format in FORMATS:
         length = {"XYXYXYXY": 8}.get(format, 4 + format.endswith("R"))
         sample = {
             "image": Image(torch.zeros(3, 20, 30, dtype=torch.uint8)),
@@ -327,4 +335,4 @@ def test_a_class_that_moves_boxes_alone_refuses_angles() -> None:
 
     shift = Shift(1.0, False, None)
     with pytest.raises(NotImplementedError, match=r"^Shift: bounding boxes must have the format"):
-        shift._by_torchvision(scene()["boxes"], {})
+        shift._by_torchvision(objects("CXCYWHR")["boxes"], {})

@@ -15,8 +15,6 @@ import torch
 import imgops
 from imgops.__main__ import run
 from imgops._common import compare
-from imgops._operator import record
-from imgops.kernels import devices
 from imgops.kernels.cpu import _libjpeg, native
 from tests.specs.geometry import OPENCV_IS_EXACT
 from tests.tiers import nightly
@@ -160,12 +158,6 @@ def test_show_config_without_libjpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config["JPEG decoder"]["decoder"] == "Pillow"
     assert any("Pillow decodes JPEGs: install libjpeg-turbo" in path for path in config["slow paths"])
     assert "libjpeg-turbo" not in config["compared with the installed library"]
-
-
-def test_every_way_through_the_host_has_a_reason() -> None:
-    """No operator that stays on the device claims a reason."""
-    for name, row in record.operators().items():
-        assert bool(row.host) is not devices.stays_on_device(row), name
 
 
 def test_every_test_of_the_module_says_so() -> None:

@@ -15,25 +15,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from imgops._common import torch_private as private
 
 
-def test_nothing_watches_by_default() -> None:
+@pytest.mark.parametrize(
+    "watch", [TorchDispatchMode, TorchFunctionMode, forward_ad.dual_level, torch.profiler.profile]
+)
+def test_what_watches_calls_is_seen(watch: Any) -> None:
+    """Nothing does by default; tests/test_fast_path.py shows what each sees."""
+    assert private.can_bypass_dispatcher() and forward_ad._current_level < 0
+    with watch():
+        assert not private.can_bypass_dispatcher()
     assert private.can_bypass_dispatcher()
 
 
-def test_stacks_count_modes() -> None:
-    with TorchDispatchMode():
-        assert _C._len_torch_dispatch_stack() == 1 and not private.can_bypass_dispatcher()
-    with TorchFunctionMode():
-        assert _C._len_torch_function_stack() == 1 and not private.can_bypass_dispatcher()
-
-
-def test_levels_are_seen() -> None:
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.vmap])
+def test_transforms_of_functions_are_seen(transform: Any) -> None:
     seen = []
-    torch.func.grad(lambda x: (seen.append(private.can_bypass_dispatcher()), x.sum())[1])(torch.ones(2))
-    torch.vmap(lambda x: (seen.append(private.can_bypass_dispatcher()), x)[1])(torch.ones(2))
-    assert seen == [False, False]
-    with forward_ad.dual_level():
-        assert forward_ad._current_level >= 0 and not private.can_bypass_dispatcher()
-    assert forward_ad._current_level < 0
+    transform(lambda x: (seen.append(private.can_bypass_dispatcher()), x.sum())[1])(torch.ones(2))
+    assert seen == [False]
 
 
 def test_samples_of_vmap_are_seen() -> None:
@@ -41,12 +38,6 @@ def test_samples_of_vmap_are_seen() -> None:
     torch.vmap(lambda x: (seen.append((private.in_vmap(), private.is_vmapped(x))), x)[1])(torch.ones(2))
     assert seen == [(True, True)]
     assert not private.in_vmap() and not private.is_vmapped(torch.ones(2))
-
-
-def test_profiler_is_seen() -> None:
-    with torch.profiler.profile():
-        assert not private.can_bypass_dispatcher()
-    assert private.can_bypass_dispatcher()
 
 
 def test_forward_levels() -> None:
@@ -95,27 +86,9 @@ def test_custom_op_is_that_of_pytorch() -> None:
     assert torch.equal(gradient, torch.full((2,), 2.0))
 
 
-def test_legacy_batched_tensors_are_seen() -> None:
-    """is_grads_batched runs a backward on tensors of the older vmap, whose type does not show it."""
-    x, seen = torch.ones(2, requires_grad=True), []
-    out = x * 1
-    out.register_hook(lambda g: seen.append((type(g), private._is_legacy_batched(g), private.is_plain(g))))
-    torch.autograd.grad(out, x, torch.ones(3, 2), is_grads_batched=True)
-    assert seen == [(torch.Tensor, True, False)]
-
-
 def test_single_level_functions_have_what_compiled_autograd_asks_for() -> None:
     out = torch.ops.imgops.crop(torch.ones(1, 2, 2, requires_grad=True), 0, 0, 1, 1)
     assert out.grad_fn._compiled_autograd_key() == (out.grad_fn._autograd_function_id,)
-
-
-def test_autocast_keys() -> None:
-    for device in ("cpu", "cuda", "xpu", "mps"):
-        assert hasattr(_C.DispatchKey, "Autocast" + _C._dispatch_key_for_device(device))
-
-
-def test_exporting_and_compiling_are_told() -> None:
-    assert not torch.compiler.is_exporting() and not torch.compiler.is_compiling()
 
 
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")
@@ -132,9 +105,11 @@ def test_inputs_of_an_export_are_seen() -> None:
     assert private.real_inputs_of_export([x]) == {}
 
 
-def test_keyset_names() -> None:
+def test_names_of_keys() -> None:
     for name in ("_after_autograd_keyset", "_AutoDispatchBelowAutograd", "_any_requires_grad"):
         assert hasattr(_C, name)
+    for device in ("cpu", "cuda", "xpu", "mps"):
+        assert hasattr(_C.DispatchKey, "Autocast" + _C._dispatch_key_for_device(device))
 
 
 def test_a_kernel_runs_as_in_a_new_thread() -> None:

@@ -13,20 +13,34 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
+import followers
 import numpy as np
 import PIL.Image
 import pytest
 import torch
 from added_cases import ROWS, Row
+from checks import check_raises
 from fuzz_pipelines import one_by_one, result
 from groups import apart, compile_together, groups
-from test_channels import words_of
-from test_transforms_moves import GRAPHS, MOVING, scene_of
+from test_channels import COUNTS, planes, words_of
+from test_followers import WITH_TWINS
+from test_transforms import OF_ANY_MODE
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional
-from transform_cases import CASES, Case, outcome, picture, same, sample, seeded
+from transform_cases import (
+    CASES,
+    CONTAINERS,
+    Case,
+    Container,
+    needs_classes,
+    outcome,
+    picture,
+    same,
+    sample,
+    seeded,
+)
 
 from imgops import transforms as ours
 from imgops.transforms.imagenet_c.formulas import FORMULAS
@@ -38,11 +52,12 @@ Pairs = Iterator[tuple[Any, Any]]
 EVERY: list[Every] = [
     *CASES,
     *ROWS,
+    *CONTAINERS,
+    Case("CenterCrop", {"size": (np.int64(20), np.int64(20))}, id="NumPy"),
     *(Row("Corruption", {"name": name, "severity": 3}, id=f"{name}-3") for name in FORMULAS),
 ]
 #: The first case of each transform, for what costs a graph.
 FIRST = list({case.name: case for case in reversed(EVERY)}.values())
-CLASSES = pytest.mark.skipif(not GRAPHS, reason="dynamo takes no tv_tensors")
 KEYS = [(0, "a.jpg"), (0, "b.jpg"), (0, "a.jpg")]
 FLIP = ours.RandomHorizontalFlip(1.0)
 
@@ -108,7 +123,7 @@ def under_vmap(case: Every, dtype: torch.dtype) -> Pairs:
 
 def by_a_generator(case: Every, dtype: torch.dtype) -> Pairs:
     """The draws are those of an equally seeded global generator, which is not advanced."""
-    if not case.draws or case.boxes:
+    if not case.draws or case.boxes or isinstance(case, Container):
         return
     images = images_of(case, dtype)[:2]
     wanted = seeded(5, lambda t: [t(x) for x in images], case.make())
@@ -144,7 +159,9 @@ def in_a_pipeline(case: Every, dtype: torch.dtype) -> Pairs:
     if case.boxes or dtype != torch.uint8:
         return
     image = picture(dtype, *case.size)
-    for x in (image, tv_tensors.Image(image), functional.to_pil_image(image)):
+    modes = ("RGB", "L", *(("RGBA", "P") if case.name in OF_ANY_MODE else ()))
+    frames = [functional.to_pil_image(image).convert(mode) for mode in modes]
+    for x in (image, tv_tensors.Image(image), *frames):
         for rest in ([], [ours.RandomVerticalFlip(1.0)]):
             steps = [FLIP, case.make(), *rest]
             wanted, pipeline = result(lambda x=x, s=steps: one_by_one(s, x), 5), ours.Compose(steps)
@@ -172,6 +189,25 @@ def of_another_layout(case: Every, dtype: torch.dtype) -> Pairs:
     for seed, layout in enumerate(("interleaved", "interleaved", "interleaved-window")):
         planar = image[:2] if seed == 1 and not words_of(case, 2) else image
         yield seeded(seed, transform, formatted(planar, layout)), seeded(seed, transform, planar)
+
+
+def of_channels(case: Every, dtype: torch.dtype) -> Pairs:
+    """A transform takes any number of channels, or refuses before it draws, also if it would not be applied."""
+    if case.boxes:
+        return
+    for count in COUNTS:
+        images, words = planes(count, dtype, (3,))[..., : case.size[0], : case.size[1]], words_of(case, count)
+        calls = [(case.make(), images[0]), *([(case.make(per_sample=True), images)] if case.each else [])]
+        for transform, given in calls if "fill" not in words else ():  # a fill is refused where it is used
+            if words:
+                state = seeded(count, torch.get_rng_state)
+                check_raises(lambda t=transform, x=given: t(x), ValueError, words)
+                yield torch.get_rng_state(), state
+            else:
+                out = seeded(count, transform, given)
+                assert out.shape[-3] == (3 if case.name == "Grayscale" else count)
+        if case.each and count == 5 and not words:
+            yield outcome(3, calls[1][0], images), outcome(3, loop, calls[0][0], images)
 
 
 def of_nothing(case: Every, dtype: torch.dtype) -> Pairs:
@@ -202,8 +238,12 @@ def of_a_clip(case: Every, dtype: torch.dtype) -> Pairs:
         assert type(out) is tv_tensors.Video and len(out) == 2
         several = seeded(3, transform, tv_tensors.Video(clip[None]))
         yield several[:, :0], out[None][:, :0]
-        if case.each:  # a clip is one sample
-            yield seeded(3, case.applied(per_sample=True), tv_tensors.Video(clip)), out
+        if case.each:  # a clip is one sample, and each of a batch has its own draws
+            each, clips = case.applied(per_sample=True), torch.stack([clip, clip.flip(-1)])
+            yield seeded(3, each, tv_tensors.Video(clip)), out
+            torch.manual_seed(3)
+            wanted = [transform(tv_tensors.Video(x)).as_subclass(Tensor) for x in clips]
+            yield seeded(3, each, tv_tensors.Video(clips)).as_subclass(Tensor), torch.stack(wanted)
         if not any(part in str(case) for part in NOISY):
             yield several[0], out.as_subclass(Tensor)
             plain = clip if case.name in UNCHANGED else loop(lambda x: seeded(3, transform, x), clip)
@@ -230,7 +270,10 @@ def of_pil(case: Every, dtype: torch.dtype) -> Pairs:
 
 def left_out(case: Every, dtype: torch.dtype) -> Pairs:
     """What is not chosen stays as it was, and has the gradient of the identity."""
-    if not case.each or not hasattr(case.make(), "p") or case.id or case.name == "RandomAutocontrast":
+    is_container = isinstance(case, Container)
+    if not case.each or is_container or not hasattr(case.make(), "p") or case.id:
+        return
+    if case.name == "RandomAutocontrast":
         return  # which changes little of these images
     images = images_of(case, dtype, 10)
     never, options = images[0], {**case.options, "p": 0.0}
@@ -284,9 +327,20 @@ def of_what_follows(case: Every, dtype: torch.dtype) -> Pairs:
     given, one = scenes(case, dtype), case.applied()
     alone = seeded(5, one, given[0])
     yield {k: type(v) for k, v in alone.items()}, {k: type(v) for k, v in given[0].items()}
+    others = {
+        "name": "a.png",
+        "none": None,
+        "array": np.arange(3),
+        "labels": torch.arange(5),
+        "object": object(),
+    }
+    beside = seeded(5, one, {**others, **given[0]})  # before the image, which is then not the first tensor
+    assert all(beside[name] is value for name, value in others.items())
+    yield beside["image"], alone["image"]
     if not case.draws:
         return
-    if not getattr(ours, case.name)._moves or "Dropout" in case.name:
+    moves = isinstance(case, Container) or getattr(ours, case.name)._moves
+    if not moves or "Dropout" in case.name:
         yield (
             [alone[n] for n in ("mask", "boxes", "points")],
             [given[0][n] for n in ("mask", "boxes", "points")],
@@ -337,7 +391,16 @@ CALLS: dict[str, Callable[[Every, torch.dtype], Pairs]] = {
     call.__name__: call
     for call in (
         *(of_a_batch, of_one, by_keys, under_vmap, by_a_generator, by_parameters, in_a_pipeline, pickled),
-        *(of_another_layout, of_nothing, of_a_clip, of_pil, left_out, of_what_follows, of_no_objects),
+        *(
+            of_another_layout,
+            of_channels,
+            of_nothing,
+            of_a_clip,
+            of_pil,
+            left_out,
+            of_what_follows,
+            of_no_objects,
+        ),
     )
 }
 
@@ -359,25 +422,6 @@ def test_calls(case: Every, call: str, whole: bool) -> None:
             same(found, wanted, (str(case), call, dtype), 2e-6)
 
 
-#: Transforms without a case.
-_OTHERS: dict[str, Callable[[], Any]] = {
-    "FiveCrop": lambda: ours.FiveCrop(10),
-    "TenCrop": lambda: ours.TenCrop(10),
-    "UniformTemporalSubsample": lambda: ours.UniformTemporalSubsample(2),
-    "sizes of NumPy": lambda: ours.CenterCrop((np.int64(20), np.int64(20))),
-}
-
-
-@pytest.mark.parametrize("name", _OTHERS)
-def test_other_transforms_in_a_pipeline(name: str) -> None:
-    class Other(Case):
-        def make(self, module: Any = ours, **more: Any) -> Any:
-            return _OTHERS[name]()
-
-    for found, wanted in in_a_pipeline(Other(name), torch.uint8):
-        same(found, wanted, name)
-
-
 # -- graphs ----------------------------------------------------------------------------------------------
 
 
@@ -390,8 +434,14 @@ def draws_of_each(case: Every) -> tuple[Any, Any] | None:
 
 
 def all_that_follows(case: Every) -> tuple[Any, Any] | None:
-    """Return boxes in every format, a mask and a keypoint next to the image."""
-    return (case.applied(), scene_of(case)) if takes_boxes(case) else None
+    """Return boxes in every format, masks and keypoints next to the image."""
+    if not takes_boxes(case):
+        return None
+    formats = zip(("XYXY", "XYWH", "CXCYWH"), followers.ANGLED)
+    given = [followers.sample(case.size, upright=u, angled=a) for u, a in formats]
+    image = tv_tensors.Image(picture(torch.uint8, *case.size))
+    boxes = [g[name] for g in given for name in ("boxes", "angled")]
+    return case.applied(), {"image": image, "boxes": boxes, **{n: given[0][n] for n in ("masks", "points")}}
 
 
 def batches_of_boxes(case: Every) -> tuple[Any, Any] | None:
@@ -406,7 +456,7 @@ def masks_of_no_objects(case: Every) -> tuple[Any, Any] | None:
     masks = tv_tensors.Mask(torch.zeros(0, *case.size, dtype=torch.uint8))
     return (
         (case.applied(), [picture(torch.uint8, *case.size), masks])
-        if case in MOVING and not case.boxes
+        if case in WITH_TWINS and not case.boxes
         else None
     )
 
@@ -461,7 +511,7 @@ def check_graph(made: dict[str, tuple[Any, Any]], whole: bool, backend: str = "a
     return {name for name, sums in drawn.items() if len(sums) > 1}
 
 
-@CLASSES
+@needs_classes
 @pytest.mark.parametrize("cases", groups(FIRST))
 def test_a_graph_of_every_transform(cases: list[Every]) -> None:
     """Of an image alone, which is what compiles fastest."""
@@ -475,13 +525,13 @@ _OF_CLASSES = ("masks_of_no_objects", "clips", "batches_of_nothing")
 
 
 @nightly
-@CLASSES
+@needs_classes
 @pytest.mark.parametrize(
     ("form", "cases"),
     [
         pytest.param(form, *part.values, id=f"{form}-{part.id}")
         for form in FORMS
-        for part in groups(FIRST if form in _OF_CLASSES else [*CASES, *ROWS])
+        for part in groups(FIRST if form in _OF_CLASSES else [*CASES, *ROWS, *CONTAINERS])
     ],
 )
 def test_graphs(form: str, cases: list[Every]) -> None:
@@ -492,7 +542,7 @@ def test_graphs(form: str, cases: list[Every]) -> None:
 
 
 @nightly
-@pytest.mark.parametrize("cases", groups((c for c in EVERY if c.draws and not c.boxes), 12))
+@pytest.mark.parametrize("cases", groups((c for c in [*CASES, *ROWS] if c.draws and not c.boxes), 12))
 def test_generators_in_a_graph(cases: list[Every]) -> None:
     """The draws are those of an equally seeded global generator, which is not advanced."""
     wanted = {str(case): seeded(5, lambda t, x: [t(x), t(x)], case.make(), images_of(case)) for case in cases}

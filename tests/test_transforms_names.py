@@ -13,19 +13,16 @@ import numpy as np
 import pytest
 import torch
 from checks import bits_equal
-from groups import apart, compile_together
+from groups import apart, compile_together, compiled
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, containers, picture, same, sample, seeded
+from transform_cases import CASES, needs_classes, picture, same, sample, seeded
 
 import imgops
 from imgops import transforms as ours
-from imgops._common.torch_private import CountingBackend
-from tests.tiers import every_night, nightly, nightly_unless
-
-TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
+from tests.tiers import every_night, nightly
 
 
 def whole() -> dict[str, Any]:
@@ -99,7 +96,7 @@ def test_transforms_that_sample_nothing(name: str) -> None:
 
 
 @nightly
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@needs_classes
 def test_transforms_that_sample_nothing_in_a_graph() -> None:
     calls = {n: getattr(ours, n)(**options) for n, (options, _) in STILL.items() if n not in NOT_IN_A_GRAPH}
     inputs = {name: (STILL[name][1](),) for name in calls}
@@ -109,47 +106,29 @@ def test_transforms_that_sample_nothing_in_a_graph() -> None:
     assert counting.count <= 1
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("HorizontalFlip", "'RandomHorizontalFlip'"),
-        ("ColorJiter", "'ColorJitter'"),
-        ("Rotate", "'RandomRotation'"),
-    ],
-)
-def test_a_name_that_is_not_there_is_answered_by_one_that_is(name: str, meant: str) -> None:
-    with pytest.raises(
-        AttributeError, match=rf"'imgops\.transforms' has no attribute '{name}'; did.*{meant}"
+def test_a_name_that_is_not_there_is_answered_by_one_that_is() -> None:
+    for name, meant in (
+        ("HorizontalFlip", "RandomHorizontalFlip"),
+        ("ColorJiter", "ColorJitter"),
+        ("Rotate", "RandomRotation"),
     ):
-        getattr(ours, name)
+        with pytest.raises(
+            AttributeError, match=rf"'imgops\.transforms' has no attribute '{name}'; did.*'{meant}'"
+        ):
+            getattr(ours, name)
     with pytest.raises(AttributeError, match=r"'imgops\.transforms' has no attribute 'qqqq'$"):
         getattr(ours, "q" * 4)
 
 
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
+@needs_classes
 def test_a_temporal_subsample_is_of_videos() -> None:
     """An image next to a video stays as it is, because it has no time dimension."""
     given = {**whole(), "video": tv_tensors.Video(torch.arange(5 * 12).reshape(5, 3, 2, 2))}
     image = tv_tensors.Image(picture())
+    alone = ours.UniformTemporalSubsample(2)
     for inputs in (given, image, given["video"], given["mask"], torch.zeros(4, 3, 2, 2)):
-        found, wanted = (m.UniformTemporalSubsample(2)(inputs) for m in (ours, v2))
-        for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-            assert type(a) is type(b) and (not isinstance(a, Tensor) or bits_equal(a, b))
-
-
-@nightly
-def test_sizes_of_boxes_that_stay() -> None:
-    """One graph serves any number of boxes that stay, in a pipeline with a crop that depends on the boxes."""
-    pipeline = ours.Compose([ours.RandomIoUCrop(), ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes()])
-    counting = CountingBackend("aot_eager")
-    torch.compiler.reset()
-    graph = torch.compile(pipeline, fullgraph=True, backend=counting)
-    counts = set()
-    for seed in range(50):
-        found, wanted = (seeded(seed, f, with_instances()) for f in (graph, pipeline))
-        same(found, wanted, seed, 1e-4, levels=1)
-        counts.add(len(found["boxes"]))
-    assert (counting.count <= 2 and counts == {0, 1}) or counts == {1}
+        for transform in (alone, ours.Compose([ours.RandomHorizontalFlip(0.0), alone])):
+            same(transform(inputs), v2.UniformTemporalSubsample(2)(inputs), "a subsample")
 
 
 def sized_pipelines() -> dict[str, list[Any]]:
@@ -163,7 +142,7 @@ def sized_pipelines() -> dict[str, list[Any]]:
         ],
         "SSD": [
             *(ours.RandomPhotometricDistort(), ours.RandomZoomOut(fill=7), ours.RandomIoUCrop()),
-            *(ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes(labels_getter=None), to_floats),
+            *(ours.RandomHorizontalFlip(), ours.SanitizeBoundingBoxes(), to_floats),
         ],
         "many scales": [
             *(ours.RandomShortestSize([30, 40, 50], max_size=80), ours.RandomVerticalFlip(), color),
@@ -184,22 +163,19 @@ def sized_pipelines() -> dict[str, list[Any]]:
 
 
 @nightly
-@pytest.mark.skipif(not TV_TENSORS, reason="dynamo takes no tv_tensors")
-@pytest.mark.parametrize(
-    "name",
-    nightly_unless(("many scales",).__contains__, sized_pipelines()),
-)
-def test_what_follows_a_dynamic_size(name: str, pytestconfig: pytest.Config) -> None:
-    pipeline, counting = ours.Compose(sized_pipelines()[name]), CountingBackend("aot_eager")
-    torch.compiler.reset()
-    graph = torch.compile(pipeline, fullgraph=True, backend=counting)
-    sizes = set()
-    for seed in range(50 if pytestconfig.getoption("whole") else 12):
-        found = seeded(seed, graph, whole())
+@needs_classes
+@pytest.mark.parametrize("name", sized_pipelines())
+def test_what_follows_a_dynamic_size(name: str) -> None:
+    """One graph serves images of every size, and any number of boxes that stay."""
+    pipeline, given = ours.Compose(sized_pipelines()[name]), {**whole(), "labels": torch.tensor([4, 7])}
+    graph, counting = compiled(pipeline)
+    sizes, counts = set(), set()
+    for seed in range(50):
+        found = seeded(seed, graph, given)
         if seed % 4 == 0:
-            same(found, seeded(seed, pipeline, whole()), name, 1e-4, levels=1)
-        sizes.add(found["image"].shape)
-    assert counting.count <= 2
+            same(found, seeded(seed, pipeline, given), name, 1e-4, levels=1)
+        sizes.add(found["image"].shape), counts.add(len(found["boxes"]))
+    assert counting.count <= 2 and (len(counts) > 1) == (name == "SSD")
     assert len(sizes) > 2 or name in ("large scale jitter", "geometry", "sizes of sizes")
 
 
@@ -238,15 +214,13 @@ def test_generators_of_containers_and_mixes() -> None:
 # -- arguments ---------------------------------------------------------------------------------
 
 
-_PUBLIC = [(module, n) for module in (imgops, ours) for n in dir(module) if not n.startswith("_")]
-PUBLIC_CLASSES = [
-    n for module, n in _PUBLIC if module is ours and inspect.isclass(getattr(ours, n)) and n != "Any"
-]
-PUBLIC_FUNCTIONS = [
-    pytest.param(getattr(module, n), id=n)
-    for module, n in _PUBLIC
-    if inspect.isfunction(getattr(module, n)) and getattr(module, n).__module__.startswith("imgops.")
-]
+_PUBLIC = {n: getattr(module, n) for module in (imgops, ours) for n in dir(module) if not n.startswith("_")}
+PUBLIC = {
+    name: value
+    for name, value in _PUBLIC.items()
+    if (inspect.isclass(value) and hasattr(ours, name) and name != "Any")
+    or (inspect.isfunction(value) and value.__module__.startswith("imgops."))
+}
 #: Functions that take any number of arguments by nature: those of an operator for ``inverse``, types for the others.
 _ANY_NUMBER = {"inverse", "has_any", "has_all", "Lambda"}
 
@@ -261,79 +235,38 @@ def documented(value: Any) -> list[str]:
     return [name.strip(" *") for head in heads for name in head.split(",")]
 
 
-def check_signature(value: Any) -> None:
-    parameters = inspect.signature(value).parameters
-    kinds = {p.kind for p in parameters.values()}
-    assert inspect.Parameter.VAR_KEYWORD not in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
-
-
-@pytest.mark.parametrize("name", [*ours.OURS, *ours.ADDED])
-def test_docstrings_of_classes_name_every_argument(name: str) -> None:
-    cls = getattr(ours, name)
-    assert documented(cls) == list(inspect.signature(cls).parameters)
-
-
-@pytest.mark.parametrize("function", PUBLIC_FUNCTIONS)
-def test_docstrings_of_functions_name_every_argument(function: Callable[..., Any]) -> None:
-    assert documented(function) == list(inspect.signature(function).parameters)
-
-
-@pytest.mark.parametrize("name", PUBLIC_CLASSES)
-def test_classes_show_their_arguments_and_take_no_others(name: str) -> None:
-    cls = getattr(ours, name)
+@pytest.mark.parametrize("name", PUBLIC)
+def test_arguments_are_shown_and_documented(name: str) -> None:
+    """All of them, and no others are taken."""
+    value, parameters = PUBLIC[name], inspect.signature(PUBLIC[name]).parameters
+    if inspect.isfunction(value) or name in (*ours.OURS, *ours.ADDED):
+        assert documented(value) == list(parameters)
     if name not in _ANY_NUMBER:
-        check_signature(cls)
-    signature = inspect.signature(cls)
-    wanted = [n for n, p in signature.parameters.items() if p.default is p.empty]
-    with pytest.raises(TypeError, match=r"unexpected keyword|positional|takes no|no_such|subclass"):
-        cls(**dict.fromkeys(wanted, 1), no_such=1)
-
-
-@pytest.mark.parametrize("function", PUBLIC_FUNCTIONS)
-def test_functions_show_their_arguments(function: Callable[..., Any]) -> None:
-    if function.__name__ not in _ANY_NUMBER:
-        check_signature(function)
+        assert not {p.kind for p in parameters.values()} & {2, 4}  # *args and **keywords
+    if inspect.isclass(value):
+        wanted = dict.fromkeys((n for n, p in parameters.items() if p.default is p.empty), 1)
+        with pytest.raises(TypeError, match=r"unexpected keyword|positional|takes no|no_such|subclass"):
+            value(**wanted, no_such=1)
 
 
 # -- the same parameters again -----------------------------------------------------------------
 
 
-def test_parameters_of_a_pipeline_applied_again() -> None:
-    pipeline = ours.Compose(
-        [
-            ours.RandomCrop(30, padding=3),
-            ours.RandomApply([ours.ColorJitter(0.4), ours.GaussianNoise()], p=0.5),
-            ours.RandomChoice([ours.RandomHorizontalFlip(), ours.RandomRotation(30)]),
-            ours.RandomOrder([ours.RandomInvert(), ours.RandomVerticalFlip()]),
-        ]
+def test_the_parameters_of_a_mix_are_applied_again() -> None:
+    """``apply`` of a function is the method of torch.nn.Module."""
+    images, labels, mix, seen = (
+        torch.rand(4, 3, 8, 8),
+        torch.tensor([0, 1, 2, 1]),
+        ours.MixUp(num_classes=3),
+        [],
     )
-    for seed in range(12):
-        params = seeded(seed, pipeline.sample, picture())
-        assert bits_equal(pipeline.apply(picture(), params), seeded(seed, pipeline, picture()))
-        moved = pipeline.apply(whole(), params)
-        assert bits_equal(moved["image"].as_subclass(Tensor), seeded(seed, pipeline, picture()))
-    seen: list[str] = []
-    pipeline.apply(lambda module: seen.append(type(module).__name__))  # the method of torch.nn.Module
-    assert "Compose" in seen
-    with pytest.raises(KeyError, match="apply: params must be those of this transform"):
-        ours.RandomRotation(3).apply(picture(), {(1,): None})
-    images, labels = torch.rand(4, 3, 8, 8), torch.tensor([0, 1, 2, 1])
-    mix = ours.MixUp(num_classes=3)
     params = seeded(3, mix.sample, (images, labels))
-    assert bits_equal(mix.apply((images, labels), params)[0], seeded(3, mix, images, labels)[0])
+    same(mix.apply((images, labels), params), seeded(3, mix, images, labels), "MixUp")
+    ours.Compose([mix]).apply(lambda module: seen.append(type(module).__name__))
+    assert seen == ["Compose"]
 
 
 # -- vmap --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", list(containers(ours)))
-def test_vmap_of_containers(name: str) -> None:
-    images = torch.stack([picture(torch.float32, seed=s) for s in range(4)])
-    transform = ours.Compose([containers(ours)[name], ours.Normalize([0.5] * 3, [0.2] * 3)])
-    for seed in range(4):
-        found = seeded(seed, torch.vmap(transform, randomness="different"), images)
-        wanted = seeded(seed, lambda: torch.stack([transform(x) for x in images]))
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
 @nightly
@@ -383,36 +316,22 @@ def test_gradients_of_an_elastic_transform() -> None:
         moved(image.detach().float(), torch.tensor([50.0, 50.0])),
         seeded(3, ours.ElasticTransform(50.0, sigma=1.0), image.detach().float()),
     )
-    assert imgops.remap is not None
-
-
-@pytest.mark.parametrize("frames", [(3,), (2, 2), (1, 3, 2)], ids=str)
-def test_flips_of_batches_of_frames(frames: tuple[int, ...]) -> None:
-    """Videos flip in every memory format, each sample by its own draw."""
-    planar = torch.randint(0, 256, (*frames, 3, 5, 7), dtype=torch.uint8)
-    interleaved = planar.movedim(-3, -1).contiguous().movedim(-1, -3)
-    flip = ours.RandomHorizontalFlip(1.0, per_sample=True)
-    for video in (planar, interleaved, planar[..., ::2]):
-        assert torch.equal(flip(video), video.flip(-1))
-    some = ours.RandomHorizontalFlip(0.5, per_sample=True)
-    torch.manual_seed(0)
-    wanted = some(planar)
-    torch.manual_seed(0)
-    assert torch.equal(some(interleaved), wanted)
 
 
 @pytest.mark.parametrize("p", [0, 1, 0.2, np.float32(0.2), np.float64(0.7), torch.tensor(0.2), True], ids=str)
 def test_probabilities_of_every_kind(p: Any) -> None:
-    image = torch.rand(3, 4, 4)
-    mine, theirs = ours.RandomInvert(p), v2.RandomInvert(p)
-    later = ours.RandomInvert(0.5)
+    image = picture()
+    mine, theirs, later = ours.RandomInvert(p), v2.RandomInvert(p), ours.RandomInvert(0.5)
     later.p = p
     for seed in range(40):
-        torch.manual_seed(seed)
-        wanted = theirs(image)
-        for transform in (mine, later):
-            torch.manual_seed(seed)
-            assert torch.equal(transform(image), wanted)
+        wanted = seeded(seed, theirs, image)
+        assert all(torch.equal(seeded(seed, transform, image), wanted) for transform in (mine, later))
+    if isinstance(p, Tensor):  # which may change in place
+        each = ours.Compose([ours.RandomInvert(p, per_sample=True)])
+        calls = mine, ours.Compose([mine, ours.RandomInvert(0.0)]), lambda x: each(x[None])[0]
+        for value in (0.0, 1.0, 0.0):
+            p.fill_(value)
+            assert all(torch.equal(call(image), 255 - image if value else image) for call in calls * 3)
 
 
 #: Public members that a transform has in addition to torchvision's and to its arguments.

@@ -10,12 +10,11 @@ import pytest
 import torch
 from checks import bits_equal
 from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
 
 import imgops
 from imgops.extend.testing import check_operator
 from tests.tiers import nightly, nightly_unless
-
-_checked: list[int] = []
 
 
 def _image(op: str, image: Tensor) -> None:
@@ -179,8 +178,6 @@ def test_a_derived_gradient_is_opaque_to_a_compiler() -> None:
         graphs.append(str(graph.graph))
         return graph
 
-    from torch._dynamo.backends.common import aot_autograd
-
     compiled = torch.compile(gamma, fullgraph=True, backend=aot_autograd(fw_compiler=backend))
     x, exponent = positive(3, 4, 4).requires_grad_(), torch.tensor(1.7, requires_grad=True)
     found = torch.autograd.grad(compiled(x, exponent).sum(), (x, exponent))
@@ -192,17 +189,12 @@ def test_a_derived_gradient_is_opaque_to_a_compiler() -> None:
 
 
 def test_a_derived_gradient_is_exact_to_every_order() -> None:
-    x, exponent = (
-        positive(1, 2, 2).double().requires_grad_(),
-        torch.tensor(2.5, dtype=torch.float64).requires_grad_(),
-    )
-    assert torch.autograd.gradcheck(gamma, (x, exponent), check_batched_grad=True)
-    assert torch.autograd.gradgradcheck(gamma, (x, exponent))
+    """Beyond those that check_operator checks."""
+    x, exponent = (t.double().requires_grad_() for t in (positive(1, 2, 2), torch.tensor(2.5)))
     third = torch.func.grad(torch.func.grad(torch.func.grad(lambda e: gamma(x.detach(), e).sum())))
     torch.testing.assert_close(third(exponent.detach()), (x.log() ** 3 * x**2.5).sum().detach())
     pushed = torch.func.jvp(lambda e: gamma(x.detach(), e), (exponent.detach(),), (exponent.detach(),))[1]
     torch.testing.assert_close(pushed, (2.5 * x.log() * x**2.5).detach())
-    assert torch.autograd.gradcheck(gamma, (x, exponent), check_forward_ad=True)
     with pytest.raises(NotImplementedError, match="gamma_backward: forward-mode AD of this order must have"):
         torch.func.jacfwd(torch.func.grad(lambda e: gamma(x.detach(), e).sum()))(exponent.detach())
     only = torch.autograd.grad(gamma(x, exponent.detach()).sum(), x)[0]
@@ -252,6 +244,9 @@ def kernel_of_one(out: Tensor, image: Tensor) -> None: ...
 def kernel_of_two(out: Tensor, image: Tensor, other: Tensor) -> None: ...
 
 
+WRITES = {"kernel": torch.Tensor.zero_, "mutates": ["image"], "autograd": BLUR["autograd"]}
+TWO, SIZED = {"kernel": kernel_of_two}, {"kernel": lambda out, image, amount, size: None}
+OF_ONE = {"vmap": imgops.extend.vmap.leading(3), "sharding": imgops.extend.sharding.leading(3)}
 #: What replaces the facets of an operator, which has the name of its signature, and the error.
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (one, {"kernel": None}, "usertest::one must have a kernel, got None: pass kernel=f"),
@@ -264,23 +259,11 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         (one, {facet: "x"}, f"usertest::one: {facet} must be a function, got 'x'$")
         for facet in ("kernel", "fake", "cuda", "vmap", "sharding", "autocast", "decomposition", "values")
     ),
-    (
-        one,
-        {"autograd": darken_},
-        r"usertest::one: autograd must be an imgops\.extend\.Gradient, got function",
-    ),
-    (
-        one,
-        {"kernel": torch.Tensor.zero_, "mutates": ["image"], "autograd": BLUR["autograd"]},
-        "autograd must be a function, for an operator that mutates, got Grad",
-    ),
+    (one, {"autograd": darken_}, r"one: autograd must be an imgops\.extend\.Gradient, got function"),
+    (one, WRITES, "autograd must be a function, for an operator that mutates, got Grad"),
     *(
-        (
-            two,
-            {"kernel": kernel_of_two, facet: getattr(imgops.extend, facet).leading(3)},
-            rf"usertest::two: {facet} must have the dimensions of 2 tensors, got leading\(3\)",
-        )
-        for facet in ("vmap", "sharding")
+        (two, TWO | {facet: rule}, rf"two: {facet} must have the dimensions of 2 tensors, got leading\(3\)")
+        for facet, rule in OF_ONE.items()
     ),
     *(
         (sized, {"kernel": kernel}, r"sized: kernel must be kernel\(out, image, amount, size\), got")
@@ -291,11 +274,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
             lambda out, image, amount, size, needed: None,
         )
     ),
-    (
-        sized,
-        {"kernel": lambda out, image, amount, size: None, "dynamic": True},
-        r"kernel must be kernel\(image, amount, size\), got",
-    ),
+    (sized, SIZED | {"dynamic": True}, r"kernel must be kernel\(image, amount, size\), got"),
     (several, {}, "usertest::several: images must be a Tensor or None, not several"),
     (parts, {}, "usertest::parts: one Tensor or nothing must be returned, got"),
 ]
@@ -337,20 +316,10 @@ def test_refused_fakes(name: str, fake: Any, error: type[Exception], message: st
 
 def _quantize(name: str, backward: Any) -> Any:
     """Declare an operator that rounds, with a straight-through gradient."""
-
-    def fake(image: Tensor) -> Tensor:
-        return torch.empty_like(image)
-
-    def kernel(out: Tensor, image: Tensor) -> None:
-        torch.round(image, out=out)
-
-    def quantize(image: Tensor) -> Tensor: ...
-
     gradient = imgops.extend.Gradient(lambda ctx, inputs, output: None, backward, straight_through=True)
-    declare = imgops.extend.operator(
-        name, kernel=kernel, fake=fake, autograd=gradient, decomposition=torch.round
-    )
-    return declare(quantize)
+    kernel = lambda out, image: torch.round(image, out=out)
+    facets: dict[str, Any] = {"kernel": kernel, "fake": torch.empty_like, "decomposition": torch.round}
+    return imgops.extend.operator(name, **facets, autograd=gradient)(one)
 
 
 @nightly
@@ -421,18 +390,10 @@ def test_randomness_under_vmap() -> None:
 # An operator without a useful gradient: it declares this, and refuses to be recorded.
 
 
-def binary_fake(image: Tensor) -> Tensor:
-    return torch.empty_like(image)
-
-
-def binary_kernel(out: Tensor, image: Tensor) -> None:
-    out.copy_(image > 0.5)
-
-
 @imgops.extend.operator(
     "usertest::binary",
-    kernel=binary_kernel,
-    fake=binary_fake,
+    kernel=lambda out, image: out.copy_(image > 0.5),
+    fake=torch.empty_like,
     decomposition=lambda image: (image > 0.5).to(image.dtype),
     no_gradient="a pixel is 0 or 1",
 )
@@ -442,10 +403,7 @@ def binary(image: Tensor) -> Tensor: ...
 def test_no_gradient_refuses_in_every_mode() -> None:
     x = torch.tensor([0.2, 0.7])
     assert binary(x).tolist() == [0, 1]
-    leaf, message = (
-        x.clone().requires_grad_(),
-        r"binary: no argument may require a gradient.*a pixel is 0 or 1",
-    )
+    leaf, message = x.clone().requires_grad_(), r"binary: no argument may require .*a pixel is 0 or 1"
     with torch.no_grad():
         assert binary(leaf).tolist() == [0, 1]
     calls = (
@@ -463,16 +421,15 @@ def test_no_gradient_refuses_in_every_mode() -> None:
 def test_equal_arguments_of_other_types_are_refused_in_repeated_calls() -> None:
     """2, 2.0 and True are equal, and so are the keys of a dict."""
 
-    def kernel(out: torch.Tensor, image: torch.Tensor, count: int) -> None:
-        out.copy_(image * count)
+    def times(image: Tensor, count: int) -> Tensor: ...
 
-    @imgops.extend.operator(
-        "test_user_operator::times", kernel=kernel, fake=lambda image, count: torch.empty_like(image)
-    )
-    def times(image: torch.Tensor, count: int) -> torch.Tensor: ...
-
+    facets: dict[str, Any] = {
+        "kernel": lambda out, image, count: out.copy_(image * count),
+        "fake": lambda image, count: torch.empty_like(image),
+    }
+    times = imgops.extend.operator("usertest::times", **facets)(times)
     image = torch.ones(1, 2, 2)
     for _ in range(2):
         assert torch.equal(times(image, 2), image * 2)
         with pytest.raises(TypeError, match=r"times: count must be an int, got 2\.0"):
-            times(image, 2.0)  # type: ignore[arg-type]
+            times(image, 2.0)

@@ -38,19 +38,24 @@ class Photos(Dataset[Any]):
         return keyed, drawn, torch.tensor([torch.get_num_threads(), cv2.getNumThreads()])
 
 
-def batches(method: str, seed: int, persistent: bool, pin: bool) -> list[list[torch.Tensor]]:
-    """Return the images of both kinds, and the numbers of threads, of two epochs."""
+def epochs(dataset: Dataset[Any], method: str, persistent: bool, seed: int, **how: Any) -> list[list[Any]]:
+    """Return what a loader with two workers gives in two epochs."""
     loader = DataLoader(
-        Photos(),
-        batch_size=6,
+        dataset,
         num_workers=2,
         multiprocessing_context=method,
         persistent_workers=persistent,
-        pin_memory=pin,
         generator=torch.Generator().manual_seed(seed),
         timeout=300,  # a busy machine starts workers slowly
+        **how,
     )
-    return [list(map(torch.cat, zip(*loader, strict=True))) for _ in range(2)]
+    return [list(loader) for _ in range(2)]
+
+
+def batches(method: str, seed: int, persistent: bool, pin: bool) -> list[list[torch.Tensor]]:
+    """Return the images of both kinds, and the numbers of threads, of two epochs."""
+    found = epochs(Photos(), method, persistent, seed, batch_size=6, pin_memory=pin)
+    return [list(map(torch.cat, zip(*epoch, strict=True))) for epoch in found]
 
 
 @nightly
@@ -62,11 +67,11 @@ def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
     """Workers do not hang although OpenCV's pool ran in the parent, use one thread each, and draw by the loader's seed."""
     pipeline()(picture(height=1500, width=1500))
     wanted = torch.stack([Photos()[i][0] for i in range(24)])
-    epochs = batches(method, 3, persistent, pin)
-    for keyed, _, threads in epochs:
+    found = batches(method, 3, persistent, pin)
+    for keyed, _, threads in found:
         torch.testing.assert_close(keyed, wanted, rtol=0, atol=2e-6)
         assert (threads <= 1).all(), "workers oversubscribe the machine"
-    first, second = (drawn for _, drawn, _ in epochs)
+    first, second = (images for _, images, _ in found)
     assert not torch.equal(first, second)
     if not persistent:
         assert torch.equal(first, batches(method, 3, persistent, pin)[0][1])
@@ -94,16 +99,8 @@ class Drawn(Dataset[Any]):
 
 def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> list[list[tuple[int, ...]]]:
     """Return the workers and the draws of two epochs."""
-    loader = DataLoader(
-        dataset,
-        batch_size=None,
-        num_workers=2,
-        multiprocessing_context=method,
-        persistent_workers=persistent,
-        generator=torch.Generator().manual_seed(seed),
-        timeout=300,  # a busy machine starts workers slowly
-    )
-    return [[(int(worker), int(number)) for worker, number in loader] for _ in range(2)]
+    found = epochs(dataset, method, persistent, seed, batch_size=None)
+    return [[(int(worker), int(number)) for worker, number in epoch] for epoch in found]
 
 
 @pytest.mark.parametrize(
@@ -113,11 +110,11 @@ def drawn(method: str, persistent: bool, seed: int, dataset: Dataset[Any]) -> li
 def test_a_generator_draws_other_numbers_in_every_worker_and_epoch(method: str, persistent: bool) -> None:
     dataset = Drawn()
     state = dataset.transform.transforms[0].generator.get_state()
-    epochs = drawn(method, persistent, 3, dataset)
-    numbers = [number for epoch in epochs for _, number in epoch]
-    assert {worker for epoch in epochs for worker, _ in epoch} == {0, 1}
+    found = drawn(method, persistent, 3, dataset)
+    numbers = [number for epoch in found for _, number in epoch]
+    assert {worker for epoch in found for worker, _ in epoch} == {0, 1}
     assert len(set(numbers)) == len(numbers) == 16
-    assert drawn(method, persistent, 3, Drawn()) == epochs
+    assert drawn(method, persistent, 3, Drawn()) == found
     assert torch.equal(dataset.transform.transforms[0].generator.get_state(), state)
 
 
@@ -126,14 +123,14 @@ def test_a_generator_draws_by_its_seed_and_the_loaders() -> None:
     other = Drawn()
     other.transform.transforms[0].generator.manual_seed(6)
     each = drawn("fork", False, 3, Drawn()), drawn("fork", False, 4, Drawn()), drawn("fork", False, 3, other)
-    assert len({number for epochs in each for epoch in epochs for _, number in epoch}) == 48
+    assert len({number for found in each for epoch in found for _, number in epoch}) == 48
 
 
 @nightly
 def test_a_generator_of_a_graph_draws_other_numbers_in_every_worker() -> None:
-    epochs = drawn("fork", False, 3, Drawn(compiled=True))
-    assert len({number for epoch in epochs for _, number in epoch}) == 16
-    assert epochs == drawn("fork", False, 3, Drawn())
+    found = drawn("fork", False, 3, Drawn(compiled=True))
+    assert len({number for epoch in found for _, number in epoch}) == 16
+    assert found == drawn("fork", False, 3, Drawn())
 
 
 class Made(Drawn):

@@ -8,16 +8,18 @@ from typing import Any
 
 import cv2
 import numpy as np
-import PIL.Image
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 
 from imgops import transforms as ours
-from tests.checks import bits_equal
+from tests.checks import same as same
+
+#: Before torch 2.13 dynamo takes no tv_tensors.
+HAS_CLASSES = hasattr(torch.Tag, "inplace")
+needs_classes = pytest.mark.skipif(not HAS_CLASSES, reason="dynamo takes no tv_tensors")
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,22 @@ CASES: tuple[Case, ...] = (
 )
 
 
+class Container(Case):
+    """A container of transforms, which has a row in the tables of calls."""
+
+    #: Its own draws may come from a generator, but not those of its transforms; tests/test_modes.py has its gradient.
+    gradient = False
+
+    def make(self, module: Any = ours, **more: Any) -> Any:
+        return containers(module, **more)[self.id or self.name]
+
+
+CONTAINERS = (
+    *(Container(name) for name in ("RandomApply", "RandomChoice", "RandomOrder")),
+    Container("RandomApply", id="Nested"),
+)
+
+
 def containers(module: Any, **more: Any) -> dict[str, Any]:
     """Return transforms of transforms."""
     flips = [module.RandomHorizontalFlip(), module.RandomVerticalFlip()]
@@ -186,30 +204,6 @@ def seeded(seed: int, function: Callable[..., Any], *args: Any) -> Any:
 def outcome(seed: int, function: Callable[..., Any], *args: Any) -> tuple[Any, Tensor]:
     """Return a result and the next random number, which shows how many were drawn."""
     return seeded(seed, function, *args), torch.rand(1)
-
-
-def metadata(value: Any) -> tuple[Any, ...]:
-    return tuple(getattr(value, field, None) for field in ("canvas_size", "format", "clamping_mode"))
-
-
-def same(found: Any, wanted: Any, name: Any, tolerance: float = 0.0, levels: int = 0) -> None:
-    """Check classes, metadata, shapes, dtypes and values, those of floats and of integers within tolerances."""
-    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
-        assert type(a) is type(b), name
-        if isinstance(b, Tensor):
-            assert metadata(a) == metadata(b), name
-            assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype, a.shape, b.shape)
-            plain = [x.as_subclass(Tensor) for x in (a, b)]
-            within = tolerance if b.dtype.is_floating_point else levels
-            if within:
-                plain = [x.double() for x in plain] if levels else plain
-                torch.testing.assert_close(*plain, rtol=tolerance, atol=within, msg=str(name))
-            else:
-                assert bits_equal(*plain), (name, (plain[0].double() - plain[1].double()).abs().max())
-        elif isinstance(b, PIL.Image.Image):
-            assert np.array_equal(np.asarray(a), np.asarray(b)), name
-        else:
-            assert a == b, name
 
 
 def check_refusals(refused: dict[str, list[Callable[[], Any]]], error: type[Exception]) -> None:

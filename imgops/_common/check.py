@@ -188,13 +188,20 @@ def tensor(op: str, name: str, value: object) -> None:
 def _way_to_a_tensor(value: object) -> str:
     """Return a hint how a value becomes a tensor, as the end of an error; "" if there is none."""
     if isinstance(value, np.ndarray):
-        axes = ".permute(2, 0, 1)" if value.ndim == 3 else ""
-        return f"; torch.from_numpy(array){axes} makes one"
+        return f"; torch.from_numpy(array){_axes_of(value)} makes one"
     if isinstance(value, PIL.Image.Image):
         return "; imgops.transforms.functional takes PIL images"
     if isinstance(value, (str, os.PathLike)):
         return "; imgops.decode_image(path) reads a file"
     return ""
+
+
+def _axes_of(array: np.ndarray) -> str:
+    """Return how the axes of an array become those of an image; channels come last if they clearly do."""
+    if array.ndim == 2:
+        return "[None]"
+    has_channels_last = array.ndim in (3, 4) and array.shape[-1] <= 4 < array.shape[-3]
+    return ({3: ".permute(2, 0, 1)", 4: ".permute(0, 3, 1, 2)"})[array.ndim] if has_channels_last else ""
 
 
 def tensors(op: str, **values: object) -> None:

@@ -290,7 +290,8 @@ def register_gradient(
         forward_mode = forward_ad._current_level >= 0
         if forward_mode and (jvp is None or _forward_levels() > 1) and _any_dual(args):
             must = f"forward-mode AD of this order must have a rule{'' if jvp else ' (the jvp of autograd=)'}"
-            raise NotImplementedError(f"{opdef._name}: {must}, got none")
+            hint = "jacrev(grad(f)) is hessian(f) in reverse mode"
+            raise NotImplementedError(f"{opdef._name}: {must}, got none; {hint}")
         if records or (forward_mode and jvp is not None):
             with enable_single_level_autograd_function():
                 return function.apply(*args, keyset)

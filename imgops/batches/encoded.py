@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -292,7 +293,7 @@ class EncodedImages:
 
     def _report(self, new: list[tuple[int, Exception]]) -> None:
         """Report each file that cannot be read, once."""
-        for i, error in new:
+        for i, error in sorted(new, key=itemgetter(0)):  # threads find them in any order
             if self.skipped is not None and i not in self._reported:
                 self._reported.add(i)
                 self.skipped.append((i, cpu.name_path(error, self._paths)))

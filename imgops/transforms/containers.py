@@ -237,13 +237,13 @@ def _outweigh_pil(transforms: Sequence[Any], sampler: ParameterSampler) -> bool:
 
 def _is_own(transform: Any) -> bool:
     """Return whether a transform is imgops' own and no user has overridden its methods."""
-    is_ours = isinstance(transform, OperatorTransform) and transform._has_own_forward
+    is_ours = isinstance(transform, OperatorTransform) and transform._runs_own_forward()
     return is_ours and bool(transform._description)
 
 
 def _runs_own_code(transform: Any) -> bool:
     """Return whether a call of one of imgops' transforms runs no code of a user."""
-    return bool(transform._has_own_methods and transform._has_own_forward) and not has_hooks(transform)
+    return bool(transform._has_own_methods and transform._runs_own_forward()) and not has_hooks(transform)
 
 
 def _is_pils(transform: Any) -> bool:

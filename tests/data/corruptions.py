@@ -41,73 +41,19 @@ def scene(height: int, width: int, seed: int) -> np.ndarray:
 #: The number of images of snow at each severity: flakes fall from the right in some, and from the left in others.
 SNOWFALLS = 5
 #: The sides of images of data sets and of networks, and others.
-HEIGHTS = (
-    *(
-        2,
-        3,
-        5,
-        7,
-        28,
-        31,
-        32,
-        33,
-        48,
-        56,
-        64,
-        72,
-        84,
-        96,
-        100,
-        112,
-        128,
-        144,
-        160,
-        176,
-        192,
-        200,
-        208,
-        224,
-        240,
-        256,
-        272,
-        288,
-    ),
-    *(
-        299,
-        300,
-        320,
-        331,
-        333,
-        336,
-        352,
-        375,
-        380,
-        384,
-        400,
-        416,
-        427,
-        432,
-        448,
-        456,
-        480,
-        500,
-        512,
-        518,
-        528,
-        560,
-        576,
-        600,
-    ),
-    *(608, 640, 672, 720, 768, 800, 896, 960, 1000, 1024, 1080, 1280, 1333),
-)
+_SIDES = """
+2 3 5 7 28 31 32 33 48 56 64 72 84 96 100 112 128 144 160 176 192 200 208 224 240 256 272 288 299 300
+320 331 333 336 352 375 380 384 400 416 427 432 448 456 480 500 512 518 528 560 576 600 608 640 672 720
+768 800 896 960 1000 1024 1080 1280 1333
+"""
+HEIGHTS = [int(side) for side in _SIDES.split()]
 
 
 def columns() -> np.ndarray:
     """Return a column of pixels of each height, one below the other."""
     random = np.random.RandomState(3)
-    return np.concatenate(
-        [(np.cumsum(random.randint(-40, 41, height)) + 128) % 256 for height in HEIGHTS]
-    ).astype(np.uint8)
+    each = [(np.cumsum(random.randint(-40, 41, height)) + 128) % 256 for height in HEIGHTS]
+    return np.concatenate(each).astype(np.uint8)
 
 
 def main() -> None:
@@ -125,23 +71,15 @@ def main() -> None:
     column = columns()
     parts = np.split(column, np.cumsum(HEIGHTS)[:-1])
     images = [np.repeat(part[:, None, None], 3, 2) for part in parts]
-    zoomed = [
-        np.concatenate([corruptions.zoom_blur(x, severity)[:, 0, 0] for x in images])
-        for severity in range(1, 6)
-    ]
+    zoomed = [[corruptions.zoom_blur(x, level)[:, 0, 0] for x in images] for level in range(1, 6)]
     wide = scene(40, 64, 4)
     snow = np.empty((5, SNOWFALLS, *wide.shape), np.uint8)
     for severity in range(1, 6):
         for seed in range(SNOWFALLS):
             np.random.seed(seed)
             snow[severity - 1, seed] = corrupt(wide, severity, "snow")
-    own = {
-        "wide": wide,
-        "snow": snow,
-        "heights": HEIGHTS,
-        "column": column,
-        "zoomed": np.stack(zoomed).astype(np.uint8),
-    }
+    own = {"wide": wide, "snow": snow, "heights": HEIGHTS, "column": column}
+    own["zoomed"] = np.stack([np.concatenate(each) for each in zoomed]).astype(np.uint8)
     path = Path(__file__).with_name("corruptions.npz")
     np.savez_compressed(path, image=image, frost=frost, names=names, results=results, **own)
     print(path, path.stat().st_size)

@@ -1,4 +1,4 @@
-"""Write ``rotated_boxes.json``: results of AlbumentationsX 2.5.1, for tests/test_rotated_boxes.py and tests/test_left_right.py.
+"""Write ``rotated_boxes.json``: results of AlbumentationsX 2.5.1, for tests/test_rotated_boxes.py.
 
 It runs in an environment of its own, because AlbumentationsX and albumentations share a name:
 
@@ -26,13 +26,8 @@ POINTS = [[20.0, 30.0], [50.0, 32.0], [35.0, 60.0]]
 def main() -> None:
     image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
     boxes = A.BboxParams(coord_format="cxcywh", bbox_type="obb", label_fields=["number"])
-    found: dict[str, Any] = {
-        "size": [HEIGHT, WIDTH],
-        "boxes": BOXES,
-        "points": POINTS,
-        "moved": {},
-        "named": {},
-    }
+    found: dict[str, Any] = {"size": [HEIGHT, WIDTH], "boxes": BOXES, "points": POINTS}
+    found |= {"moved": {}, "named": {}}
     for name in ("HorizontalFlip", "VerticalFlip", "Transpose"):
         out = A.Compose([getattr(A, name)(p=1)], bbox_params=boxes)(
             image=image, bboxes=BOXES, number=[0, 1, 2]

@@ -33,16 +33,8 @@ def scene(height: int, width: int, seed: int) -> np.ndarray:
 
 def loaded(image: np.ndarray) -> np.ndarray:
     """Resize an image by the code with which data sets load it."""
-    stand_in = SimpleNamespace(
-        ims=[image],
-        im_files=[""],
-        npy_files=[Path("missing.npy")],
-        imgsz=SIDE,
-        augment=False,
-        cache="ram",
-        cv2_flag=1,
-    )
-    stand_in.ims[0] = None
+    how = {"imgsz": SIDE, "augment": False, "cache": "ram", "cv2_flag": 1}
+    stand_in = SimpleNamespace(ims=[None], im_files=[""], npy_files=[Path("missing.npy")], **how)
     read = BaseDataset.load_image.__globals__
     kept, read["imread"] = read["imread"], lambda *_, **__: image
     out, _, _ = BaseDataset.load_image(stand_in, 0)
@@ -76,9 +68,8 @@ def main() -> None:
     mosaic.get_indexes = lambda: [1, 2, 3]
     for seed in range(4):
         random.seed(seed)
-        found[f"middle_{seed}"] = np.array(
-            [int(random.uniform(SIDE // 2, 2 * SIDE - SIDE // 2)) for _ in range(2)]
-        )
+        middle = [int(random.uniform(SIDE // 2, 2 * SIDE - SIDE // 2)) for _ in range(2)]
+        found[f"middle_{seed}"] = np.array(middle)
         random.seed(seed)
         first = labels(images[0])
         params = mosaic.get_params(first)

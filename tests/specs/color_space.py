@@ -163,7 +163,7 @@ def tolerances(code: str) -> Tolerances:
     return {**floats, torch.float64: Tolerance(1e-12), torch.uint8: levels}
 
 
-#: One conversion of each kind; tests/test_color_space.py has every code.
+#: One conversion of each kind; tests/test_color.py has every code.
 _KINDS = (
     *(
         "rgb2gray",

@@ -89,7 +89,8 @@ def opened(raw: bytes, max_pixels: int) -> Any:
     """Open a file, read its header, and check the number of its pixels."""
     kind = kind_of(raw)
     if kind is None:
-        raise DataError(f"data must be a {ANY} file", f"{len(raw)} bytes that begin with {raw[:12]!r}")
+        got = f"{len(raw)} bytes that begin with {raw[:12]!r}" if raw else "0 bytes"
+        raise DataError(f"data must be a {ANY} file", got)
     if kind == "PNG":
         wrong = _damaged_png.wrong_chunk(raw)
         if wrong == b"IEND":

@@ -3,6 +3,24 @@
  * word, so that a position is looked up once. Included by _native.c alone.
  */
 #define WARPED 512
+/* OpenCV sums the positions of the last pixels of a row, fewer than these, in another order. */
+#define UNROLLED 16
+
+/* The positions in the source of n pixels of a row y, from `at` on, by the inverse matrix. */
+INLINE void positions_of(float *u, float *v, const float *m, Py_ssize_t y, Py_ssize_t at, Py_ssize_t n, Py_ssize_t width) {
+    float across = m[1] * (float)y, down = m[4] * (float)y, left = across + m[2], top = down + m[5];
+    Py_ssize_t early = width / UNROLLED * UNROLLED, split = early - at < n ? early - at : n, i;
+    for (i = 0; i < split; i++) {
+        float x = (float)(int32_t)(at + i);
+        u[i] = fmaf(m[0], x, left);
+        v[i] = fmaf(m[3], x, top);
+    }
+    for (i = split; i < n; i++) {
+        float x = (float)(int32_t)(at + i);
+        u[i] = fmaf(m[0], x, across) + m[2];
+        v[i] = fmaf(m[3], x, down) + m[5];
+    }
+}
 
 INLINE void words_of(uint32_t *words, const uint8_t *in, Py_ssize_t pixels, int interleaved) {
     const uint8_t *g = in + pixels, *b = g + pixels;
@@ -21,15 +39,16 @@ INLINE void warp_rows(uint8_t *out, const uint32_t *words, Py_ssize_t height, Py
     int32_t step = (int32_t)width, outside = (int32_t)(height * width);
     Py_ssize_t plane = out_height * out_width, y, at, i, n;
     for (y = 0; y < out_height; y++) {
-        float left = m[1] * (float)y + m[2], top = m[4] * (float)y + m[5];
         for (at = 0; at < out_width; at += WARPED) {
             int32_t place[WARPED];
             uint32_t found[WARPED];
+            float across[WARPED], down[WARPED];
             Py_ssize_t first = y * out_width + at;
             uint8_t *r = out + first, *g = r + plane, *b = g + plane, *pixel = out + 3 * first;
             n = out_width - at < WARPED ? out_width - at : WARPED;
+            positions_of(across, down, m, y, at, n, out_width);
             for (i = 0; i < n; i++) {
-                float x = (float)(int32_t)(at + i), u = rintf(fmaf(m[0], x, left)), v = rintf(fmaf(m[3], x, top));
+                float u = rintf(across[i]), v = rintf(down[i]);
                 int inside = (u >= 0.0f) & (u <= x_most) & (v >= 0.0f) & (v <= y_most);
                 float safe_u = inside ? u : 0.0f, safe_v = inside ? v : 0.0f;
                 place[i] = inside ? (int32_t)safe_v * step + (int32_t)safe_u : outside;
@@ -82,33 +101,19 @@ INLINE void framed_words(uint32_t *words, const uint8_t *in, const Frame *f, uin
     }
 }
 
-/* OpenCV sums the positions of the last pixels of a row, fewer than these, in another order. */
-#define UNROLLED 16
-
 /* `f`: the format of the source; `m`: the inverse matrix. */
 INLINE void blend_rows(uint8_t *out, const uint32_t *words, const Frame *f, Py_ssize_t height, Py_ssize_t width, const float *m) {
     float x_most = (float)(f->width - 1), y_most = (float)(f->height - 1);
     int32_t wide = (int32_t)f->width + 2;
-    Py_ssize_t early = width / UNROLLED * UNROLLED, channels = f->channels, y, at, i, c, n, split;
+    Py_ssize_t channels = f->channels, y, at, i, c, n;
     for (y = 0; y < height; y++) {
-        float across = m[1] * (float)y, down = m[4] * (float)y, left = across + m[2], top = down + m[5];
         for (at = 0; at < width; at += WARPED) {
             int32_t place[WARPED];
             uint32_t upper[2 * WARPED], lower[2 * WARPED]; /* pairs of neighbors */
             float u[WARPED], v[WARPED];
             uint8_t levels[4][WARPED], *to;
             n = width - at < WARPED ? width - at : WARPED;
-            split = early - at < n ? early - at : n;
-            for (i = 0; i < split; i++) {
-                float x = (float)(int32_t)(at + i);
-                u[i] = fmaf(m[0], x, left);
-                v[i] = fmaf(m[3], x, top);
-            }
-            for (i = split; i < n; i++) {
-                float x = (float)(int32_t)(at + i);
-                u[i] = fmaf(m[0], x, across) + m[2];
-                v[i] = fmaf(m[3], x, down) + m[5];
-            }
+            positions_of(u, v, m, y, at, n, width);
             for (i = 0; i < n; i++) {
                 float column = floorf(u[i]), row = floorf(v[i]);
                 int inside = (column >= -1.0f) & (column <= x_most) & (row >= -1.0f) & (row <= y_most);

@@ -272,13 +272,16 @@ def native_agrees() -> bool:
     probes = [[[1, 0, 0.5], [0, 1, -1.5]], [[2, 0, 0.5], [0, 0.5, 0.25]], [[0, 1, 0], [0, 0, 3]]]
     around = np.array([[1, 0, 0], [0, 1, 0]])
     probes += (around + rng.normal(0, [0.5, 0.5, 20], (40, 2, 3))).tolist()
-    for matrix in probes:  # enough matrices to reveal a sum that is rounded in another way
-        exact = np.array(matrix, np.float64)
-        ours = np.empty((1, 3, 224, 250), np.uint8)
-        if not native.warp(ours, planes[None], _far_positions.inverse_of(exact)[None], [(3.0, 5.0, 7.0)]):
+    calls: list[tuple[Any, int, int]] = [(np.array(matrix, np.float64), 224, 250) for matrix in probes]
+    # Half a quarter turn takes many positions to the middle between two pixels, also at the end of a row.
+    calls += [(cv2.getRotationMatrix2D((13.5, 11.5), angle, 1), 24, 28) for angle in (-135, -45)]
+    for exact, height, width in calls:  # enough matrices to reveal a sum that is rounded in another way
+        sources = planes if width == 250 else np.ascontiguousarray(planes[:, :height, :width])
+        ours = np.empty((1, 3, height, width), np.uint8)
+        if not native.warp(ours, sources[None], _far_positions.inverse_of(exact)[None], [(3.0, 5.0, 7.0)]):
             return False
-        for plane, found, fill in zip(planes, ours[0], (3.0, 5.0, 7.0), strict=True):
-            wanted = cv2.warpAffine(plane, exact, (250, 224), flags=cv2.INTER_NEAREST, borderValue=fill)
+        for plane, found, fill in zip(sources, ours[0], (3.0, 5.0, 7.0), strict=True):
+            wanted = cv2.warpAffine(plane, exact, (width, height), flags=cv2.INTER_NEAREST, borderValue=fill)
             if not np.array_equal(found, wanted):
                 return False
     return True

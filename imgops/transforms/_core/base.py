@@ -32,6 +32,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,11 @@ WHERE = "in a graph and with per_sample=True"
 _CHANGEABLE = (list, Tensor, np.ndarray)
 #: What a user may override of what torchvision's ``forward`` does.
 _OVERRIDABLE = (*torchvision_private.METHODS, *torchvision_private.CHECKS, *torchvision_private.DRAWS)
+#: The private names that count as attributes of a user.
+_COUNTED = (*_OVERRIDABLE, *torchvision_private.KEPT)
+
+
+_CALLS = ("__call__", "forward")
 
 
 class OperatorTransform(torchvision_private.Hooks):
@@ -168,6 +174,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     _has_own_forward = True
+    #: The methods by which calls came in when the class was made; a test may replace them later.
+    _calls: tuple[Any, ...] = ()
     #: Whether the class lists its steps.
     _has_steps = False
     #: False if a user overrides what torchvision's ``forward`` does with the inputs.
@@ -189,6 +197,7 @@ class OperatorTransform(torchvision_private.Hooks):
         elif "get_params" in vars(cls):
             del cls.get_params
         cls._has_own_forward = is_own(cls, "forward") and torch_private.has_usual_call(cls)
+        cls._calls = tuple(getattr(cls, name, None) for name in _CALLS)
         cls._is_described = all(is_own(cls, name) for name in torchvision_private.METHODS)
         # A user's class may have a property in the place of an argument.
         names = (*torchvision_private.CHECKS, *cls._config)
@@ -219,6 +228,11 @@ class OperatorTransform(torchvision_private.Hooks):
             made.__dict__["forward"] = forward_of_its_own(made)  # type: ignore[arg-type]
         return made
 
+    def _runs_own_forward(self) -> bool:
+        """Return whether a call runs the ``forward`` of imgops, which no user has replaced."""
+        cls = type(self)
+        return self._has_own_forward and all(map(is_, (getattr(cls, n, None) for n in _CALLS), cls._calls))
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
         state = self.__dict__.copy()
@@ -230,7 +244,7 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        is_public = not name.startswith("_") or name in _OVERRIDABLE
+        is_public = not name.startswith("_") or name in _COUNTED
         if is_public and name != "training" and not is_compiling():
             self.__dict__["_version"] = next(_versions)
         if name == "forward":
@@ -239,7 +253,7 @@ class OperatorTransform(torchvision_private.Hooks):
             self._is_pure = self._has_own_methods = False
             if name in torchvision_private.METHODS:
                 self._is_described, self._description = False, ""
-        if name in self._config and self.__dict__.get("_text"):
+        if (name in self._config or name in torchvision_private.KEPT) and self.__dict__.get("_text"):
             self._describe()
 
     def __delattr__(self, name: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import PIL.Image
+import torch
 
 from imgops.transforms._core import torchvision_private
 from imgops.transforms._core.inputs import meta_image
@@ -21,8 +22,26 @@ def _crop(t: Any, image: Any, height: int, width: int) -> dict[str, Any]:
     left, top, right, bottom = t._padding(height, width)
     if left or top or right or bottom:
         image = meta_image(1, 1, height + top + bottom, width + left + right)
-    top, left, _, _ = t.get_params(image, t.size)
+    top, left, *size = t.get_params(image, t.size)
+    if list(size) != list(t.size):
+        must = "get_params must return a crop of the size of the transform"
+        raise ValueError(f"RandomCrop: {must}, got {size[0]} x {size[1]}")
     return {"top": top, "left": left}
+
+
+def _jitter(t: Any, *_: Any) -> dict[str, Any]:
+    order, *factors = t.get_params(t.brightness, t.contrast, t.saturation, t.hue)
+    return dict(
+        zip(_JITTER, (torch.as_tensor(order, dtype=torch.int64, device="cpu"), *factors), strict=True)
+    )
+
+
+def _affine(t: Any, _: Any, height: int, width: int) -> dict[str, Any]:
+    *others, shear = t.get_params(t.degrees, t.translate, t.scale, t.shear, [width, height])
+    shear = (
+        shear if isinstance(shear, (list, tuple)) else (shear, 0.0)
+    )  # the first version takes a number, too
+    return dict(zip(_AFFINE, (*others, shear), strict=True))
 
 
 def _erasing(t: Any, image: Any, height: int, width: int) -> dict[str, Any]:
@@ -41,14 +60,10 @@ _AFFINE = ("angle", "translate", "scale", "shear")
 
 #: The class of torchvision -> the parameters for an image of a height and width.
 _PARAMETERS: dict[str, Callable[[Any, Any, int, int], dict[str, Any]]] = {
-    "ColorJitter": lambda t, *_: dict(
-        zip(_JITTER, t.get_params(t.brightness, t.contrast, t.saturation, t.hue), strict=True)
-    ),
+    "ColorJitter": _jitter,
     "ElasticTransform": lambda t, _, h, w: {"displacement": t.get_params(t.alpha, t.sigma, [h, w])},
     "GaussianBlur": _blur,
-    "RandomAffine": lambda t, _, h, w: dict(
-        zip(_AFFINE, t.get_params(t.degrees, t.translate, t.scale, t.shear, [w, h]), strict=True)
-    ),
+    "RandomAffine": _affine,
     "RandomCrop": _crop,
     "RandomErasing": _erasing,
     "RandomPerspective": lambda t, _, h, w: {

@@ -336,7 +336,7 @@ def has_usual_path(transform: Any) -> bool:
     """Return whether calls of a transform do what its steps say: a user may have overridden methods."""
     return (
         isinstance(transform, OperatorTransform)
-        and transform._has_own_forward
+        and transform._runs_own_forward()
         and transform._is_simple
         and transform._is_pure
         and bool(transform._description)

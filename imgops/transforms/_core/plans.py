@@ -6,7 +6,7 @@ no attribute of a transform, no list of a container, no hook.
 
 from __future__ import annotations
 
-from copy import copy
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,16 @@ MOST = 16
 
 
 def _changeable(part: Any) -> list[tuple[str, list[Any]]]:
-    """Return the arguments of a transform that are lists."""
+    """Return the arguments of a transform that are lists or dicts."""
     given = {name: value for name, value in vars(part).items() if not name.startswith("_")}
-    values = [v for value in given.values() for v in (value if isinstance(value, list) else [value])]
+    values = [v for value in given.values() for v in _inside(value)]
     if any(isinstance(value, (Tensor, np.ndarray)) for value in values):
         raise TypeError("an argument may change in place unseen")  # there is no plan
-    return [(n, v) for n, v in given.items() if isinstance(v, list) and n != "transforms"]
+    return [(n, v) for n, v in given.items() if isinstance(v, (list, dict)) and n != "transforms"]
+
+
+def _inside(value: Any) -> Any:
+    return value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]
 
 
 class Plan:
@@ -57,12 +61,15 @@ class Plan:
         self.watched = [(part, part._version) for part in parts]
         self.lists = [(part, tuple(part.transforms)) for part in parts if hasattr(part, "transforms")]
         #: The arguments that may be changed in place, and their values.
-        self.values = [(part, name, copy(value)) for part in parts for name, value in _changeable(part)]
+        self.values = [(part, name, deepcopy(value)) for part in parts for name, value in _changeable(part)]
 
     def is_valid(self) -> bool:
         """Return whether no transform has changed since the plan was made."""
         return (
-            all(part._version == version and not has_hooks(part) for part, version in self.watched)
+            all(
+                part._version == version and part._runs_own_forward() and not has_hooks(part)
+                for part, version in self.watched
+            )
             and all(tuple(part.transforms) == listed for part, listed in self.lists)
             and all(part.__dict__.get(name) == value for part, name, value in self.values)
         )

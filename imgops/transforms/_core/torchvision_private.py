@@ -1,6 +1,6 @@
 """All uses of torchvision's private names, in one module; checked with torchvision 0.26 and 0.29.
 
-``tests/test_torchvision_private.py`` fails if one of them moves or changes its meaning, or if another module
+``tests/test_integrations_private.py`` fails if one of them moves or changes its meaning, or if another module
 of ``imgops.transforms`` uses a private name of torchvision.
 """
 
@@ -50,7 +50,8 @@ DRAWS = (
     *("get_params", "_generate_value", "_get_random_item"),
     *("_AUGMENTATION_SPACE", "_PARTIAL_AUGMENTATION_SPACE"),
 )
-
+#: What the constructors of torchvision's classes keep under private names, and a user may set.
+KEPT = ("_dist", "_fill", "_labels_getter", "_log_ratio", "_policies")
 
 _INTERPOLATIONS = {mode.value: mode for mode in InterpolationMode}
 

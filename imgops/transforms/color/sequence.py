@@ -30,6 +30,7 @@ class ColorSteps(RandomTransform):
         """Return the order, with -1 for steps that are left out, and the factors, from torchvision's dict."""
         factors = [values[f"{name}_factor"] for name in self._names.split(",")]
         places = [float(i) if factors[i] is not None else -1.0 for i in order]
+        places += [-1.0] * (4 - len(places))  # a user's order may have fewer steps
         return [*places, *(0.0 if f is None else f for f in factors)]
 
     def _unpack_factors(self, numbers: list[float]) -> dict[str, Any]:
