@@ -92,12 +92,12 @@ def operator(
         ``decomposition``, the gradient is derived from the decomposition, in opaque operators
         ``name_backward`` and ``name_forward``.
     backward : callable, optional
-        ``backward(grads, grad, *args)`` is a CPU kernel of a derived gradient: it fills the contiguous tensors of
-        ``grads``, one for each tensor among the arguments, or None where none is wanted. If it returns
+        ``backward(grads, grad, *args)``: a CPU kernel of a derived gradient. It fills the contiguous tensors
+        of ``grads``, one for each tensor among the arguments, or None where none is wanted. If it returns
         ``NotImplemented``, and on every other device, the decomposition is differentiated.
     linear : bool
-        Whether the result is linear in the first tensor, whose values then are saved only for the gradients of
-        other tensors.
+        Whether the result is linear in the first tensor, whose values then are saved only for the gradients
+        of other tensors.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
         as its first argument. ``imgops.extend.vmap.leading`` serves operators over ``(..., C, H, W)``.
@@ -206,7 +206,9 @@ def operator(
                 must = f"{facet} must have the dimensions of {operator.tensors} tensors"
                 raise ValueError(f"operator: {name}: {must}, got leading({', '.join(map(str, core))})")
         if decomposition is not None and contract is Contract.FUNCTIONAL:
-            operator = replace(operator, autograd=_complete_gradient(operator, declared, decomposition, backward, linear))
+            operator = replace(
+                operator, autograd=_complete_gradient(operator, declared, decomposition, backward, linear)
+            )
         # If the batching rule says that samples do not depend on each other, threads may divide them.
         trailing = () if random else getattr(vmap, "core", ())
         run_on_threads = partial(_threads.run, operator.kernel, trailing)

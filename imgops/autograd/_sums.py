@@ -1,4 +1,4 @@
-"""Arithmetic of the gradients: parameters as factors of images, and sums over what a parameter was broadcast to."""
+"""Arithmetic of the gradients: numbers as factors of images, and the sums of what they were broadcast to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def scaled(grad: Tensor, factor: Tensor) -> Tensor:
 
 
 def summed(values: Tensor, like: Tensor) -> Tensor:
-    """Sum values over the dimensions that a parameter was broadcast to, in the dtype and on the device of it."""
+    """Sum values over the dimensions that a parameter was broadcast to, in its dtype and on its device."""
     lead = values.ndim - like.ndim
     total = values.sum_to_size((1,) * lead + tuple(like.shape)).reshape(like.shape)
     return total.to(device=like.device, dtype=like.dtype)
@@ -27,5 +27,10 @@ def product(grad: Tensor, other: Tensor, like: Tensor) -> Tensor:
 
 
 def saved(*tensors: Tensor, needed: bool) -> tuple[Tensor | None, ...]:
-    """Return tensors that a backward reads only for some gradients, or None for each if none of these is wanted."""
+    """Return tensors that a backward reads, or None for each if no gradient needs them."""
     return tensors if needed else (None,) * len(tensors)
+
+
+def unclamped(grad: Tensor, value: Tensor, least: float = 0.0, most: float = 1.0) -> Tensor:
+    """Return the gradient of a value that was clamped, in the dtype of the value."""
+    return torch.ops.aten.hardtanh_backward(grad.to(value.dtype), value, least, most)

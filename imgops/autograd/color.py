@@ -1,4 +1,4 @@
-"""Gradients of the linear color operators: the transposed matrix."""
+"""Gradients of the linear color operators, which are transposed matrices, and of the brightness."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import saved, summed
-from imgops.decomposition._precision import working_dtype
+from imgops.autograd._sums import product, saved, summed, unclamped
+from imgops.decomposition._precision import parameter, working_dtype
 from imgops.decomposition.color import LUMA
 
 ops = torch.ops.imgops
@@ -46,3 +46,15 @@ def color_matrix_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             of_matrix = torch.cat([of_matrix, rows.sum(-1, keepdim=True)], -1)
         of_matrix = summed(of_matrix, matrix)
     return of_image, of_matrix
+
+
+def adjust_brightness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def adjust_brightness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    image, factor = ctx.saved_tensors
+    x, f = image.to(working_dtype(image)), parameter(factor, image)
+    own = unclamped(grad, x * f)
+    of_image = (own * f).to(image.dtype) if ctx.needs_input_grad[0] else None
+    return of_image, product(own, x, factor) if ctx.needs_input_grad[1] else None

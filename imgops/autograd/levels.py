@@ -1,4 +1,4 @@
-"""Gradients of the operators on single values. What is clamped passes nothing, nor do the ends of the range."""
+"""Gradients of the operators on single values; nothing passes where a value is clamped, nor at the ends."""
 
 from __future__ import annotations
 
@@ -7,25 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import product
+from imgops.autograd._sums import product, unclamped
 from imgops.decomposition._precision import parameter, working_dtype
-
-
-def unclamped(grad: Tensor, value: Tensor, least: float = 0.0, most: float = 1.0) -> Tensor:
-    """Return the gradient of a value that was clamped, in the dtype of the value."""
-    return torch.ops.aten.hardtanh_backward(grad.to(value.dtype), value, least, most)
-
-
-def adjust_brightness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
-def adjust_brightness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    image, factor = ctx.saved_tensors
-    x, f = image.to(working_dtype(image)), parameter(factor, image)
-    own = unclamped(grad, x * f)
-    of_image = (own * f).to(image.dtype) if ctx.needs_input_grad[0] else None
-    return of_image, product(own, x, factor) if ctx.needs_input_grad[1] else None
 
 
 def adjust_gamma_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

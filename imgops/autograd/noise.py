@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import product
-from imgops.autograd.levels import unclamped
+from imgops.autograd._sums import product, unclamped
 from imgops.decomposition._precision import parameter, working_dtype
 
 

@@ -163,7 +163,7 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str)
 
 
 def _chosen_steps(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
-    """Compute ``color_sequence`` by its chosen steps alone, whose order is known; an order of its own for each image."""
+    """Compute ``color_sequence`` by its chosen steps; their order is known, perhaps one for each image."""
     rows = order.reshape(-1, order.shape[-1])
     if len(rows) > 1 and not bool((rows == rows[:1]).all()):
         batch, count = image.shape[:-3], parameters.shape[-1]

@@ -11,11 +11,10 @@ from torch import Tensor
 from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
-from imgops.autograd import filter as filter_autograd
+from imgops.autograd import blur as autograd
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.kernels import cuda
-from imgops.kernels.backward import windows as windows_backward
 from imgops.kernels.backward import blur as backward
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
@@ -30,7 +29,7 @@ __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "moti
     kernel=cpu.box_blur,
     cuda=cuda.Kernel("blur.box_blur", takes_packed=True),
     fake=fake.box_blur,
-    autograd=Gradient(filter_autograd.box_blur_setup_context, filter_autograd.box_blur_backward),
+    autograd=Gradient(autograd.box_blur_setup_context, autograd.box_blur_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.box_blur,
@@ -258,7 +257,7 @@ def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_heigh
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.median_blur,
-    backward=windows_backward.median_blur,
+    backward=backward.median_blur,
     packed=packed.keeps_size,
 )
 def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...

@@ -7,7 +7,7 @@ from torch import Tensor
 from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
-from imgops.autograd import filter as autograd
+from imgops.autograd import edges as autograd
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
 from imgops.kernels import cuda

@@ -11,7 +11,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
 from imgops.kernels import cuda
-from imgops.kernels.backward import levels as backward
+from imgops.kernels.backward import histograms as backward
 from imgops.kernels.cpu import histograms as cpu
 from imgops.rules import packed, sharding, vmap
 

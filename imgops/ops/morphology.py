@@ -12,7 +12,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
 from imgops.kernels import cuda
-from imgops.kernels.backward import windows as backward
+from imgops.kernels.backward import morphology as backward
 from imgops.kernels.cpu import morphology as cpu
 from imgops.rules import packed, sharding, vmap
 

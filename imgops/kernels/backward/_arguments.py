@@ -16,12 +16,12 @@ Grads = Sequence[Tensor | None]
 
 @contextmanager
 def in_real(out: Tensor | None, *images: Tensor) -> Iterator[tuple[Tensor | None, Tensor, Tensor]]:
-    """Yield planar images in float32 or float64, and where a kernel writes; half precision is rounded at the end."""
+    """Yield planar images in float32 or float64, and where a kernel writes; then round to half precision."""
     dtype = working_dtype(images[-1])
     grad, image = (x.detach().to(dtype).contiguous() for x in images)
     made = out
     if out is not None and (out.dtype != dtype or not out.is_contiguous()):
-        made = torch.empty(out.shape, dtype=dtype)
+        made = torch.empty(out.shape, dtype=dtype, device="cpu")
     yield made, grad, image
     if made is not out and out is not None and made is not None:
         out.copy_(made)

@@ -1,8 +1,8 @@
-"""CPU kernel of the gradient of gaussian_blur: the same filter over a border of zeros, folded back by reflection."""
+"""CPU kernels of the gradients of the blurs: a Gaussian over a border of zeros, which is folded back."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -11,7 +11,8 @@ from torch import Tensor
 from imgops._common import layout
 from imgops.decomposition import blur as formula
 from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
-from imgops.kernels.cpu import _threads
+from imgops.kernels.backward._windows import choice
+from imgops.kernels.cpu import _threads, blur
 from imgops.kernels.cpu._arguments import array_per_image
 
 
@@ -29,12 +30,15 @@ def gaussian_blur(
 
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
-                target, g, x = (p if p is None else p[i] for p in planes)
-                pair = [_both(*rows[i // channels], size, axis) for axis, size in enumerate(sizes)]
+                target, g, x = (None if p is None else p[i] for p in planes)
+                across, down = rows[i // channels]
+                pair = [_both(across, down, size, axis) for axis, size in enumerate(sizes)]
                 if target is not None:
-                    _add_blurred(target, g, *(_weights(*of) for of in pair))
+                    _add_blurred(target, cast("np.ndarray", g), *(_weights(*of) for of in pair))
                 if grads[1] is not None:
-                    sums[i] = _of_sigma(g, x, rows[i // channels][1], pair)
+                    sums[i] = _of_sigma(
+                        cast("np.ndarray", g), cast("np.ndarray", x), rows[i // channels][1], pair
+                    )
 
         with _threads.opencv:
             _threads.split(len(sums), given.numel(), work)
@@ -51,7 +55,7 @@ def _both(across: float, down: float, size: int, axis: int) -> tuple[int, float]
 def _add_blurred(out: np.ndarray, grad: np.ndarray, across: np.ndarray, down: np.ndarray) -> None:
     """Write the transpose of a blur, whose weights are symmetric."""
     (height, width), x, y = grad.shape, len(across) // 2, len(down) // 2
-    wide = cv2.copyMakeBorder(grad, y, y, x, x, cv2.BORDER_CONSTANT, value=0)
+    wide: Any = cv2.copyMakeBorder(grad, y, y, x, x, cv2.BORDER_CONSTANT, value=0)
     wide = cv2.sepFilter2D(wide, -1, across, down, borderType=cv2.BORDER_CONSTANT)
     if y:
         wide[y + 1 : 2 * y + 1] += wide[y - 1 :: -1]
@@ -69,7 +73,7 @@ def _of_sigma(
     found = []
     for axis in (0, 1):
         weights = [_weights(*of, slope=axis == i) for i, of in enumerate(pair)]
-        blurred = cv2.sepFilter2D(image, -1, *weights, borderType=cv2.BORDER_REFLECT_101)
+        blurred = cv2.sepFilter2D(image, -1, weights[0], weights[1], borderType=cv2.BORDER_REFLECT_101)
         found.append(float(np.einsum("yx,yx->y", blurred, grad).sum(dtype=np.float64)))
     return (found[0], found[1]) if down > 0 else (sum(found), 0.0)
 
@@ -87,3 +91,12 @@ def _weights(size: int, sigma: float, slope: bool = False) -> np.ndarray:
         return weights / weights.sum()
     change = weights * x * x / known**3 * (sigma > 0)
     return change / weights.sum() - weights * change.sum() / weights.sum() ** 2
+
+
+def median_blur(grads: Grads, grad: Tensor, image: Tensor, kernel_size: int) -> Any:
+    members = np.ones((1, kernel_size, kernel_size), bool)
+
+    def forward(out: Tensor, source: Tensor) -> None:
+        blur.median_blur(out, source, kernel_size)
+
+    return choice(grads, grad, image, members, "edge", forward, first=True)

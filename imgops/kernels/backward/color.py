@@ -1,6 +1,6 @@
 """CPU kernels of the gradients of the color operators.
 
-A kernel ``(grads, grad, *args)`` fills the tensors of ``grads``, which is None for an argument whose gradient is not
+A kernel ``(grads, grad, *args)`` fills the tensors of ``grads``, None for an argument whose gradient is not
 wanted, and returns ``NotImplemented`` where the decomposition is differentiated instead.
 """
 

@@ -370,8 +370,10 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> None:
-    given, made = _real(grad), _room(out)
-    if not native.remap_back(made, None, given, None, map, None, (height, width), (interpolation, padding_mode)):
+    given, made = _real(grad), _room(out, working_dtype(grad))
+    if not native.remap_back(
+        made, None, given, None, map, None, (height, width), (interpolation, padding_mode)
+    ):
         run_decomposition(out, formula.remap_adjoint, grad, map, height, width, interpolation, padding_mode)
     elif made is not out:
         out.copy_(made)
@@ -387,12 +389,13 @@ def remap_grad_map(
     padding_mode: str,
 ) -> None:
     how = interpolation, padding_mode
-    slope = out if out.dtype == torch.float64 and out.is_contiguous() else torch.empty(out.shape, dtype=torch.float64)
+    slope = _room(out, torch.float64)
     color = None if fill is None else saturate(fill.detach(), image.dtype)
     given, source = _real(grad), _real(image)
     batched = source.expand(*given.shape[:-3], *source.shape[-3:]).contiguous()
     alike = slope.shape[:-3] == given.shape[:-3]
-    if not alike or not native.remap_back(None, slope, given, batched, map, color, image.shape[-2:], how):
+    size = image.shape[-2], image.shape[-1]
+    if not alike or not native.remap_back(None, slope, given, batched, map, color, size, how):
         run_decomposition(out, formula.remap_grad_map, grad, image, map, color, *how)
     elif slope is not out:
         out.copy_(slope)
@@ -403,7 +406,7 @@ def _real(image: Tensor) -> Tensor:
     return image.detach().to(working_dtype(image)).contiguous()
 
 
-def _room(out: Tensor) -> Tensor:
-    """Return where a gradient is written: ``out``, or memory in another format or dtype."""
-    dtype = working_dtype(out)
-    return out if out.dtype == dtype and out.is_contiguous() else torch.empty(out.shape, dtype=dtype)
+def _room(out: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return where a gradient of a dtype is written: ``out``, or other planar memory."""
+    is_ready = out.dtype == dtype and out.is_contiguous()
+    return out if is_ready else torch.empty(out.shape, dtype=dtype, device="cpu")

@@ -479,7 +479,7 @@ LONGEST_SEQUENCE_BACK = 8
 def sequence_back(
     out: Tensor | None, image: Tensor, grad: Tensor, kinds: np.ndarray, amounts: np.ndarray
 ) -> np.ndarray:
-    """Write the gradient of an image of ``sequence`` to ``out``; return that of each step, ``(images, steps)``.
+    """Write the gradient of an image of ``sequence`` to ``out``; return those of the steps, for each image.
 
     All images are planar, of float32 or float64. ``kinds`` and ``amounts`` are those of ``sequence``.
     """

@@ -1,9 +1,9 @@
-"""CPU kernels of the gradients of operators that choose a pixel of a window: erode, dilate and median_blur."""
+"""The gradient of an operator that chooses a pixel of a window, on the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -13,8 +13,7 @@ from torch import Tensor
 from imgops._common import layout
 from imgops.decomposition._borders import margins
 from imgops.kernels.backward._arguments import Grads, in_real
-from imgops.kernels.cpu import _threads, blur, morphology, native
-from imgops.kernels.cpu._arguments import array_per_image
+from imgops.kernels.cpu import _threads, native
 
 _BORDERS = {
     "constant": cv2.BORDER_CONSTANT,
@@ -25,16 +24,16 @@ _BORDERS = {
 }
 
 
-def _choice(
+def choice(
     grads: Grads,
     grad: Tensor,
     image: Tensor,
     members: np.ndarray,
     padding_mode: str,
     choose: Callable[[Tensor, Tensor], None],
-    first: bool,
+    first: bool = False,
 ) -> Any:
-    """Give each gradient to the pixels of the window, of ``members`` (1 or images, h, w), that equal the result."""
+    """Give each gradient to the equal pixels of its window; ``members``: (1 or images, h, w)."""
     height, width = image.shape[-2:]
     top, bottom, left, right = margins(*members.shape[-2:])
     folds = padding_mode != "constant" and (max(top, bottom) >= height or max(left, right) >= width)
@@ -44,7 +43,7 @@ def _choice(
     with in_real(grads[0], grad, image) as (out, given, source):
         chosen = torch.empty_like(source)
         choose(chosen, source)
-        planes = [layout.planes(x) for x in (out, given, source, chosen)]
+        planes = [layout.planes(x) for x in (cast("Tensor", out), given, source, chosen)]
         channels = image.shape[-3] if len(places) > 1 else len(planes[0])
         rows, columns = _shown(height, top, bottom, padding_mode), _shown(width, left, right, padding_mode)
 
@@ -70,18 +69,3 @@ def _shown(size: int, before: int, after: int, padding_mode: str) -> np.ndarray:
     """Return the pixel that each place of an axis with its border shows."""
     row = np.arange(size, dtype=np.float32)[None]
     return cv2.copyMakeBorder(row, 0, 0, before, after, _BORDERS[padding_mode])[0].astype(np.intp)
-
-
-def erode(grads: Grads, grad: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
-    choose = lambda out, image: morphology.erode(out, image, kernel, padding_mode)
-    return _choice(grads, grad, image, array_per_image(kernel, image, 2) != 0, padding_mode, choose, False)
-
-
-def dilate(grads: Grads, grad: Tensor, image: Tensor, kernel: Tensor, padding_mode: str) -> Any:
-    choose = lambda out, image: morphology.dilate(out, image, kernel, padding_mode)
-    return _choice(grads, grad, image, array_per_image(kernel, image, 2) != 0, padding_mode, choose, False)
-
-
-def median_blur(grads: Grads, grad: Tensor, image: Tensor, kernel_size: int) -> Any:
-    choose = lambda out, image: blur.median_blur(out, image, kernel_size)
-    return _choice(grads, grad, image, np.ones((1, kernel_size, kernel_size), bool), "edge", choose, True)

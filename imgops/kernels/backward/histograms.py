@@ -1,8 +1,8 @@
-"""CPU kernels of the gradients of the operators on single values and of autocontrast."""
+"""CPU kernel of the gradient of autocontrast."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -14,5 +14,5 @@ def autocontrast(grads: Grads, grad: Tensor, image: Tensor) -> Any:
     if image.numel() == 0 or not native.is_built():
         return NotImplemented
     with in_real(grads[0], grad, image) as (out, given, source):
-        native.stretch_back(out, source, given)
+        native.stretch_back(cast("Tensor", out), source, given)
     return None
