@@ -1,4 +1,4 @@
-"""The gradient of filter2d: its transpose, and for the kernel the products with the pixels that it meets."""
+"""Gradients of filter2d, for the image and the kernel, and of the sharpness."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
+from torch.nn.functional import pad as constant_pad
 
 from imgops.autograd._adjoints import adjoint
-from imgops.autograd._sums import saved, summed
+from imgops.autograd._sums import product, saved, summed, unclamped
 from imgops.decomposition._borders import margins
-from imgops.decomposition._precision import working_dtype
+from imgops.decomposition._precision import parameter, working_dtype
 
 ops = torch.ops.imgops
 
@@ -35,3 +36,30 @@ def filter2d_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         products = conv2d(wide.reshape(1, planes, *wide.shape[-2:]), weight, groups=planes)
         of_kernel = summed(products.reshape(*grad.shape[:-2], rows, columns).sum(-3), kernel)
     return of_image, of_kernel, None
+
+
+def adjust_sharpness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """The smooth image is a symmetric filter; the outermost pixels are not filtered."""
+    image, factor = ctx.saved_tensors
+    x, f = image.to(working_dtype(image)), parameter(factor, image)
+    height, width = image.shape[-2:]
+    if height < 3 or width < 3:
+        zero = torch.zeros_like(factor) if ctx.needs_input_grad[1] else None
+        return grad.clone() if ctx.needs_input_grad[0] else None, zero
+    smooth = ops.filter2d(x, _SMOOTH, "constant")
+    inner = constant_pad(unclamped(grad, x * f + smooth * (1 - f))[..., 1:-1, 1:-1], (1, 1, 1, 1))
+    of_image = None
+    if ctx.needs_input_grad[0]:
+        outer = unclamped(grad, x)
+        rows = torch.slice_scatter(outer[..., 1:-1, :], inner[..., 1:-1, 1:-1] * f, -1, 1, width - 1)
+        outer = torch.slice_scatter(outer, rows, -2, 1, height - 1)
+        of_image = (outer + ops.filter2d(inner * (1 - f), _SMOOTH, "constant")).to(image.dtype)
+    return of_image, product(inner, x - smooth, factor) if ctx.needs_input_grad[1] else None
+
+
+#: PIL's filter SMOOTH.
+_SMOOTH = torch.tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=torch.float64, device="cpu") / 13

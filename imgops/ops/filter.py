@@ -36,6 +36,7 @@ def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
     kernel=cpu.adjust_sharpness,
     cuda=cuda.Kernel("filter.adjust_sharpness", takes_packed=True),
     fake=fake.adjust_sharpness,
+    autograd=Gradient(autograd.adjust_sharpness_setup_context, autograd.adjust_sharpness_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_sharpness,
