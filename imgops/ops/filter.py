@@ -11,6 +11,7 @@ from imgops.autograd import filter as autograd
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import filter as backward
 from imgops.kernels.cpu import filter as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -141,6 +142,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     vmap=vmap.leading(3, 0, 0, 0),
     sharding=sharding.leading(3, 0, 0, 0),
     decomposition=decomposition.unsharp_mask,
+    backward=backward.unsharp_mask,
     values={"radius": values.radius, "percent": values.levels, "threshold": values.levels},
     packed=packed.keeps_size,
 )
