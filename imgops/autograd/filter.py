@@ -43,7 +43,7 @@ def adjust_sharpness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Te
 
 
 def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """The smooth image is a symmetric filter; the outermost pixels are not filtered."""
+    # The smooth image is that of a symmetric filter; the outermost pixels are not filtered.
     image, factor = ctx.saved_tensors
     x, f = image.to(working_dtype(image)), parameter(factor, image)
     height, width = image.shape[-2:]
