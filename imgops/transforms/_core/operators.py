@@ -14,8 +14,9 @@ from torchvision.transforms.v2 import functional
 from imgops._common import compare, layout, torch_private
 from imgops._operator import subclass
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
 from imgops.decomposition import color as decomposition
-from imgops.decomposition._precision import divide
+from imgops.decomposition._precision import divide, working_dtype
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
 from imgops.rules import packed, sharding, vmap
@@ -194,9 +195,19 @@ SMALL = 1 << 12
 _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 
+def _flip_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, chosen, ctx.dim = inputs
+    ctx.save_for_backward(chosen)
+
+
+def _flip_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return torch.ops.imgops_transforms.flip_chosen(grad, *ctx.saved_tensors, ctx.dim), None, None
+
+
 @operator(
     "imgops_transforms::flip_chosen",
     kernel=_flip_kernel,
+    autograd=Gradient(_flip_setup_context, _flip_backward),
     cuda=cuda.Kernel("chosen_samples.flip"),
     fake=_like,
     vmap=vmap.leading(3, 0),
@@ -222,9 +233,22 @@ def _gray_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
     )
 
 
+def _gray_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[1])
+
+
+def _gray_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    (chosen,) = ctx.saved_tensors
+    total = grad.to(working_dtype(grad)).sum(-3, keepdim=True)
+    if grad.shape[-3] > 1:
+        total = total * total.new_tensor(decomposition.LUMA)[:, None, None]
+    return where(chosen, total.to(grad.dtype), grad), None
+
+
 @operator(
     "imgops_transforms::gray_chosen",
     kernel=_gray_kernel,
+    autograd=Gradient(_gray_setup_context, _gray_backward),
     cuda=cuda.Kernel("chosen_samples.grayscale"),
     fake=_like,
     vmap=vmap.leading(3, 0),
