@@ -19,12 +19,18 @@ def grayscale_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -
 
 
 def grayscale_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return from_gray(grad, ctx.channels), None
+
+
+def from_gray(grad: Tensor, channels: int) -> Tensor:
+    """Return the gradient of an image from that of its gray, which may be in several channels."""
     total = grad.to(working_dtype(grad))
     if total.shape[-3] > 1:
         total = total.sum(-3, keepdim=True)
-    if ctx.channels > 1:
-        total = total * total.new_tensor(LUMA)[:, None, None]
-    return total.to(grad.dtype), None
+    if channels > 1:
+        weights = torch.tensor(LUMA, dtype=total.dtype, device=total.device)
+        total = total * weights[:, None, None]
+    return total.to(grad.dtype)
 
 
 def color_matrix_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

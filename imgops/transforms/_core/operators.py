@@ -15,8 +15,9 @@ from imgops._common import compare, layout, torch_private
 from imgops._operator import subclass
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
+from imgops.autograd.color import from_gray
 from imgops.decomposition import color as decomposition
-from imgops.decomposition._precision import divide, working_dtype
+from imgops.decomposition._precision import divide
 from imgops.kernels import cuda
 from imgops.kernels.cpu import color, native
 from imgops.rules import packed, sharding, vmap
@@ -239,10 +240,7 @@ def _gray_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 
 def _gray_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (chosen,) = ctx.saved_tensors
-    total = grad.to(working_dtype(grad)).sum(-3, keepdim=True)
-    if grad.shape[-3] > 1:
-        total = total * total.new_tensor(decomposition.LUMA)[:, None, None]
-    return where(chosen, total.to(grad.dtype), grad), None
+    return where(chosen, from_gray(grad, grad.shape[-3]), grad), None
 
 
 @operator(
