@@ -46,7 +46,7 @@ def color_matrix_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         of_image = ops.color_matrix(grad, matrix[..., : ctx.channels].mT)
     if ctx.needs_input_grad[1]:
         dtype = working_dtype(grad)
-        values, rows = (x.to(dtype).flatten(-2) for x in (image, grad))
+        values, rows = (x.to(dtype).reshape(*x.shape[:-2], x.shape[-2:].numel()) for x in (image, grad))
         of_matrix = rows @ values.mT
         if matrix.shape[-1] > ctx.channels:  # the last column is added
             of_matrix = torch.cat([of_matrix, rows.sum(-1, keepdim=True)], -1)
