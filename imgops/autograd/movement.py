@@ -199,7 +199,7 @@ def erase_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 
 def erase_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (box,) = ctx.saved_tensors
-    outside = ops.erase(grad, zeros(grad, torch.Size((*grad.shape[-3:-2], 1, 1))), box)
+    outside = ops.erase(grad, zeros(grad, torch.Size((*grad.shape[:-2], 1, 1))), box)
     of_fill = None
     if ctx.needs_input_grad[1]:
         lead = (1,) * (grad.ndim - len(ctx.fill_size))

@@ -423,7 +423,7 @@ def remap_back(
         return False
     planes, height, width = grad.shape[-3], *grad.shape[-2:]
     batch = grad.shape[:-3]
-    color = None if fill is None else _own(fill, batch, 1, (planes,))
+    color = None if fill is None else _own(fill.expand(*fill.shape[:-1], planes), batch, 1, (planes,))
     at = _own(map, batch, 3, (2, height * width))
     target = None if out is None else layout.array(out).reshape(-1, planes, size[0] * size[1])
     source = None if image is None else layout.array(image).reshape(-1, planes, size[0] * size[1])
