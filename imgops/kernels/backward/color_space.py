@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -19,8 +19,7 @@ def cvt_color(grads: Grads, grad: Tensor, image: Tensor, code: str) -> Any:
     if image.numel() == 0 or any(space in code for space in _CURVED):
         return NotImplemented
     with in_real(grads[0], grad, image) as (out, given, _):
-        assert out is not None
-        color_matrix(out, given, _matrix(code, image.shape[-3]).mT)
+        color_matrix(cast("Tensor", out), given, _matrix(code, image.shape[-3]).mT)
     return None
 
 

@@ -59,7 +59,7 @@ def _one(
         np.add(own, through, out=out)
         reach = len(taps) // 2
         for _ in range(formula.PASSES):
-            through = cv2.copyMakeBorder(through, *[reach] * 4, cv2.BORDER_CONSTANT, value=0)
+            through = np.pad(through, reach)
             through = cv2.sepFilter2D(through, -1, taps, taps, borderType=cv2.BORDER_CONSTANT)
             through[reach] += through[:reach].sum(0)
             through[-reach - 1] += through[-reach:].sum(0)

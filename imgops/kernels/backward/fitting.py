@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -23,14 +23,14 @@ def downscale(grads: Grads, grad: Tensor, image: Tensor, factor: Tensor, down: s
         return None
     shares = number_per_image(factor, image) if factor.numel() > 1 else [float(factor)]
     with in_real(grads[0], grad, image) as (out, given, _):
-        assert out is not None
-        targets, sources = (x.reshape(len(shares), -1, *x.shape[-3:]) for x in (out, given))
+        images = cast("Tensor", out), given
+        targets, sources = (x.reshape(len(shares), -1, *x.shape[-3:]) for x in images)
 
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
-                size = [max(round(side * float(shares[i])), 1) for side in (height, width)]
-                small = torch.empty(*sources[i].shape[:-2], *size, dtype=given.dtype, device="cpu")
-                resize_adjoint(small, sources[i], None, *size, up, False)
+                high, wide = (max(round(side * float(shares[i])), 1) for side in (height, width))
+                small = torch.empty(*sources[i].shape[:-2], high, wide, dtype=given.dtype, device="cpu")
+                resize_adjoint(small, sources[i], None, high, wide, up, False)
                 resize_adjoint(targets[i], small, None, height, width, down, False)
 
         _threads.split(len(shares), image.numel(), work)
