@@ -8,9 +8,14 @@ from torch import Tensor
 from imgops.decomposition._precision import parameter, working_dtype
 
 
+def number(value: Tensor, image: Tensor) -> Tensor:
+    """Return a parameter that broadcasts over images; one on the CPU is copied asynchronously."""
+    return parameter(value.to(image.device, non_blocking=value.is_cpu), image)
+
+
 def scaled(grad: Tensor, factor: Tensor) -> Tensor:
     """Multiply each image by its number; half precision is computed in float32 and rounded once."""
-    return (grad.to(working_dtype(grad)) * parameter(factor, grad)).to(grad.dtype)
+    return (grad.to(working_dtype(grad)) * number(factor, grad)).to(grad.dtype)
 
 
 def summed(values: Tensor, like: Tensor) -> Tensor:

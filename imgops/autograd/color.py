@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import product, saved, summed, unclamped
-from imgops.decomposition._precision import parameter, working_dtype
+from imgops.autograd._sums import number, product, saved, summed, unclamped
+from imgops.decomposition._precision import working_dtype
 from imgops.decomposition.color import LUMA
 
 ops = torch.ops.imgops
@@ -28,8 +28,8 @@ def from_gray(grad: Tensor, channels: int) -> Tensor:
     if total.shape[-3] > 1:
         total = total.sum(-3, keepdim=True)
     if channels > 1:
-        weights = torch.tensor(LUMA, dtype=total.dtype, device=total.device)
-        total = total * weights[:, None, None]
+        weights = torch.tensor(LUMA, dtype=total.dtype, device="cpu")
+        total = total * weights.to(total.device, non_blocking=True)[:, None, None]
     return total.to(grad.dtype)
 
 
@@ -60,7 +60,7 @@ def adjust_brightness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: T
 
 def adjust_brightness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, factor = ctx.saved_tensors
-    x, f = image.to(working_dtype(image)), parameter(factor, image)
+    x, f = image.to(working_dtype(image)), number(factor, image)
     own = unclamped(grad, x * f)
     of_image = (own * f).to(image.dtype) if ctx.needs_input_grad[0] else None
     return of_image, product(own, x, factor) if ctx.needs_input_grad[1] else None

@@ -10,9 +10,9 @@ from torch.nn.functional import conv2d
 from torch.nn.functional import pad as constant_pad
 
 from imgops.autograd._adjoints import adjoint
-from imgops.autograd._sums import product, saved, summed, unclamped
+from imgops.autograd._sums import number, product, saved, summed, unclamped
 from imgops.decomposition._borders import margins
-from imgops.decomposition._precision import parameter, working_dtype
+from imgops.decomposition._precision import working_dtype
 
 ops = torch.ops.imgops
 
@@ -33,6 +33,8 @@ def filter2d_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         wide = ops.pad(image.to(dtype), None, left, top, right, bottom, ctx.padding_mode)
         planes = grad.shape[:-2].numel()
         weight = grad.to(dtype).reshape(planes, 1, *grad.shape[-2:])
+        if planes == 0:  # conv2d takes no 0 groups
+            return of_image, torch.zeros_like(kernel), None
         products = conv2d(wide.reshape(1, planes, *wide.shape[-2:]), weight, groups=planes)
         of_kernel = summed(products.reshape(*grad.shape[:-2], rows, columns).sum(-3), kernel)
     return of_image, of_kernel, None
@@ -45,7 +47,7 @@ def adjust_sharpness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Te
 def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     # The smooth image is that of a symmetric filter; the outermost pixels are not filtered.
     image, factor = ctx.saved_tensors
-    x, f = image.to(working_dtype(image)), parameter(factor, image)
+    x, f = image.to(working_dtype(image)), number(factor, image)
     height, width = image.shape[-2:]
     if height < 3 or width < 3:
         zero = torch.zeros_like(factor) if ctx.needs_input_grad[1] else None

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import product, unclamped
-from imgops.decomposition._precision import parameter, working_dtype
+from imgops.autograd._sums import number, product, unclamped
+from imgops.decomposition._precision import working_dtype
 
 
 def adjust_gamma_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -18,7 +18,7 @@ def adjust_gamma_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor
 def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, gamma, gain = ctx.saved_tensors
     x = image.to(working_dtype(image))
-    exponent, scale = parameter(gamma, image), parameter(gain, image)
+    exponent, scale = number(gamma, image), number(gain, image)
     # At 0 the power is a constant, unless its exponent is 1.
     constant = (x == 0) & (exponent != 1)
     safe = torch.where(constant, 1, x)
@@ -48,6 +48,6 @@ def solarize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) ->
 
 def solarize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, threshold = ctx.saved_tensors
-    bright = image.to(working_dtype(image)) >= parameter(threshold, image)
+    bright = image.to(working_dtype(image)) >= number(threshold, image)
     of_threshold = torch.zeros_like(threshold) if ctx.needs_input_grad[1] else None
     return torch.where(bright, -grad, grad), of_threshold

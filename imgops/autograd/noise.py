@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import product, unclamped
-from imgops.decomposition._precision import parameter, working_dtype
+from imgops.autograd._sums import number, product, unclamped
+from imgops.decomposition._precision import working_dtype
 
 
 def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -17,7 +17,7 @@ def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def salt_and_pepper_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, noise, *shares = ctx.saved_tensors
-    amount, salt = (parameter(v, image) for v in shares)
+    amount, salt = (number(v, image) for v in shares)
     values = noise.to(working_dtype(image))
     changed = (values >= 1 - amount * salt) | (values < amount * (1 - salt))
     needs = ctx.needs_input_grad[1:4]
@@ -28,7 +28,7 @@ def salt_and_pepper_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...
 def shot_noise_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, noise, scale = ctx.saved_tensors
     dtype = working_dtype(image)
-    x, values, strength = image.to(dtype), noise.to(dtype), parameter(scale, image)
+    x, values, strength = image.to(dtype), noise.to(dtype), number(scale, image)
     # The square root has no derivative at a variance of 0, where there is no noise.
     there = strength * x > 0
     deviation = torch.where(there, (strength * torch.where(there, x, 1)).abs().sqrt(), 0)
@@ -45,7 +45,7 @@ def shot_noise_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 def speckle_noise_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, noise, sigma = ctx.saved_tensors
     dtype = working_dtype(image)
-    x, values, strength = image.to(dtype), noise.to(dtype), parameter(sigma, image)
+    x, values, strength = image.to(dtype), noise.to(dtype), number(sigma, image)
     gain = 1 + strength * values
     own = unclamped(grad, x * gain)
     of_image, of_noise, of_sigma = ctx.needs_input_grad[:3]

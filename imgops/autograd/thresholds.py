@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import product
-from imgops.decomposition._precision import parameter, working_dtype
+from imgops.autograd._sums import number, product
+from imgops.decomposition._precision import working_dtype
 
 
 def threshold_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -18,7 +18,7 @@ def threshold_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -
 
 def threshold_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, threshold, top = ctx.saved_tensors
-    above = image.to(working_dtype(image)) > parameter(threshold, image)
+    above = image.to(working_dtype(image)) > number(threshold, image)
     nowhere = torch.zeros_like(above)
     # Where the pixel itself is shown, the threshold, and the color.
     shown = {
