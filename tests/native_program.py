@@ -93,6 +93,11 @@ def right_calls() -> dict[str, dict[str, Any]]:
     facts = {"data": zeros(432), "facts": np.array([[0, 216, 8, 9], [216, 432, 8, 9]]), "decoder": None}
     memory = {"counter": zeros(1, dtype=np.int64), "scratch": zeros(432)}
     planes = {"interleaved": False, "shrinks_rows_first": True}
+    back, doubles = {"image": planar, "grad": planar}, {**steps, "amounts": np.ones((1, 2))}
+    remap = {"out": planar.copy(), "slope": zeros(2, 2, 6, dtype=float), "grad": zeros(2, 3, 6, dtype=real)}
+    remap |= {"image": planar, "map": np.ones((1, 2, 6)), "outside": np.ones((1, 3))}
+    wide = {"back": zeros(6, 7, dtype=real), "wide": zeros(6, 7, dtype=real)}
+    small = {"chosen": zeros(4, 5, dtype=real), "grad": zeros(4, 5, dtype=real)}
     calls: dict[str, dict[str, Any]] = {
         "resample": {**images, "rows": table, "columns": None, "rows_first": False},
         "pil_resize": {**images, "name": "box", **sides, **band},
@@ -107,6 +112,10 @@ def right_calls() -> dict[str, dict[str, Any]]:
         "luma": {"name": "gray", "out": zeros(2, 20, dtype=real), "image": planar},
         "matrix": {**pixels, "matrices": zeros(1, 3, 4, dtype=real)},
         "sequence": {**pixels, **steps},
+        "sequence_back": {"out": planar.copy(), "sums": zeros(2, 2, dtype=float), **back, **doubles},
+        "remap_back": {**remap, "height": 4, "width": 5, "taps": 2, "border": 0},
+        "select_back": {**wide, **small, "offsets": np.array([[0, 0], [1, 2]], whole), "first": False},
+        "stretch_back": {"out": planar[0].copy(), "image": planar[0], "grad": planar[0]},
         "crop": {**smaller, "left": 0, "top": 0},
         "crop_each": {**smaller, "boxes": zeros(1, 2, dtype=np.int64)},
         "resized_crops": {**smaller, **boxes},
@@ -122,7 +131,7 @@ def right_calls() -> dict[str, dict[str, Any]]:
 
 
 #: Arguments that are written to, so that their memory must be writable.
-WRITTEN = ("out", "counter", "scratch", "done", "start", "length", "weight")
+WRITTEN = ("out", "sums", "slope", "back", "counter", "scratch", "done", "start", "length", "weight")
 #: What :func:`wrong_values` makes that is right for an argument of a function, whose sizes or strides it leaves open.
 OPEN: dict[str, tuple[str, ...]] = {
     "resample": ("image: one less along axis 1",),
@@ -133,6 +142,9 @@ OPEN: dict[str, tuple[str, ...]] = {
     "warp": tuple(f"{name}: one less along axis {i}" for name in ("out", "image") for i in (2, 3)),
     "statistics": ("image: strides", "image: one less along axis 2"),
     "luma": ("image: strides",),
+    "sequence_back": ("out: nothing",),
+    "remap_back": ("out: nothing", "slope: nothing", "outside: nothing"),
+    "select_back": ("offsets: one less along axis 0", "offsets: five along axis 0"),
     "crop": tuple(f"{name}: one less along axis {i}" for name in ("out", "image") for i in (2, 3)),
     "crop_each": tuple(f"{name}: one less along axis {i}" for name in ("out", "image") for i in (2, 3)),
     "resized_crops": ("out: one less along axis 2", "out: one less along axis 3"),
@@ -231,6 +243,13 @@ def wrong_rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
     hue = {"kinds": np.full((1, 1), 3, whole), "amounts": np.full((1, 1), 256, real)}
     yield "sequence", "a hue of bytes beyond the last", {**images(1, 3, 4), **hue}
     yield "sequence", "two channels", images(2, 2, 20, dtype=real)
+    yield "sequence_back", "a fifth kind", {"kinds": np.full((1, 2), 4, whole)}
+    many = {"kinds": zeros(1, 9, dtype=whole), "amounts": np.ones((1, 9)), "sums": zeros(2, 9, dtype=float)}
+    yield "sequence_back", "more steps than the tape holds", many
+    for name, value in (("taps", 3), ("border", 5), ("border", -1), ("height", 0), ("width", 1 << 24)):
+        yield "remap_back", f"{name} of {value}", {name: value}
+    yield "select_back", "an offset outside", {"offsets": np.array([[0, 3]], whole)}
+    yield "stretch_back", "no pixels", {name: zeros(2, 0, dtype=real) for name in ("out", "image", "grad")}
     yield "resized_crops", "a box outside", {"boxes": np.array([[0, 0, 9, 8], [0, 0, 10, 8]])}
     for what, row in (
         ("an unknown kind", step("window") + [1, 0, 0, 0, 0, 0, 0]),

@@ -43,6 +43,8 @@ def operator(
     random: bool = False,
     cuda: Function | None = None,
     autograd: Gradient | Function | None = None,
+    backward: Function | None = None,
+    linear: bool = False,
     vmap: Function | None = None,
     sharding: Function | None = None,
     autocast: Function | None = None,
@@ -89,6 +91,13 @@ def operator(
         operators: autograd records those, and an exported program holds them. If it is None and there is a
         ``decomposition``, the gradient is derived from the decomposition, in opaque operators
         ``name_backward`` and ``name_forward``.
+    backward : callable, optional
+        ``backward(grads, grad, *args)``: a CPU kernel of a derived gradient. It fills the contiguous tensors
+        of ``grads``, one for each tensor among the arguments, or None where none is wanted. If it returns
+        ``NotImplemented``, and on every other device, the decomposition is differentiated.
+    linear : bool
+        Whether the result is linear in the first tensor, whose values then are saved only for the gradients
+        of other tensors.
     vmap : callable, optional
         ``vmap(op, info, in_dims, *args)``: the rule of :func:`torch.library.register_vmap`, with the operator
         as its first argument. ``imgops.extend.vmap.leading`` serves operators over ``(..., C, H, W)``.
@@ -197,7 +206,9 @@ def operator(
                 must = f"{facet} must have the dimensions of {operator.tensors} tensors"
                 raise ValueError(f"operator: {name}: {must}, got leading({', '.join(map(str, core))})")
         if decomposition is not None and contract is Contract.FUNCTIONAL:
-            operator = replace(operator, autograd=_complete_gradient(operator, decomposition, declared))
+            operator = replace(
+                operator, autograd=_complete_gradient(operator, declared, decomposition, backward, linear)
+            )
         # If the batching rule says that samples do not depend on each other, threads may divide them.
         trailing = () if random else getattr(vmap, "core", ())
         run_on_threads = partial(_threads.run, operator.kernel, trailing)
@@ -338,7 +349,9 @@ def _registered_fake(operator: Operator) -> Function:
     return _as_kernel(call.prepare_always(operator)) if operator.contract.mutates else operator.fake
 
 
-def _complete_gradient(operator: Operator, decomposition: Function, declared: Function) -> Gradient:
+def _complete_gradient(
+    operator: Operator, declared: Function, decomposition: Function, kernel: Function | None, linear: bool
+) -> Gradient:
     """Derive the parts that an operator's gradient lacks from its decomposition.
 
     Each derived part is a separate operator, which is opaque to a compiler.
@@ -348,7 +361,7 @@ def _complete_gradient(operator: Operator, decomposition: Function, declared: Fu
         return given
     schema = _schema(declared, ())
     arguments = schema[1:].rpartition("->")[0].rstrip()[:-1]
-    rule = derived.DerivedGradient(decomposition, operator.fake, operator.tensors)
+    rule = derived.DerivedGradient(decomposition, operator.fake, operator.tensors, kernel, linear)
 
     def product(suffix: str, vector: str, kernel: Function, fake: Function, opened: Function) -> Any:
         opdef = torch_private.custom_op(

@@ -23,9 +23,17 @@ class DerivedGradient:
     """The derived gradient of one operator; its backward and forward operators are set after registration."""
 
     def __init__(
-        self, decomposition: Callable[..., Tensor], fake: Callable[..., Tensor], tensors: int
+        self,
+        decomposition: Callable[..., Tensor],
+        fake: Callable[..., Tensor],
+        tensors: int,
+        kernel: Callable[..., Any] | None = None,
+        is_linear: bool = False,
     ) -> None:
         self.decomposition = decomposition
+        #: The same formula for values that are known, of which it need not compute all cases.
+        self.recorded = getattr(decomposition, "of_known_values", decomposition)
+        self.kernel, self.is_linear = kernel, is_linear
         self.fake = fake
         self.tensors = tensors
         #: Whether the decomposition reads its parameters on the host, so that they stay where they are.
@@ -34,7 +42,10 @@ class DerivedGradient:
         self.forward_operator: Any = None
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[: self.tensors])
+        kept = list(inputs[: self.tensors])
+        if self.is_linear and not any(ctx.needs_input_grad[1 : self.tensors]):
+            kept[0] = kept[0].new_zeros(()).expand(kept[0].shape)  # its values do not matter, and take memory
+        ctx.save_for_backward(*kept)
         self._keep(ctx, inputs)
 
     def setup_with(self, setup_context: Callable[..., None]) -> Callable[..., None]:
@@ -69,6 +80,13 @@ class DerivedGradient:
 
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
+        if self.kernel is not None and grad.is_cpu:
+            flat = self.backward_fake(grad, *args)
+            grads = [torch.empty_like(inputs[i], memory_format=torch.contiguous_format) for i in wanted]
+            if all(g.dtype == flat.dtype for g in grads):
+                grads = _unflatten(flat, grads)
+            if self.kernel(_place(grads, wanted, self.tensors), grad, *inputs) is not NotImplemented:
+                return flat if grads[0]._base is not None else _flatten(grads, grad.device)
         with torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._record(inputs, wanted)
             return _flatten(_grad(out, leaves, grad), grad.device)
@@ -134,7 +152,7 @@ class DerivedGradient:
         if not self.reads_parameters:
             plain = [_moved(x, inputs[0].device) if isinstance(x, Tensor) else x for x in plain]
         leaves = [plain[i].detach().requires_grad_() for i in wanted]
-        return self.decomposition(*_replace(plain, wanted, leaves)), leaves
+        return self.recorded(*_replace(plain, wanted, leaves)), leaves
 
     def pull(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)

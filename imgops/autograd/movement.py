@@ -189,3 +189,19 @@ def pad_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def pad_adjoint_jvp(ctx: Any, grad: Tensor, *_: None) -> Tensor:
     return ops.pad_adjoint(grad, *ctx.padding, ctx.padding_mode)
+
+
+def erase_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, fill, box = inputs
+    ctx.fill_size = fill.shape
+    ctx.save_for_backward(box)
+
+
+def erase_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    (box,) = ctx.saved_tensors
+    outside = ops.erase(grad, zeros(grad, torch.Size((*grad.shape[:-2], 1, 1))), box)
+    of_fill = None
+    if ctx.needs_input_grad[1]:
+        lead = (1,) * (grad.ndim - len(ctx.fill_size))
+        of_fill = (grad - outside).sum_to_size((*lead, *ctx.fill_size)).reshape(ctx.fill_size)
+    return outside, of_fill, None

@@ -30,7 +30,7 @@ from imgops.decomposition._precision import (
 _LUMA_INTEGERS = (19595, 38470, 7471)
 #: OpenCV's weights for uint16, in 32768ths.
 _LUMA_OF_16_BITS = (9798, 19235, 3735)
-_LUMA = (0.299, 0.587, 0.114)
+LUMA = (0.299, 0.587, 0.114)
 
 
 def luma(image: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def luma(image: Tensor) -> Tensor:
         r, g, b = (w * x.to(torch.int32) for w, x in zip(weights, (red, green, blue), strict=True))
         return torch.div(r + g + b + (1 << (bits - 1)), 1 << bits, rounding_mode="floor")
     dtype = working_dtype(image)
-    return _LUMA[0] * red.to(dtype) + _LUMA[1] * green.to(dtype) + _LUMA[2] * blue.to(dtype)
+    return LUMA[0] * red.to(dtype) + LUMA[1] * green.to(dtype) + LUMA[2] * blue.to(dtype)
 
 
 def adjust_brightness(image: Tensor, factor: Tensor) -> Tensor:
@@ -161,6 +161,26 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str)
         image = out
     return finish(image, given)
 
+
+def _chosen_steps(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
+    """Compute ``color_sequence`` by its chosen steps; their order is known, perhaps one for each image."""
+    rows = order.reshape(-1, order.shape[-1])
+    if len(rows) > 1 and not bool((rows == rows[:1]).all()):
+        batch, count = image.shape[:-3], parameters.shape[-1]
+        own = parameters.expand(*batch, count).reshape(-1, count)
+        orders = order.expand(*batch, order.shape[-1]).reshape(-1, order.shape[-1])
+        each = zip(image.reshape(-1, *image.shape[-3:]), orders, own, strict=True)
+        return torch.stack([_chosen_steps(*of, names) for of in each]).reshape(image.shape)
+    given, steps = image, names.split(",")
+    if image.dtype not in LEVELS:
+        image = image.to(working_dtype(image))
+    for i in rows[0].tolist():
+        if 0 <= i < len(steps):
+            image = STEPS[steps[i]](image, parameters[..., i])
+    return finish(image, given)
+
+
+color_sequence.of_known_values = _chosen_steps  # type: ignore[attr-defined]
 
 #: The steps of a sequence: each is a function of an image and one number per sample.
 STEPS: dict[str, Any] = {

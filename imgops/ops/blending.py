@@ -6,6 +6,8 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import blending as autograd
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
 from imgops.fake.movement import check_mask
@@ -34,6 +36,7 @@ def _alpha_composite(image: Tensor, other: Tensor) -> Tensor: ...
     kernel=cpu.add_weighted,
     cuda=cuda.Kernel("blending.add_weighted"),
     fake=fake.add_weighted,
+    autograd=Gradient(autograd.add_weighted_setup_context, autograd.add_weighted_backward),
     vmap=vmap.leading(3, 3, 0, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0, 0),
     decomposition=decomposition.add_weighted,
@@ -190,6 +193,7 @@ def composite(image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     kernel=cpu.blend,
     cuda=cuda.Kernel("blending.blend"),
     fake=fake.blend,
+    autograd=Gradient(autograd.blend_setup_context, autograd.blend_backward),
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.blend,

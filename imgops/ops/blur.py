@@ -10,9 +10,12 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import blur as autograd
 from imgops.decomposition import blur as decomposition
 from imgops.fake import blur as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import blur as backward
 from imgops.kernels.cpu import blur as cpu
 from imgops.ops.filter import filter2d
 from imgops.ops.geometry import warp_affine
@@ -26,6 +29,7 @@ __all__ = ["bilateral_filter", "box_blur", "gaussian_blur", "median_blur", "moti
     kernel=cpu.box_blur,
     cuda=cuda.Kernel("blur.box_blur", takes_packed=True),
     fake=fake.box_blur,
+    autograd=Gradient(autograd.box_blur_setup_context, autograd.box_blur_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.box_blur,
@@ -238,6 +242,8 @@ def motion_blur(
     vmap=vmap.leading(3, 1),
     sharding=sharding.leading(3, 1),
     decomposition=decomposition.gaussian_blur,
+    backward=backward.gaussian_blur,
+    linear=True,
     values={"sigma": values.sigmas},
     packed=packed.keeps_size,
 )
@@ -251,6 +257,7 @@ def _gaussian_blur(image: Tensor, sigma: Tensor, kernel_width: int, kernel_heigh
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.median_blur,
+    backward=backward.median_blur,
     packed=packed.keeps_size,
 )
 def _median_blur(image: Tensor, kernel_size: int) -> Tensor: ...

@@ -8,9 +8,12 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import color as autograd
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import color as backward
 from imgops.kernels.cpu import color as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -30,6 +33,7 @@ __all__ = [
     kernel=cpu.adjust_brightness,
     cuda=cuda.Kernel("color.adjust_brightness", takes_packed=True),
     fake=fake.adjust_brightness,
+    autograd=Gradient(autograd.adjust_brightness_setup_context, autograd.adjust_brightness_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_brightness,
@@ -46,6 +50,7 @@ def _adjust_brightness(image: Tensor, factor: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_contrast,
+    backward=backward.adjust_contrast,
     packed=packed.keeps_size,
 )
 def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
@@ -59,6 +64,7 @@ def _adjust_contrast(image: Tensor, factor: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_saturation,
+    backward=backward.adjust_saturation,
     packed=packed.keeps_size,
 )
 def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
@@ -72,6 +78,7 @@ def _adjust_saturation(image: Tensor, factor: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_hue,
+    backward=backward.adjust_hue,
     packed=packed.keeps_size,
 )
 def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
@@ -82,6 +89,7 @@ def _adjust_hue(image: Tensor, factor: Tensor) -> Tensor: ...
     kernel=cpu.grayscale,
     cuda=cuda.Kernel("color.grayscale", takes_packed=True),
     fake=fake.grayscale,
+    autograd=Gradient(autograd.grayscale_setup_context, autograd.grayscale_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.grayscale,
@@ -95,6 +103,7 @@ def _grayscale(image: Tensor, num_output_channels: int) -> Tensor: ...
     kernel=cpu.color_matrix,
     cuda=cuda.Kernel("color.color_matrix", takes_packed=True),
     fake=fake.color_matrix,
+    autograd=Gradient(autograd.color_matrix_setup_context, autograd.color_matrix_backward),
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.color_matrix,
@@ -111,6 +120,7 @@ def _color_matrix(image: Tensor, matrix: Tensor) -> Tensor: ...
     vmap=vmap.leading(3, 1, 1),
     sharding=sharding.leading(3, 1, 1),
     decomposition=decomposition.color_sequence,
+    backward=backward.color_sequence,
     values={"parameters": values.finite},
     packed=packed.keeps_size,
 )

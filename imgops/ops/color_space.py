@@ -9,6 +9,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import color_space as decomposition
 from imgops.fake import color_space as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import color_space as backward
 from imgops.kernels.cpu import color_space as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -23,6 +24,7 @@ __all__ = ["cvt_color"]
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.cvt_color,
+    backward=backward.cvt_color,
     packed=packed.Packed(channels=lambda channels, code: fake.CHANNELS[code.rpartition("2")[2]]),
 )
 def _cvt_color(image: Tensor, code: str) -> Tensor: ...

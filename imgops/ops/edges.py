@@ -6,6 +6,8 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import edges as autograd
 from imgops.decomposition import edges as decomposition
 from imgops.fake import edges as fake
 from imgops.kernels import cuda
@@ -20,6 +22,7 @@ __all__ = ["canny", "laplacian", "scharr", "sobel"]
     kernel=cpu.sobel,
     cuda=cuda.Kernel("edges.sobel", takes_packed=True),
     fake=fake.sobel,
+    autograd=Gradient(autograd.sobel_setup_context, autograd.sobel_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.sobel,
@@ -33,6 +36,7 @@ def _sobel(image: Tensor, dx: int, dy: int, kernel_size: int, padding_mode: str)
     kernel=cpu.scharr,
     cuda=cuda.Kernel("edges.scharr", takes_packed=True),
     fake=fake.scharr,
+    autograd=Gradient(autograd.scharr_setup_context, autograd.scharr_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.scharr,
@@ -46,6 +50,7 @@ def _scharr(image: Tensor, dx: int, dy: int, padding_mode: str) -> Tensor: ...
     kernel=cpu.laplacian,
     cuda=cuda.Kernel("edges.laplacian", takes_packed=True),
     fake=fake.laplacian,
+    autograd=Gradient(autograd.laplacian_setup_context, autograd.laplacian_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.laplacian,

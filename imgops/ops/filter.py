@@ -6,9 +6,12 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import filter as autograd
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import filter as backward
 from imgops.kernels.cpu import filter as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -20,6 +23,7 @@ __all__ = ["adjust_sharpness", "filter2d", "unsharp_mask"]
     kernel=cpu.filter2d,
     cuda=cuda.Kernel("filter.filter2d", takes_packed=True),
     fake=fake.filter2d,
+    autograd=Gradient(autograd.filter2d_setup_context, autograd.filter2d_backward),
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.filter2d,
@@ -33,6 +37,7 @@ def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
     kernel=cpu.adjust_sharpness,
     cuda=cuda.Kernel("filter.adjust_sharpness", takes_packed=True),
     fake=fake.adjust_sharpness,
+    autograd=Gradient(autograd.adjust_sharpness_setup_context, autograd.adjust_sharpness_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_sharpness,
@@ -137,6 +142,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     vmap=vmap.leading(3, 0, 0, 0),
     sharding=sharding.leading(3, 0, 0, 0),
     decomposition=decomposition.unsharp_mask,
+    backward=backward.unsharp_mask,
     values={"radius": values.radius, "percent": values.levels, "threshold": values.levels},
     packed=packed.keeps_size,
 )

@@ -13,6 +13,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import fitting as decomposition
 from imgops.fake import fitting as fake
 from imgops.fake.resize import check_resize
+from imgops.kernels.backward import fitting as backward
 from imgops.kernels.cpu import fitting as cpu
 from imgops.ops.resize import resize
 from imgops.rules import packed, sharding, vmap
@@ -29,6 +30,8 @@ _NUMBER = (int, float, torch.SymInt, torch.SymFloat)
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.downscale,
+    backward=backward.downscale,
+    linear=True,
     values={"factor": values.share},
     packed=packed.keeps_size,
 )

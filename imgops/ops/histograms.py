@@ -11,6 +11,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import histograms as backward
 from imgops.kernels.cpu import histograms as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -140,6 +141,7 @@ def match_histograms(image: Tensor, reference: Tensor) -> Tensor:
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.autocontrast,
+    backward=backward.autocontrast,
     packed=packed.keeps_size,
 )
 def _autocontrast(image: Tensor) -> Tensor: ...

@@ -12,6 +12,7 @@ from imgops._operator.declare import operator
 from imgops.decomposition import morphology as decomposition
 from imgops.fake import morphology as fake
 from imgops.kernels import cuda
+from imgops.kernels.backward import morphology as backward
 from imgops.kernels.cpu import morphology as cpu
 from imgops.rules import packed, sharding, vmap
 
@@ -26,6 +27,7 @@ __all__ = ["dilate", "erode", "morphology"]
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.erode,
+    backward=backward.erode,
     values={"kernel": values.element},
     packed=packed.keeps_size,
 )
@@ -40,6 +42,7 @@ def _erode(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
     vmap=vmap.leading(3, 2),
     sharding=sharding.leading(3, 2),
     decomposition=decomposition.dilate,
+    backward=backward.dilate,
     values={"kernel": values.element},
     packed=packed.keeps_size,
 )

@@ -511,6 +511,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
     kernel=cpu.erase,
     cuda=cuda.Kernel("movement.erase"),
     fake=fake.erase,
+    autograd=Gradient(autograd.erase_setup_context, autograd.erase_backward),
     vmap=vmap.leading(3, 3, 1),
     sharding=sharding.leading(3, 3, 1),
     decomposition=decomposition.erase,

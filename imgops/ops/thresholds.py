@@ -6,6 +6,8 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd import thresholds as autograd
 from imgops.decomposition import thresholds as decomposition
 from imgops.decomposition._precision import white_of
 from imgops.fake import thresholds as fake
@@ -21,6 +23,7 @@ __all__ = ["adaptive_threshold", "threshold"]
     kernel=cpu.threshold,
     cuda=cuda.Kernel("thresholds.threshold"),
     fake=fake.threshold,
+    autograd=Gradient(autograd.threshold_setup_context, autograd.threshold_backward),
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.threshold,

@@ -44,7 +44,7 @@ def gradient(spec: OpSpec) -> str:
         if spec.straight_through:
             return "straight through"
         if operator.adjoint is None:
-            return "derived"
+            return "derived" if spec.is_derived else "formula"
         forward = "" if operator.autograd.jvp else ", no forward mode"
         return f"`{operator.adjoint}`{forward}"
     if operator.contract in (Contract.INPLACE, Contract.BUFFERS):

@@ -50,6 +50,12 @@ typedef struct {
 #include "_native_levels.h"
 #include "_native_blur.h"
 #include "_native_warp.h"
+#define REAL float
+#include "_native_gradient.h"
+#undef REAL
+#define REAL double
+#include "_native_gradient.h"
+#undef REAL
 
 /* The SIMD level of this machine: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. */
 static int machine_simd(void) {
@@ -687,6 +693,212 @@ end:
     return result;
 }
 
+static PyObject *sequence_back(PyObject *self, PyObject *args) {
+    PyObject *out_object, *sums_object, *image_object, *grad_object, *kinds_object, *amounts_object, *result = NULL;
+    const Py_buffer *out = NULL, *sums, *image, *grad, *kinds, *amounts;
+    Arrays arrays = {0};
+    Pixels p;
+    Py_ssize_t i, rows, most;
+    int simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOOi", &out_object, &sums_object, &image_object, &grad_object, &kinds_object,
+                          &amounts_object, &simd))
+        return NULL;
+    if (!(image = array_of(&arrays, image_object, "image", "fd", 3, 0)) ||
+        !(grad = array_of(&arrays, grad_object, "grad", "fd", 3, 0)) || !alike(grad, image) ||
+        !(kinds = array_of(&arrays, kinds_object, "kinds", "i", 2, CONTIGUOUS)) ||
+        !(amounts = array_of(&arrays, amounts_object, "amounts", "d", 2, CONTIGUOUS)) ||
+        !(sums = array_of(&arrays, sums_object, "sums", "d", 2, CONTIGUOUS | WRITABLE)))
+        goto end;
+    if (out_object != Py_None &&
+        (!(out = array_of(&arrays, out_object, "out", "fd", 3, WRITABLE)) || !alike(out, image)))
+        goto end;
+    p = pixels_of(image);
+    rows = kinds->shape[0];
+    most = kinds->shape[1];
+    if (!require(most > 0 && most <= TAPE_STEPS && amounts->shape[0] == rows && amounts->shape[1] == most,
+                 "amounts must be those of the kinds, at most 8") ||
+        !require(rows == 1 || rows == p.frames, "kinds must be those of all frames or of each") ||
+        !require(sums->shape[0] == p.frames && sums->shape[1] == most, "sums must have a value for each frame and kind") ||
+        !require(p.pixels > 0, "image must have pixels"))
+        goto end;
+    for (i = 0; i < rows * most; i++) {
+        int32_t kind = ((const int32_t *)kinds->buf)[i];
+        if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end")) goto end;
+    }
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < p.frames; i++) {
+        const int32_t *own = (const int32_t *)kinds->buf + i % rows * most;
+        const double *numbers = (const double *)amounts->buf + i % rows * most;
+        double *found = (double *)sums->buf + i * most;
+        void *to = out ? (char *)out->buf + i * out->strides[0] : NULL;
+        const void *from = p.at + i * p.frame_step, *with = (const char *)grad->buf + i * grad->strides[0];
+        int count = 0;
+        while (count < most && own[count] >= 0) count++;
+        if (kind_of(image) == 'f')
+            sequences_back_float[simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+        else
+            sequences_back_double[simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+static PyObject *remap_back(PyObject *self, PyObject *args) {
+    PyObject *out_object, *slope_object, *grad_object, *image_object, *map_object, *outside_object, *result = NULL;
+    const Py_buffer *out = NULL, *slope = NULL, *grad, *image = NULL, *map, *outside = NULL;
+    Arrays arrays = {0};
+    Warped p;
+    Py_ssize_t i, maps, colors, frames;
+    int simd, taps;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOOnniii", &out_object, &slope_object, &grad_object, &image_object, &map_object,
+                          &outside_object, &p.height, &p.width, &taps, &p.border, &simd))
+        return NULL;
+    if (!(grad = array_of(&arrays, grad_object, "grad", "fd", 3, CONTIGUOUS)) ||
+        !(map = array_of(&arrays, map_object, "map", "d", 3, CONTIGUOUS)) ||
+        (out_object != Py_None && !(out = array_of(&arrays, out_object, "out", "fd", 3, CONTIGUOUS | WRITABLE))) ||
+        (slope_object != Py_None &&
+         (!(slope = array_of(&arrays, slope_object, "slope", "d", 3, CONTIGUOUS | WRITABLE)) ||
+          !(image = array_of(&arrays, image_object, "image", "fd", 3, CONTIGUOUS)))) ||
+        (outside_object != Py_None && !(outside = array_of(&arrays, outside_object, "outside", "d", 2, CONTIGUOUS))))
+        goto end;
+    frames = grad->shape[0];
+    p.planes = grad->shape[1];
+    p.count = grad->shape[2];
+    maps = map->shape[0];
+    colors = outside ? outside->shape[0] : 1;
+    if (!require(p.height > 0 && p.width > 0 && p.height < 1 << 24 && p.width < 1 << 24, "image must have pixels") ||
+        !require(taps == 1 || taps == 2 || taps == 4, "taps must be 1, 2 or 4") ||
+        !require(p.border >= 0 && p.border <= WRAP_BORDER, "border must be from 0 to 4") ||
+        !require((maps == 1 || maps == frames) && map->shape[1] == 2 && map->shape[2] == p.count,
+                 "map must have two positions for each value of grad") ||
+        !require((colors == 1 || colors == frames) && (!outside || outside->shape[1] == p.planes),
+                 "outside must have a color for each plane"))
+        goto end;
+    if (out && !require(kind_of(out) == kind_of(grad) && out->shape[0] == frames && out->shape[1] == p.planes &&
+                            out->shape[2] == p.height * p.width,
+                        "out must have the type, frames and planes of grad"))
+        goto end;
+    if (slope && !require(kind_of(image) == kind_of(grad) && image->shape[0] == frames && image->shape[1] == p.planes &&
+                              image->shape[2] == p.height * p.width && slope->shape[0] == frames && slope->shape[1] == 2 &&
+                              slope->shape[2] == p.count,
+                          "image and slope must have the type, frames and planes of grad"))
+        goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < frames; i++) {
+        Py_ssize_t own = i * p.planes, size = grad->itemsize, pixels = p.height * p.width;
+        void *to = out ? (char *)out->buf + own * pixels * size : NULL;
+        double *towards = slope ? (double *)slope->buf + 2 * i * p.count : NULL;
+        const void *g = (const char *)grad->buf + own * p.count * size;
+        const void *x = slope ? (const char *)image->buf + own * pixels * size : NULL;
+        const double *at = (const double *)map->buf + i % maps * 2 * p.count;
+        const double *color = outside ? (const double *)outside->buf + i % colors * p.planes : NULL;
+        if (kind_of(grad) == 'f')
+            remaps_back_float[simd](to, towards, g, x, at, color, &p, taps);
+        else
+            remaps_back_double[simd](to, towards, g, x, at, color, &p, taps);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
+/* A float32 or float64 plane and others of its type and shape. */
+static int planes_like(Arrays *arrays, PyObject *object, const char *name, const Py_buffer *like, int flags,
+                       const Py_buffer **found) {
+    return (*found = array_of(arrays, object, name, "fd", 2, CONTIGUOUS | flags)) &&
+           require(kind_of(*found) == kind_of(like) && (*found)->shape[0] == like->shape[0] &&
+                       (*found)->shape[1] == like->shape[1],
+                   "all planes must have one type and shape");
+}
+
+static PyObject *select_back(PyObject *self, PyObject *args) {
+    PyObject *back_object, *wide_object, *chosen_object, *grad_object, *offsets_object, *result = NULL;
+    const Py_buffer *back, *wide, *chosen, *grad, *offsets;
+    Arrays arrays = {0};
+    Py_ssize_t count, i, last, wide_width;
+    Py_ssize_t *place = NULL;
+    int simd, first, inside = 1;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOOOpi", &back_object, &wide_object, &chosen_object, &grad_object, &offsets_object, &first,
+                          &simd))
+        return NULL;
+    if (!(wide = array_of(&arrays, wide_object, "wide", "fd", 2, CONTIGUOUS)) ||
+        !planes_like(&arrays, back_object, "back", wide, WRITABLE, &back) ||
+        !(chosen = array_of(&arrays, chosen_object, "chosen", "fd", 2, CONTIGUOUS)) ||
+        !planes_like(&arrays, grad_object, "grad", chosen, 0, &grad) ||
+        !(offsets = array_of(&arrays, offsets_object, "offsets", "i", 2, CONTIGUOUS)) ||
+        !require(kind_of(wide) == kind_of(chosen), "all planes must have one type") ||
+        !require(offsets->shape[1] == 2 && offsets->shape[0] < 1 << 30, "offsets must be rows and columns"))
+        goto end;
+    count = offsets->shape[0];
+    wide_width = wide->shape[1];
+    if (!(place = malloc((size_t)(count + 1) * sizeof *place))) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    for (i = 0; i < count; i++) {
+        const int32_t *own = (const int32_t *)offsets->buf + 2 * i;
+        inside = inside && own[0] >= 0 && own[1] >= 0 && own[0] + chosen->shape[0] <= wide->shape[0] &&
+                 own[1] + chosen->shape[1] <= wide_width;
+        place[i] = own[0] * wide_width + own[1];
+    }
+    last = chosen->shape[0] * chosen->shape[1];
+    if (!require(inside, "offsets must lie inside of wide")) goto end;
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    if (last && kind_of(wide) == 'f')
+        selects_back_float[simd](back->buf, wide->buf, chosen->buf, grad->buf, chosen->shape[0], chosen->shape[1], wide_width,
+                                 place, count, first);
+    else if (last)
+        selects_back_double[simd](back->buf, wide->buf, chosen->buf, grad->buf, chosen->shape[0], chosen->shape[1], wide_width,
+                                  place, count, first);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    free(place);
+    release(&arrays);
+    return result;
+}
+
+static PyObject *stretch_back(PyObject *self, PyObject *args) {
+    PyObject *out_object, *image_object, *grad_object, *result = NULL;
+    const Py_buffer *out, *image, *grad;
+    Arrays arrays = {0};
+    Py_ssize_t i, count;
+    int simd;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &grad_object, &simd)) return NULL;
+    if (!(image = array_of(&arrays, image_object, "image", "fd", 2, CONTIGUOUS)) ||
+        !planes_like(&arrays, out_object, "out", image, WRITABLE, &out) ||
+        !planes_like(&arrays, grad_object, "grad", image, 0, &grad) ||
+        !require(image->shape[1] > 0, "image must have pixels"))
+        goto end;
+    count = image->shape[1];
+    simd = usable_simd(simd);
+    Py_BEGIN_ALLOW_THREADS
+    for (i = 0; i < image->shape[0]; i++)
+        if (kind_of(image) == 'f')
+            stretches_back_float[simd]((float *)out->buf + i * count, (const float *)image->buf + i * count,
+                                       (const float *)grad->buf + i * count, count);
+        else
+            stretches_back_double[simd]((double *)out->buf + i * count, (const double *)image->buf + i * count,
+                                        (const double *)grad->buf + i * count, count);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+end:
+    release(&arrays);
+    return result;
+}
+
 static PyObject *blur(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *across_object, *down_object, *result = NULL;
     const Py_buffer *out, *image, *across_view, *down_view;
@@ -781,6 +993,22 @@ static PyMethodDef methods[] = {
      "sequence(out, image, kinds, amounts, simd)\n\n"
      "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order, for all frames (1, steps) or for each; -1\n"
      "ends it. The amount of hue is a share of the circle, on bytes a number of PIL's 256 hues. out may be image."},
+    {"sequence_back", sequence_back, METH_VARARGS,
+     "sequence_back(out, sums, image, grad, kinds, amounts, simd)\n\n"
+     "The gradients of a sequence of float32 or float64: that of the image in out, if it is not None, and those of the\n"
+     "amounts (1 or frames, steps) for each frame in sums (frames, steps). out, image and grad have equal strides, but\n"
+     "for frames."},
+    {"remap_back", remap_back, METH_VARARGS,
+     "remap_back(out, slope, grad, image, map, outside, height, width, taps, border, simd)\n\n"
+     "The gradients of a remap of float32 or float64 by positions (1 or frames, 2, count): that of the images (frames,\n"
+     "planes, height * width) in out and that of the positions in slope (frames, 2, count), each if it is not None. outside\n"
+     "has the colors (1 or frames, planes) beyond the image."},
+    {"select_back", select_back, METH_VARARGS,
+     "select_back(back, wide, chosen, grad, offsets, first, simd)\n\n"
+     "Add the gradient of a plane of chosen pixels to back, the gradient of the wide plane they were chosen from, at the\n"
+     "offsets (n, 2) of the members of a window. Equal pixels share it, or the first one gets it."},
+    {"stretch_back", stretch_back, METH_VARARGS,
+     "stretch_back(out, image, grad, simd)\n\nThe gradient of float autocontrast of each of (planes, pixels)."},
     {"crop", crop, METH_VARARGS,
      "crop(out, image, left, top) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},

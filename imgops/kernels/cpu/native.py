@@ -399,6 +399,103 @@ def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray)
         _split_twice(len(source), source.shape[-1], image.numel(), work)
 
 
+#: The border rules of ``remap_back``, in its order, and the taps of interpolations.
+REMAP_BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+
+
+def remap_back(
+    out: Tensor | None,
+    slope: Tensor | None,
+    grad: Tensor,
+    image: Tensor | None,
+    map: Tensor,
+    fill: Tensor | None,
+    size: tuple[int, int],
+    how: tuple[str, str],
+) -> bool:
+    """Write the gradients of a remap: of the image, of a size, to ``out``; of the float64 map to ``slope``.
+
+    All tensors are planar and of float32 or float64, and have the batch of ``grad``, but for the map and the
+    fill, which may be one for all. Return False if nothing was done.
+    """
+    if grad.numel() == 0 or 0 in size or not is_built():
+        return False
+    planes, height, width = grad.shape[-3], *grad.shape[-2:]
+    batch = grad.shape[:-3]
+    color = None if fill is None else _own(fill.expand(*fill.shape[:-1], planes), batch, 1, (planes,))
+    at = _own(map, batch, 3, (2, height * width))
+    target = None if out is None else layout.array(out).reshape(-1, planes, size[0] * size[1])
+    source = None if image is None else layout.array(image).reshape(-1, planes, size[0] * size[1])
+    given = layout.array(grad).reshape(-1, planes, height * width)
+    towards = None if slope is None else layout.array(slope).reshape(-1, 2, height * width)
+
+    def work(start: int, stop: int) -> None:
+        def part(x: Any) -> Any:
+            return x if x is None or len(x) == 1 else x[start:stop]
+
+        arrays = (part(x) for x in (target, towards, given, source, at, color))
+        interpolation, border = how
+        module.remap_back(*arrays, *size, TAPS[interpolation], REMAP_BORDERS.index(border), SIMD_LEVEL)
+
+    _threads.split(len(given), given.size, work)
+    return True
+
+
+def _own(parameter: Tensor, batch: torch.Size, core: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a parameter as float64 ``(1 or images, *shape)``."""
+    value = parameter.detach().double()
+    if value.ndim > core and value.shape[: value.ndim - core].numel() != 1:
+        value = value.expand(*batch, *value.shape[value.ndim - core :])
+    return value.reshape(-1, *shape).contiguous().numpy()
+
+
+def select_back(
+    back: np.ndarray,
+    wide: np.ndarray,
+    chosen: np.ndarray,
+    grad: np.ndarray,
+    offsets: np.ndarray,
+    first: bool,
+) -> None:
+    """Add the gradient of a plane of chosen pixels to ``back``, that of the plane with its border."""
+    module.select_back(back, wide, chosen, grad, offsets, first, SIMD_LEVEL)
+
+
+def stretch_back(out: Tensor, image: Tensor, grad: Tensor) -> None:
+    """Write the gradient of autocontrast of each plane of a planar image."""
+    planes = [layout.planes(x).reshape(-1, x.shape[-1] * x.shape[-2]) for x in (out, image, grad)]
+
+    def work(start: int, stop: int) -> None:
+        module.stretch_back(*(p[start:stop] for p in planes), SIMD_LEVEL)
+
+    _threads.split(len(planes[0]), image.numel(), work)
+
+
+#: The most steps whose gradient the native module computes.
+LONGEST_SEQUENCE_BACK = 8
+
+
+def sequence_back(
+    out: Tensor | None, image: Tensor, grad: Tensor, kinds: np.ndarray, amounts: np.ndarray
+) -> np.ndarray:
+    """Write the gradient of an image of ``sequence`` to ``out``; return those of the steps, for each image.
+
+    All images are planar, of float32 or float64. ``kinds`` and ``amounts`` are those of ``sequence``.
+    """
+    target, source, given = None if out is None else _pixels(out), _pixels(image), _pixels(grad)
+    sums = np.zeros((len(source), kinds.shape[1]))
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        own = (kinds, amounts) if len(kinds) == 1 else (kinds[part], amounts[part])
+        to = None if target is None else target[part]
+        module.sequence_back(to, sums[part], source[part], given[part], *own, SIMD_LEVEL)
+
+    _threads.split(len(source), image.numel(), work)
+    return sums
+
+
 def run_program(
     out: Tensor,
     image: Tensor,

@@ -14,6 +14,8 @@ from torchvision.transforms.v2 import functional
 from imgops._common import compare, layout, torch_private
 from imgops._operator import subclass
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd.color import from_gray
 from imgops.decomposition import color as decomposition
 from imgops.decomposition._precision import divide
 from imgops.kernels import cuda
@@ -194,9 +196,19 @@ SMALL = 1 << 12
 _ALL = torch.ones((), dtype=torch.bool, device="cpu")
 
 
+def _flip_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, chosen, ctx.dim = inputs
+    ctx.save_for_backward(chosen)
+
+
+def _flip_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return torch.ops.imgops_transforms.flip_chosen(grad, *ctx.saved_tensors, ctx.dim), None, None
+
+
 @operator(
     "imgops_transforms::flip_chosen",
     kernel=_flip_kernel,
+    autograd=Gradient(_flip_setup_context, _flip_backward),
     cuda=cuda.Kernel("chosen_samples.flip"),
     fake=_like,
     vmap=vmap.leading(3, 0),
@@ -222,9 +234,19 @@ def _gray_kernel(out: Tensor, image: Tensor, chosen: Tensor) -> None:
     )
 
 
+def _gray_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[1])
+
+
+def _gray_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    (chosen,) = ctx.saved_tensors
+    return where(chosen, from_gray(grad, grad.shape[-3]), grad), None
+
+
 @operator(
     "imgops_transforms::gray_chosen",
     kernel=_gray_kernel,
+    autograd=Gradient(_gray_setup_context, _gray_backward),
     cuda=cuda.Kernel("chosen_samples.grayscale"),
     fake=_like,
     vmap=vmap.leading(3, 0),

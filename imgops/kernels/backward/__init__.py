@@ -1,0 +1,1 @@
+"""CPU kernels of the gradients that are derived from decompositions."""

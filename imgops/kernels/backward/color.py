@@ -1,0 +1,68 @@
+"""CPU kernels of the gradients of the color operators.
+
+A kernel ``(grads, grad, *args)`` fills the tensors of ``grads``, None for an argument whose gradient is not
+wanted, and returns ``NotImplemented`` where the decomposition is differentiated instead.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
+from imgops.kernels.cpu import native
+
+
+def _steps(
+    grads: Grads, grad: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray
+) -> np.ndarray | None:
+    """Fill the gradient of the image; return those of the steps' amounts, ``(images, steps)``."""
+    if image.shape[-3] != 3 or image.numel() == 0 or not native.is_built():
+        return None
+    with in_real(grads[0], grad, image) as (out, given, source):
+        return native.sequence_back(out, source, given, kinds, amounts)
+
+
+def _one_step(name: str, grads: Grads, grad: Tensor, image: Tensor, factor: Tensor) -> Any:
+    factors = factor.detach().double()
+    if factor.numel() > 1:
+        factors = factors.expand(image.shape[:-3])
+    amounts = factors.reshape(-1, 1).numpy()
+    found = _steps(grads, grad, image, np.full(amounts.shape, native.STEPS.index(name), np.int32), amounts)
+    if found is None:
+        return NotImplemented
+    add_per_image(grads[1], found[:, 0], image)
+    return None
+
+
+adjust_contrast, adjust_saturation, adjust_hue = (
+    partial(_one_step, name) for name in ("contrast", "saturation", "hue")
+)
+
+
+def color_sequence(
+    grads: Grads, grad: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str
+) -> Any:
+    each, batch = names.split(","), image.shape[:-3]
+    orders = order.detach().expand(*batch, order.shape[-1]).reshape(-1, order.shape[-1]).numpy()
+    numbers = parameters.detach().double().expand(*batch, len(each)).reshape(-1, len(each)).numpy()
+    is_step = (orders >= 0) & (orders < len(each))
+    count = int(is_step.sum(1).max(initial=0))
+    known = np.array([native.STEPS.index(n) if n in native.STEPS else -1 for n in each], np.int32)
+    places = np.argsort(~is_step, axis=1, kind="stable")[:, :count]  # the chosen steps, in their order
+    is_step = np.take_along_axis(is_step, places, 1)
+    chosen = np.where(is_step, np.take_along_axis(orders, places, 1), 0)
+    kinds = np.where(is_step, known[chosen], -1).astype(np.int32)
+    if not 0 < count <= native.LONGEST_SEQUENCE_BACK or (known[chosen][is_step] < 0).any():
+        return NotImplemented
+    found = _steps(grads, grad, image, kinds, np.take_along_axis(numbers, chosen, 1))
+    if found is None:
+        return NotImplemented
+    if grads[2] is not None:
+        total = np.zeros(numbers.shape)
+        np.add.at(total, (np.arange(len(total))[:, None], chosen), np.where(is_step, found, 0))
+        add_per_image(grads[2], total, image)
+    return None

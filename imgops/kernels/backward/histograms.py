@@ -1,0 +1,18 @@
+"""CPU kernel of the gradient of autocontrast."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from torch import Tensor
+
+from imgops.kernels.backward._arguments import Grads, in_real
+from imgops.kernels.cpu import native
+
+
+def autocontrast(grads: Grads, grad: Tensor, image: Tensor) -> Any:
+    if image.numel() == 0 or not native.is_built():
+        return NotImplemented
+    with in_real(grads[0], grad, image) as (out, given, source):
+        native.stretch_back(cast("Tensor", out), source, given)
+    return None
