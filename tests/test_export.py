@@ -127,6 +127,13 @@ class Augment(torch.nn.Module):
         return self.transform(image, *others)  # type: ignore[no-any-return]
 
 
+def test_a_pipeline_that_draws_is_exported_without_strict() -> None:
+    """The tracer replaces the ``__call__`` of nn.Module, which is no code of a user."""
+    pipeline = v2.Compose([v2.RandomResizedCrop(8), v2.RandomHorizontalFlip()], per_sample=True)
+    program = torch.export.export(Augment(pipeline), (torch.rand(2, 3, 12, 14),), strict=False).module()
+    assert program(torch.rand(2, 3, 12, 14)).shape == (2, 3, 8, 8)
+
+
 @nightly
 @pytest.mark.skipif(not hasattr(torch.Tag, "inplace"), reason="from torch 2.13 on")
 def test_tv_tensors_need_strict_export() -> None:

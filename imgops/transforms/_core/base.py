@@ -32,7 +32,6 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -121,9 +120,6 @@ _OVERRIDABLE = (*torchvision_private.METHODS, *torchvision_private.CHECKS, *torc
 _COUNTED = (*_OVERRIDABLE, *torchvision_private.KEPT)
 
 
-_CALLS = ("__call__", "forward")
-
-
 class OperatorTransform(torchvision_private.Hooks):
     """A mixin for one of torchvision's classes, whose kernels for images, videos and masks become imgops'."""
 
@@ -174,8 +170,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _decodes_regions = False
     #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
     _has_own_forward = True
-    #: The methods by which calls came in when the class was made; a test may replace them later.
-    _calls: tuple[Any, ...] = ()
+    #: The ``forward`` that the class was made with; a test may replace it later.
+    _first_forward: Callable[..., Any] | None = None
     #: Whether the class lists its steps.
     _has_steps = False
     #: False if a user overrides what torchvision's ``forward`` does with the inputs.
@@ -197,7 +193,7 @@ class OperatorTransform(torchvision_private.Hooks):
         elif "get_params" in vars(cls):
             del cls.get_params
         cls._has_own_forward = is_own(cls, "forward") and torch_private.has_usual_call(cls)
-        cls._calls = tuple(getattr(cls, name, None) for name in _CALLS)
+        cls._first_forward = getattr(cls, "forward", None)
         cls._is_described = all(is_own(cls, name) for name in torchvision_private.METHODS)
         # A user's class may have a property in the place of an argument.
         names = (*torchvision_private.CHECKS, *cls._config)
@@ -230,8 +226,10 @@ class OperatorTransform(torchvision_private.Hooks):
 
     def _runs_own_forward(self) -> bool:
         """Return whether a call runs the ``forward`` of imgops, which no user has replaced."""
-        cls = type(self)
-        return self._has_own_forward and all(map(is_, (getattr(cls, n, None) for n in _CALLS), cls._calls))
+        cls: Any = type(self)
+        # A tracer of torch.fx replaces the __call__ of nn.Module, which stays that of the class.
+        is_usual = cls.forward is cls._first_forward and cls.__call__ is torch.nn.Module.__call__
+        return self._has_own_forward and is_usual
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
