@@ -83,10 +83,10 @@ class DerivedGradient:
         if self.kernel is not None and grad.is_cpu:
             flat = self.backward_fake(grad, *args)
             grads = [torch.empty_like(inputs[i], memory_format=torch.contiguous_format) for i in wanted]
-            if all(g.dtype == flat.dtype for g in grads):
-                grads = _unflatten(flat, grads)
+            is_flat = all(g.dtype == flat.dtype for g in grads)
+            grads = _unflatten(flat, grads) if is_flat else grads
             if self.kernel(_place(grads, wanted, self.tensors), grad, *inputs) is not NotImplemented:
-                return flat if grads[0]._base is not None else _flatten(grads, grad.device)
+                return flat if is_flat else _flatten(grads, grad.device)
         with torch_private.default_dispatch_state(), torch.enable_grad():
             out, leaves = self._record(inputs, wanted)
             return _flatten(_grad(out, leaves, grad), grad.device)
