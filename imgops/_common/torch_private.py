@@ -176,6 +176,11 @@ def has_usual_call(cls: type) -> bool:
     return all(getattr(cls, n, None) in (None, getattr(torch.nn.Module, n)) for n in names)
 
 
+def is_called_as_module(cls: Any) -> bool:
+    """Return whether ``__call__`` of a class is that of ``torch.nn.Module``, which a tracer may replace."""
+    return cls.__call__ is torch.nn.Module.__call__
+
+
 def has_global_hooks() -> bool:
     """Return whether hooks run around the forward of every module."""
     return bool(_modules._global_forward_hooks or _modules._global_forward_pre_hooks)

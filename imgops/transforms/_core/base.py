@@ -228,7 +228,7 @@ class OperatorTransform(torchvision_private.Hooks):
         """Return whether a call runs the ``forward`` of imgops, which no user has replaced."""
         cls: Any = type(self)
         # A tracer of torch.fx replaces the __call__ of nn.Module, which stays that of the class.
-        is_usual = cls.forward is cls._first_forward and torch_private.has_usual_call(cls)
+        is_usual = cls.forward is cls._first_forward and torch_private.is_called_as_module(cls)
         return self._has_own_forward and is_usual
 
     def __getstate__(self) -> dict[str, Any]:
