@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def run_python(*options: str, **environment: str) -> str:
-    """Run Python in a process of its own, in which the tests can be imported, and return what it prints."""
+    """Run Python in a new process that can import the tests; return its output."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, *options],
@@ -52,7 +52,7 @@ def tree_tensors(args: Any) -> list[Tensor]:
     return [a for a in torch.utils._pytree.tree_leaves(args) if isinstance(a, Tensor)]
 
 
-#: What a tensor or tv_tensor must have in common with another one, beside its class and its values.
+#: The attributes of a tensor or tv_tensor that are compared, in addition to its class and its values.
 ABOUT = ("dtype", "shape", "device", "canvas_size", "format", "clamping_mode")
 
 

@@ -216,13 +216,13 @@ class Moved:
     """Computes from a moved image of positions where everything that follows it must be.
 
     Pixels near the edge of the image before are left out, where interpolation bends positions. The sides of boxes
-    without an angle are within ``beside`` pixels of those of their masks.
+    without an angle are within ``side`` pixels of those of their masks.
     """
 
     def __init__(
-        self, out: dict[str, Any], given: dict[str, Any], tolerance: float = 0.2, beside: float = 1.8
+        self, out: dict[str, Any], given: dict[str, Any], tolerance: float = 0.2, side: float = 1.8
     ) -> None:
-        self.out, self.given, self.tolerance, self.beside = out, given, tolerance, beside
+        self.out, self.given, self.tolerance, self.side = out, given, tolerance, side
         self.image = plain(out["image"]).double()
         self.size, before = tuple(self.image.shape[-2:]), given["image"].shape[-2:]
         self.centers, self.source = positions(*self.size)[:2].double(), self.image[:2]
@@ -283,15 +283,15 @@ class Moved:
 
     def check_boxes(self, name: str, masks: str, may_drop: bool) -> None:
         """Check that each box holds its mask and that each of its sides touches it, if the image cuts none."""
-        beside = 1.8 if self.out[name].format.value in ANGLED else self.beside
+        side = 1.8 if self.out[name].format.value in ANGLED else self.side
         for polygon, mask in zip(polygons(self.out[name]), plain(self.out[masks]).numpy() == 1, strict=True):
             if not polygon.any():
                 assert may_drop or mask.sum() < 9
                 continue
             low, high = gaps(polygon, mask)
-            assert low > -beside, (polygon, low)
+            assert low > -side, (polygon, low)
             is_cut = mask[[0, -1]].any() or mask[:, [0, -1]].any() or not mask.any()
-            assert is_cut or high < beside, (polygon, high)
+            assert is_cut or high < side, (polygon, high)
 
 
 def gaps(polygon: np.ndarray, mask: np.ndarray) -> tuple[float, float]:

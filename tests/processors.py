@@ -195,7 +195,7 @@ def _flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
         for i, x in enumerate(value):
             yield from _flat(x, f"{where}[{i}]")
         return
-    if isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:  # NumPy has none
+    if isinstance(value, torch.Tensor) and value.dtype == torch.bfloat16:  # which NumPy lacks
         value = value.float()
     numbers = isinstance(value, (np.ndarray, torch.Tensor, np.number, int, float))
     yield where, np.asarray(value) if numbers else value

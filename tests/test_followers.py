@@ -117,8 +117,8 @@ def test_everything_goes_where_its_pixels_go(case: Case | Row, whole: bool) -> N
         out = seeded(seed, transform, given)
         assert [type(x) for x in out.values()] == [type(x) for x in given.values()]
         assert all(out[k].format is given[k].format for k in ("boxes", "angled"))
-        beside = 1.01 if isinstance(case, Row) else 1.8
-        Moved(out, given, tolerance, beside).check(offset, boxes, may_drop=case.name == "RandomIoUCrop")
+        side = 1.01 if isinstance(case, Row) else 1.8
+        Moved(out, given, tolerance, side).check(offset, boxes, may_drop=case.name == "RandomIoUCrop")
 
 
 def test_every_transform_that_moves_is_in_the_table() -> None:

@@ -200,8 +200,9 @@ def _axes_of(array: np.ndarray) -> str:
     """Return how the axes of an array become those of an image; channels come last if they clearly do."""
     if array.ndim == 2:
         return "[None]"
-    has_channels_last = array.ndim in (3, 4) and array.shape[-1] <= 4 < array.shape[-3]
-    return ({3: ".permute(2, 0, 1)", 4: ".permute(0, 3, 1, 2)"})[array.ndim] if has_channels_last else ""
+    if array.ndim in (3, 4) and array.shape[-1] <= 4 < array.shape[-3]:
+        return ".permute(2, 0, 1)" if array.ndim == 3 else ".permute(0, 3, 1, 2)"
+    return ""
 
 
 def tensors(op: str, **values: object) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from imgops.decomposition._precision import parameter, working_dtype
+from imgops.decomposition._precision import parameter, summed, working_dtype
 
 
 def number(value: Tensor, image: Tensor) -> Tensor:
@@ -18,17 +20,15 @@ def scaled(grad: Tensor, factor: Tensor) -> Tensor:
     return (grad.to(working_dtype(grad)) * number(factor, grad)).to(grad.dtype)
 
 
-def summed(values: Tensor, like: Tensor) -> Tensor:
-    """Sum values over the dimensions that a parameter was broadcast to, in its dtype and on its device."""
-    lead = values.ndim - like.ndim
-    total = values.sum_to_size((1,) * lead + tuple(like.shape)).reshape(like.shape)
-    return total.to(device=like.device, dtype=like.dtype)
-
-
 def product(grad: Tensor, other: Tensor, like: Tensor) -> Tensor:
     """Return the gradient of a number that multiplies ``other``: the sum of the products of each image."""
     dtype = working_dtype(grad)
     return summed((grad.to(dtype) * other.to(dtype)).sum((-3, -2, -1)), like)
+
+
+def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Save all inputs, which are tensors, for the backward."""
+    ctx.save_for_backward(*inputs)
 
 
 def saved(*tensors: Tensor, needed: bool) -> tuple[Tensor | None, ...]:
@@ -36,6 +36,6 @@ def saved(*tensors: Tensor, needed: bool) -> tuple[Tensor | None, ...]:
     return tensors if needed else (None,) * len(tensors)
 
 
-def unclamped(grad: Tensor, value: Tensor, least: float = 0.0, most: float = 1.0) -> Tensor:
-    """Return the gradient of a value that was clamped, in the dtype of the value."""
-    return torch.ops.aten.hardtanh_backward(grad.to(value.dtype), value, least, most)
+def unclamped(grad: Tensor, value: Tensor) -> Tensor:
+    """Return the gradient of a value that was clamped to [0, 1], in the dtype of the value."""
+    return torch.ops.aten.hardtanh_backward(grad.to(value.dtype), value, 0, 1)

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from imgops.autograd._sums import product, saved, scaled, summed
+from imgops.autograd._sums import product, saved, scaled
+from imgops.decomposition._precision import summed
 
 
 def blend_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import number, product, saved, summed, unclamped
-from imgops.decomposition._precision import working_dtype
-from imgops.decomposition.color import LUMA
+from imgops.autograd._sums import number, product, saved, unclamped
+from imgops.decomposition._precision import summed, working_dtype
+from imgops.decomposition.color_space import LUMA
 
 ops = torch.ops.imgops
 
@@ -52,10 +52,6 @@ def color_matrix_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
             of_matrix = torch.cat([of_matrix, rows.sum(-1, keepdim=True)], -1)
         of_matrix = summed(of_matrix, matrix)
     return of_image, of_matrix
-
-
-def adjust_brightness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
 
 
 def adjust_brightness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

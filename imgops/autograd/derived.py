@@ -31,7 +31,7 @@ class DerivedGradient:
         is_linear: bool = False,
     ) -> None:
         self.decomposition = decomposition
-        #: The same formula for values that are known, of which it need not compute all cases.
+        #: The formula that is differentiated: values are known here, so that it may compute one case alone.
         self.recorded = getattr(decomposition, "of_known_values", decomposition)
         self.kernel, self.is_linear = kernel, is_linear
         self.fake = fake
@@ -81,10 +81,12 @@ class DerivedGradient:
     def backward_kernel(self, grad: Tensor, *args: Any) -> Tensor:
         *inputs, wanted = args
         if self.kernel is not None and grad.is_cpu:
-            flat = self.backward_fake(grad, *args)
-            grads = [torch.empty_like(inputs[i], memory_format=torch.contiguous_format) for i in wanted]
-            is_flat = all(g.dtype == flat.dtype for g in grads)
-            grads = _unflatten(flat, grads) if is_flat else grads
+            flat, like = self.backward_fake(grad, *args), [inputs[i] for i in wanted]
+            is_flat = all(x.dtype == flat.dtype for x in like)
+            if is_flat:
+                grads = _unflatten(flat, like)
+            else:
+                grads = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in like]
             if self.kernel(_place(grads, wanted, self.tensors), grad, *inputs) is not NotImplemented:
                 return flat if is_flat else _flatten(grads, grad.device)
         with torch_private.default_dispatch_state(), torch.enable_grad():

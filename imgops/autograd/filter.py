@@ -10,9 +10,9 @@ from torch.nn.functional import conv2d
 from torch.nn.functional import pad as constant_pad
 
 from imgops.autograd._adjoints import adjoint
-from imgops.autograd._sums import number, product, saved, summed, unclamped
+from imgops.autograd._sums import number, product, saved, unclamped
 from imgops.decomposition._borders import margins
-from imgops.decomposition._precision import working_dtype
+from imgops.decomposition._precision import summed, working_dtype
 
 ops = torch.ops.imgops
 
@@ -38,10 +38,6 @@ def filter2d_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         products = conv2d(wide.reshape(1, planes, *wide.shape[-2:]), weight, groups=planes)
         of_kernel = summed(products.reshape(*grad.shape[:-2], rows, columns).sum(-3), kernel)
     return of_image, of_kernel, None
-
-
-def adjust_sharpness_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
 
 
 def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from imgops._common.torch_private import with_dtensors
 from imgops.decomposition import geometry as positions
+from imgops.decomposition._precision import summed
 
 ops = torch.ops.imgops
 
@@ -49,8 +50,7 @@ def _pull_back(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) ->
         one = grad.new_ones(()).expand(*image.shape[:-3], 1, *image.shape[-2:])
         uncovered = 1 - ops.remap(one, map, None, *ctx.how)
         total = (grad * uncovered).sum((-2, -1))
-        size = (1,) * (total.ndim - fill.ndim) + tuple(fill.shape)
-        grad_fill = total.sum_to_size(size).reshape(fill.shape).to(device=fill.device, dtype=fill.dtype)
+        grad_fill = summed(total, fill)
     return grad_image, grad_map, grad_fill
 
 
@@ -99,8 +99,7 @@ def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> T
     back = -(inverse.mT @ grad_inverse @ inverse.mT)
     if matrix.shape[-2] == 2:
         back = back[..., :2, :]
-    size = (1,) * (back.ndim - matrix.ndim) + tuple(matrix.shape)
-    return back.sum_to_size(size).reshape(matrix.shape).to(device=matrix.device, dtype=matrix.dtype)
+    return summed(back, matrix)
 
 
 @with_dtensors

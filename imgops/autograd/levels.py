@@ -11,10 +11,6 @@ from imgops.autograd._sums import number, product, unclamped
 from imgops.decomposition._precision import working_dtype
 
 
-def adjust_gamma_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
 def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, gamma, gain = ctx.saved_tensors
     x = image.to(working_dtype(image))
@@ -40,10 +36,6 @@ def posterize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -
 
 def posterize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return torch.zeros_like(grad), None
-
-
-def solarize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
 
 
 def solarize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -11,10 +11,6 @@ from imgops.autograd._sums import number, product, unclamped
 from imgops.decomposition._precision import working_dtype
 
 
-def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
 def salt_and_pepper_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, noise, *shares = ctx.saved_tensors
     amount, salt = (number(v, image) for v in shares)

@@ -20,7 +20,7 @@ def threshold_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, threshold, top = ctx.saved_tensors
     above = image.to(working_dtype(image)) > number(threshold, image)
     nowhere = torch.zeros_like(above)
-    # Where the pixel itself is shown, the threshold, and the color.
+    # Where the result shows the pixel, the threshold and the color.
     shown = {
         "binary": (nowhere, nowhere, above),
         "binary_inv": (nowhere, nowhere, ~above),

@@ -67,6 +67,13 @@ def parameter(value: Tensor, image: Tensor, core: int = 0) -> Tensor:
     )
 
 
+def summed(values: Tensor, like: Tensor) -> Tensor:
+    """Sum values over the dimensions that a parameter was broadcast to, in its dtype and on its device."""
+    lead = (1,) * (values.ndim - like.ndim)
+    total = values.sum_to_size(lead + tuple(like.shape)).reshape(like.shape)
+    return total.to(device=like.device, dtype=like.dtype)
+
+
 def finish(out: Tensor, image: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Convert a result to the dtype (or to ``dtype``) and the memory format of ``image``; never alias it."""
     out = layout.in_format(out.to(dtype or image.dtype), layout.is_interleaved(image))

@@ -25,12 +25,12 @@ from imgops.decomposition._precision import (
     to_levels,
     working_dtype,
 )
+from imgops.decomposition.color_space import LUMA
 
-#: PIL's weights of red, green and blue: in 65536ths, and as real numbers.
+#: PIL's weights of red, green and blue in 65536ths; LUMA has them as real numbers.
 _LUMA_INTEGERS = (19595, 38470, 7471)
 #: OpenCV's weights for uint16, in 32768ths.
 _LUMA_OF_16_BITS = (9798, 19235, 3735)
-LUMA = (0.299, 0.587, 0.114)
 
 
 def luma(image: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from imgops.decomposition._precision import LEVELS, divide, finish, working_dtyp
 #: The channels of an image, each ``(..., H, W)``.
 Color = list[Tensor]
 
-_LUMA = (0.299, 0.587, 0.114)
+LUMA = (0.299, 0.587, 0.114)
 _TO_XYZ = ((0.412453, 0.357580, 0.180423), (0.212671, 0.715160, 0.072169), (0.019334, 0.119193, 0.950227))
 _FROM_XYZ = (
     (3.240479, -1.53715, -0.498535),
@@ -90,7 +90,7 @@ def _to_chroma(parts: Sequence[tuple[int, float, int]]) -> Callable[[Color, int]
             luma = _shift(_combine(rgb, (4899, 9617, 1868)), 14)
             chroma = [_shift((rgb[i] - luma) * whole + (_half(levels) << 14), 14) for i, _, whole in parts]
             return _clamp([luma, *chroma], levels)
-        luma = _combine(rgb, _LUMA)
+        luma = _combine(rgb, LUMA)
         return [luma, *[(rgb[i] - luma) * scale + 0.5 for i, scale, _ in parts]]
 
     return to
@@ -297,7 +297,7 @@ def _from_luv(color: Color, levels: int) -> Color:
 
 _TO: dict[str, Callable[[Color, int], Color]] = {
     "gray": lambda rgb, levels: [
-        _shift(_combine(rgb, (9798, 19235, 3735)), 15) if levels else _combine(rgb, _LUMA)
+        _shift(_combine(rgb, (9798, 19235, 3735)), 15) if levels else _combine(rgb, LUMA)
     ],
     "hsv": _to_hsv(180),
     "hsv_full": _to_hsv(256),

@@ -10,6 +10,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import color as autograd
+from imgops.autograd._sums import save_inputs
 from imgops.decomposition import color as decomposition
 from imgops.fake import color as fake
 from imgops.kernels import cuda
@@ -33,7 +34,7 @@ __all__ = [
     kernel=cpu.adjust_brightness,
     cuda=cuda.Kernel("color.adjust_brightness", takes_packed=True),
     fake=fake.adjust_brightness,
-    autograd=Gradient(autograd.adjust_brightness_setup_context, autograd.adjust_brightness_backward),
+    autograd=Gradient(save_inputs, autograd.adjust_brightness_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_brightness,

@@ -8,6 +8,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import filter as autograd
+from imgops.autograd._sums import save_inputs
 from imgops.decomposition import filter as decomposition
 from imgops.fake import filter as fake
 from imgops.kernels import cuda
@@ -37,7 +38,7 @@ def _filter2d(image: Tensor, kernel: Tensor, padding_mode: str) -> Tensor: ...
     kernel=cpu.adjust_sharpness,
     cuda=cuda.Kernel("filter.adjust_sharpness", takes_packed=True),
     fake=fake.adjust_sharpness,
-    autograd=Gradient(autograd.adjust_sharpness_setup_context, autograd.adjust_sharpness_backward),
+    autograd=Gradient(save_inputs, autograd.adjust_sharpness_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.adjust_sharpness,

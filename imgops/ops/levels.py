@@ -8,6 +8,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import levels as autograd
+from imgops.autograd._sums import save_inputs
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
 from imgops.kernels import cuda
@@ -23,7 +24,7 @@ __all__ = ["adjust_gamma", "invert", "lut", "posterize", "solarize"]
     kernel=cpu.adjust_gamma,
     cuda=cuda.Kernel("levels.adjust_gamma", takes_packed=True),
     fake=fake.adjust_gamma,
-    autograd=Gradient(autograd.adjust_gamma_setup_context, autograd.adjust_gamma_backward),
+    autograd=Gradient(save_inputs, autograd.adjust_gamma_backward),
     vmap=vmap.leading(3, 0, 0),
     sharding=sharding.leading(3, 0, 0),
     decomposition=decomposition.adjust_gamma,
@@ -52,7 +53,7 @@ def _posterize(image: Tensor, bits: Tensor) -> Tensor: ...
     kernel=cpu.solarize,
     cuda=cuda.Kernel("levels.solarize", takes_packed=True),
     fake=fake.solarize,
-    autograd=Gradient(autograd.solarize_setup_context, autograd.solarize_backward),
+    autograd=Gradient(save_inputs, autograd.solarize_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.solarize,

@@ -8,6 +8,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import noise as autograd
+from imgops.autograd._sums import save_inputs
 from imgops.decomposition import noise as decomposition
 from imgops.fake import noise as fake
 from imgops.kernels import cuda
@@ -22,7 +23,7 @@ __all__ = ["iso_noise", "salt_and_pepper", "shot_noise", "speckle_noise"]
     kernel=cpu.salt_and_pepper,
     cuda=cuda.Kernel("noise.salt_and_pepper"),
     fake=fake.salt_and_pepper,
-    autograd=Gradient(autograd.setup_context, autograd.salt_and_pepper_backward),
+    autograd=Gradient(save_inputs, autograd.salt_and_pepper_backward),
     vmap=vmap.leading(3, 3, 0, 0),
     sharding=sharding.leading(3, 3, 0, 0),
     decomposition=decomposition.salt_and_pepper,
@@ -36,7 +37,7 @@ def _salt_and_pepper(image: Tensor, noise: Tensor, amount: Tensor, salt: Tensor)
     kernel=cpu.shot_noise,
     cuda=cuda.Kernel("noise.shot_noise"),
     fake=fake.shot_noise,
-    autograd=Gradient(autograd.setup_context, autograd.shot_noise_backward),
+    autograd=Gradient(save_inputs, autograd.shot_noise_backward),
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.shot_noise,
@@ -63,7 +64,7 @@ def _iso_noise(image: Tensor, noise: Tensor, color_shift: Tensor, intensity: Ten
     kernel=cpu.speckle_noise,
     cuda=cuda.Kernel("noise.speckle_noise"),
     fake=fake.speckle_noise,
-    autograd=Gradient(autograd.setup_context, autograd.speckle_noise_backward),
+    autograd=Gradient(save_inputs, autograd.speckle_noise_backward),
     vmap=vmap.leading(3, 3, 0),
     sharding=sharding.leading(3, 3, 0),
     decomposition=decomposition.speckle_noise,

@@ -14,14 +14,8 @@ from imgops._common import layout
 from imgops.decomposition._borders import margins
 from imgops.kernels.backward._arguments import Grads, in_real
 from imgops.kernels.cpu import _threads, native
-
-_BORDERS = {
-    "constant": cv2.BORDER_CONSTANT,
-    "edge": cv2.BORDER_REPLICATE,
-    "reflect": cv2.BORDER_REFLECT_101,
-    "symmetric": cv2.BORDER_REFLECT,
-    "wrap": cv2.BORDER_WRAP,
-}
+from imgops.kernels.cpu._arguments import real
+from imgops.kernels.cpu._opencv import BORDERS
 
 
 def choice(
@@ -40,7 +34,8 @@ def choice(
     if image.numel() == 0 or folds or not native.is_built():
         return NotImplemented
     places = [np.argwhere(m).astype(np.int32, order="C") for m in members]
-    with in_real(grads[0], grad, image) as (out, given, source):
+    source = real(image)
+    with in_real(grads[0], grad) as (out, given):
         chosen = torch.empty_like(source)
         choose(chosen, source)
         planes = [layout.planes(x) for x in (cast("Tensor", out), given, source, chosen)]
@@ -50,7 +45,7 @@ def choice(
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
                 target, g, x, y = (p[i] for p in planes)
-                around = top, bottom, left, right, _BORDERS[padding_mode]
+                around = top, bottom, left, right, BORDERS[padding_mode]
                 wide = cv2.copyMakeBorder(x, *around, value=np.nan)  # nothing equals a constant border
                 back = np.zeros_like(wide)
                 native.select_back(back, wide, y, g, places[i // channels], first)
@@ -68,4 +63,4 @@ def choice(
 def _shown(size: int, before: int, after: int, padding_mode: str) -> np.ndarray:
     """Return the pixel that each place of an axis with its border shows."""
     row = np.arange(size, dtype=np.float32)[None]
-    return cv2.copyMakeBorder(row, 0, 0, before, after, _BORDERS[padding_mode])[0].astype(np.intp)
+    return cv2.copyMakeBorder(row, 0, 0, before, after, BORDERS[padding_mode])[0].astype(np.intp)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,7 +14,7 @@ from imgops.decomposition import blur as formula
 from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
 from imgops.kernels.backward._windows import choice
 from imgops.kernels.cpu import _threads, blur
-from imgops.kernels.cpu._arguments import array_per_image
+from imgops.kernels.cpu._arguments import array_per_image, real
 
 
 def gaussian_blur(
@@ -23,22 +24,21 @@ def gaussian_blur(
     if image.numel() == 0 or kernel_width // 2 >= image.shape[-1] or kernel_height // 2 >= image.shape[-2]:
         return NotImplemented  # some pixels are reflected more than once
     rows = array_per_image(sigma, image, 1).tolist()
-    with in_real(grads[0], grad, image) as (out, given, source):
+    source = None if grads[1] is None else real(image)
+    with in_real(grads[0], grad) as (out, given):
         sums = np.zeros((given.shape[:-2].numel(), 2))
         channels = image.shape[-3] if len(rows) > 1 else len(sums)
-        planes = [None if x is None else layout.planes(x) for x in (out, given, source)]
+        targets, images = (None if x is None else layout.planes(x) for x in (out, source))
+        gradients = layout.planes(given)
 
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
-                target, g, x = (None if p is None else p[i] for p in planes)
                 across, down = rows[i // channels]
-                pair = [_both(across, down, size, axis) for axis, size in enumerate(sizes)]
-                if target is not None:
-                    _add_blurred(target, cast("np.ndarray", g), *(_weights(*of) for of in pair))
-                if grads[1] is not None:
-                    sums[i] = _of_sigma(
-                        cast("np.ndarray", g), cast("np.ndarray", x), rows[i // channels][1], pair
-                    )
+                pair = list(zip(sizes, blur.both(across, down), strict=True))
+                if targets is not None:
+                    _add_blurred(targets[i], gradients[i], *(_weights(*of) for of in pair))
+                if images is not None:
+                    sums[i] = _of_sigma(gradients[i], images[i], down, pair)
 
         with _threads.opencv:
             _threads.split(len(sums), given.numel(), work)
@@ -46,10 +46,6 @@ def gaussian_blur(
         each = sums.reshape(-1, image.shape[-3], 2).sum(1)
         add_per_image(grads[1], each, image)
     return None
-
-
-def _both(across: float, down: float, size: int, axis: int) -> tuple[int, float]:
-    return size, (down if axis and down > 0 else across)
 
 
 def _add_blurred(out: np.ndarray, grad: np.ndarray, across: np.ndarray, down: np.ndarray) -> None:
@@ -78,6 +74,7 @@ def _of_sigma(
     return (found[0], found[1]) if down > 0 else (sum(found), 0.0)
 
 
+@lru_cache(maxsize=256)
 def _weights(size: int, sigma: float, slope: bool = False) -> np.ndarray:
     """Return the weights of a Gaussian, or their derivatives in sigma."""
     x = np.arange(size) - size // 2

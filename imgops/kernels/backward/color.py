@@ -14,6 +14,8 @@ from torch import Tensor
 
 from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
 from imgops.kernels.cpu import native
+from imgops.kernels.cpu._arguments import array_per_image, real
+from imgops.kernels.cpu.color import chosen_first
 
 
 def _steps(
@@ -22,15 +24,12 @@ def _steps(
     """Fill the gradient of the image; return those of the steps' amounts, ``(images, steps)``."""
     if image.shape[-3] != 3 or image.numel() == 0 or not native.is_built():
         return None
-    with in_real(grads[0], grad, image) as (out, given, source):
-        return native.sequence_back(out, source, given, kinds, amounts)
+    with in_real(grads[0], grad) as (out, given):
+        return native.sequence_back(out, real(image), given, kinds, amounts)
 
 
 def _one_step(name: str, grads: Grads, grad: Tensor, image: Tensor, factor: Tensor) -> Any:
-    factors = factor.detach().double()
-    if factor.numel() > 1:
-        factors = factors.expand(image.shape[:-3])
-    amounts = factors.reshape(-1, 1).numpy()
+    amounts = array_per_image(factor.double(), image, 0).reshape(-1, 1)
     found = _steps(grads, grad, image, np.full(amounts.shape, native.STEPS.index(name), np.int32), amounts)
     if found is None:
         return NotImplemented
@@ -49,12 +48,10 @@ def color_sequence(
     each, batch = names.split(","), image.shape[:-3]
     orders = order.detach().expand(*batch, order.shape[-1]).reshape(-1, order.shape[-1]).numpy()
     numbers = parameters.detach().double().expand(*batch, len(each)).reshape(-1, len(each)).numpy()
-    is_step = (orders >= 0) & (orders < len(each))
+    chosen, is_step = chosen_first(orders, len(each))
     count = int(is_step.sum(1).max(initial=0))
+    chosen, is_step = chosen[:, :count], is_step[:, :count]
     known = np.array([native.STEPS.index(n) if n in native.STEPS else -1 for n in each], np.int32)
-    places = np.argsort(~is_step, axis=1, kind="stable")[:, :count]  # the chosen steps, in their order
-    is_step = np.take_along_axis(is_step, places, 1)
-    chosen = np.where(is_step, np.take_along_axis(orders, places, 1), 0)
     kinds = np.where(is_step, known[chosen], -1).astype(np.int32)
     if not 0 < count <= native.LONGEST_SEQUENCE_BACK or (known[chosen][is_step] < 0).any():
         return NotImplemented

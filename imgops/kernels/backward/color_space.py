@@ -18,7 +18,7 @@ _CURVED = ("hsv", "hls", "lab", "luv")
 def cvt_color(grads: Grads, grad: Tensor, image: Tensor, code: str) -> Any:
     if image.numel() == 0 or any(space in code for space in _CURVED):
         return NotImplemented
-    with in_real(grads[0], grad, image) as (out, given, _):
+    with in_real(grads[0], grad) as (out, given):
         color_matrix(cast("Tensor", out), given, _matrix(code, image.shape[-3]).mT)
     return None
 

@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import cv2
 import numpy as np
-import torch
 from torch import Tensor
 
 from imgops._common import layout
 from imgops.decomposition import filter as formula
 from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
 from imgops.kernels.cpu import _threads
-from imgops.kernels.cpu._arguments import number_per_image
+from imgops.kernels.cpu._arguments import number_per_image, real
+from imgops.kernels.cpu.filter import box_taps
 
 
 def unsharp_mask(
@@ -24,15 +24,16 @@ def unsharp_mask(
     if grads[3] is not None:  # a pixel is changed or not
         grads[3].zero_()
     numbers = [number_per_image(v, image) for v in (radius, percent, threshold)]
-    with in_real(grads[0], grad, image) as (out, given, source):
-        planes = [None if x is None else layout.planes(x) for x in (out, given, source)]
+    with in_real(grads[0], grad) as (out, given):
+        targets = None if out is None else layout.planes(out)
+        gradients, images = layout.planes(given), layout.planes(real(image))
         sums = np.zeros(given.shape[:-2].numel())
 
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
-                target, g, x = (None if p is None else p[i] for p in planes)
                 own = [values[i // image.shape[-3]] for values in numbers]
-                sums[i] = _one(target, cast("np.ndarray", g), cast("np.ndarray", x), *own)
+                target = None if targets is None else targets[i]
+                sums[i] = _one(target, gradients[i], images[i], *own)
 
         with _threads.opencv:
             _threads.split(len(sums), given.numel(), work)
@@ -44,10 +45,7 @@ def _one(
     out: np.ndarray | None, grad: np.ndarray, image: np.ndarray, radius: float, percent: float, least: float
 ) -> float:
     """Write the gradient of a plane; return that of the percentage."""
-    size = torch.tensor(radius, dtype=torch.float64, device="cpu")
-    whole, part = (v.item() for v in formula.box(size, False))
-    taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
-    taps, blurred = taps / taps.sum(), cast("Any", image)
+    taps, blurred = box_taps(radius), cast("Any", image)
     for _ in range(formula.PASSES):
         blurred = cv2.sepFilter2D(blurred, -1, taps, taps, borderType=cv2.BORDER_REPLICATE)
     apart = image - blurred

@@ -22,7 +22,7 @@ def downscale(grads: Grads, grad: Tensor, image: Tensor, factor: Tensor, down: s
     if grads[0] is None:
         return None
     shares = number_per_image(factor, image) if factor.numel() > 1 else [float(factor)]
-    with in_real(grads[0], grad, image) as (out, given, _):
+    with in_real(grads[0], grad) as (out, given):
         images = cast("Tensor", out), given
         targets, sources = (x.reshape(len(shares), -1, *x.shape[-3:]) for x in images)
 

@@ -8,11 +8,12 @@ from torch import Tensor
 
 from imgops.kernels.backward._arguments import Grads, in_real
 from imgops.kernels.cpu import native
+from imgops.kernels.cpu._arguments import real
 
 
 def autocontrast(grads: Grads, grad: Tensor, image: Tensor) -> Any:
     if image.numel() == 0 or not native.is_built():
         return NotImplemented
-    with in_real(grads[0], grad, image) as (out, given, source):
-        native.stretch_back(cast("Tensor", out), source, given)
+    with in_real(grads[0], grad) as (out, given):
+        native.stretch_back(cast("Tensor", out), real(image), given)
     return None

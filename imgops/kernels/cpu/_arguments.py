@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from imgops._common import layout
+from imgops.decomposition._precision import working_dtype
 
 #: The half-precision dtypes: kernels compute them in float32 and round once.
 HALF = (torch.float16, torch.bfloat16)
@@ -47,6 +48,17 @@ def array_per_image(value: Tensor, image: Tensor, core: int) -> np.ndarray:
     if value.shape[: value.ndim - core].numel() != 1:
         value = value.expand(*image.shape[:-3], *own)
     return value.reshape(-1, *own).contiguous().numpy()
+
+
+def real(image: Tensor) -> Tensor:
+    """Return a planar image in float32 or float64, in which gradients are computed."""
+    return image.detach().to(working_dtype(image)).contiguous()
+
+
+def room(out: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return where a planar result of a dtype is written: ``out`` itself, or other memory."""
+    is_ready = out.dtype == dtype and out.is_contiguous()
+    return out if is_ready else torch.empty(out.shape, dtype=dtype, device="cpu")
 
 
 def in_single(kernel: Callable[..., Any], out: Tensor, *args: Any) -> None:

@@ -352,8 +352,8 @@ static void(*const NAME(remaps_back)[]) REMAP_BACK_ARGS = {NAME(portable_remap_b
 
 /* ---- the chosen pixel of a window, and the stretch of a plane -------------------------------------- */
 
-/* The gradient of a window's extreme or median goes to the pixels that equal it. Of several, the last one takes a half, the
- * one before it a half of the rest, and so on, as in a chain of maxima; with `first`, the first one takes everything. `wide`
+/* The pixels of a window that equal its extreme or median get its gradient. If there are several, the last one gets half, the
+ * one before it half of the rest, and so on, as in a chain of maxima; with `first`, the first one gets all of it. `wide`
  * and `back` are a plane with its border and the gradient of that; offsets are those of the members of the window in it. */
 INLINE void NAME(select_back)(REAL *back, const REAL *wide, const REAL *chosen, const REAL *grad, Py_ssize_t height,
                               Py_ssize_t width, Py_ssize_t wide_width, const Py_ssize_t *offsets, Py_ssize_t count, int first) {

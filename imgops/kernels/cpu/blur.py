@@ -85,7 +85,7 @@ def gaussian_blur(out: Tensor, image: Tensor, sigma: Tensor, kernel_width: int, 
         return
 
     def blur(source: np.ndarray, target: np.ndarray, number: Any) -> None:
-        across, down = _both(*number)
+        across, down = both(*number)
         own = _window(kernel_width, across, levels), _window(kernel_height, down, levels)
         if own == (1, 1):
             np.copyto(target, source)
@@ -100,12 +100,12 @@ def _by_native(out: Tensor, image: Tensor, sigmas: list[list[float]], size: tupl
     if not native_agrees():
         return False
     view = layout.frames if layout.writes_interleaved(out) else layout.planes
-    pairs = [_both(*own) for own in sigmas]
+    pairs = [both(*own) for own in sigmas]
     tables = [_same_length([_weights(n, own[axis]) for own in pairs]) for axis, n in enumerate(size)]
     return native.blur(view(out), view(in_format_of(image, out)), *tables)
 
 
-def _both(across: float, down: float) -> tuple[float, float]:
+def both(across: float, down: float) -> tuple[float, float]:
     """Return both sigmas, 0 if a sigma follows from the size; the default of y is the sigma of x."""
     return max(float(across), 0.0), max(float(down if down > 0 else across), 0.0)
 

@@ -212,16 +212,19 @@ def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, na
         return program.colors(rows, orders.shape[1], names) and program.write(out)
     if not set(names) <= set(native.STEPS) or not _fuses(image):
         return False
-    given = orders.numpy()
-    is_step = (given >= 0) & (given < len(names))
-    # The chosen steps come first, in their order.
-    places = np.argsort(~is_step, axis=1, kind="stable")
-    chosen, is_step = np.take_along_axis(given, places, 1), np.take_along_axis(is_step, places, 1)
-    chosen = np.where(is_step, chosen, 0)
+    chosen, is_step = chosen_first(orders.numpy(), len(names))
     kinds = np.array([native.STEPS.index(name) for name in names], np.int32)[chosen]
     kinds[~is_step] = -1
     _run_native(out, image, kinds, np.take_along_axis(numbers.double().numpy(), chosen, 1))
     return True
+
+
+def chosen_first(orders: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps of each order with the chosen ones first, and which are chosen; the others are 0."""
+    is_step = (orders >= 0) & (orders < count)
+    places = np.argsort(~is_step, axis=1, kind="stable")
+    chosen, is_step = np.take_along_axis(orders, places, 1), np.take_along_axis(is_step, places, 1)
+    return np.where(is_step, chosen, 0), is_step
 
 
 def _sequence(out: Tensor, image: Tensor, order: list[int], amounts: list[float], names: list[str]) -> None:

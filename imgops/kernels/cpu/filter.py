@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import cv2
@@ -89,11 +90,7 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
         return
 
     def work(source: np.ndarray, target: np.ndarray, radius: float, percent: float, threshold: float) -> None:
-        # A box of fractional width; three such boxes have the deviation ``radius``.
-        size = torch.tensor(radius, dtype=torch.float64, device="cpu")
-        whole, part = (v.item() for v in formula.box(size, False))
-        taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
-        taps, blurred = taps / taps.sum(), source
+        taps, blurred = box_taps(float(radius)), source
         for _ in range(formula.PASSES):
             blurred = cv2.sepFilter2D(blurred, -1, taps, taps, borderType=cv2.BORDER_REPLICATE)
         np.subtract(source, blurred.reshape(source.shape), out=target)
@@ -105,6 +102,15 @@ def unsharp_mask(out: Tensor, image: Tensor, radius: Tensor, percent: Tensor, th
 
     parameters = (radius, 0), (percent, 0), (threshold, 0)
     _opencv.on_planes_with(out, image, (torch.float32, torch.float64), work, *parameters)
+
+
+@lru_cache(maxsize=256)
+def box_taps(radius: float) -> np.ndarray:
+    """Return the weights of a box of fractional width; three such boxes have the deviation ``radius``."""
+    size = torch.tensor(radius, dtype=torch.float64, device="cpu")
+    whole, part = (v.item() for v in formula.box(size, False))
+    taps = np.array([part, *[1.0] * (2 * int(whole) + 1), part])
+    return taps / taps.sum()
 
 
 def _sharpen(image: Image.Image, radius: float, percent: float, threshold: float) -> Image.Image:

@@ -21,7 +21,7 @@ from imgops.decomposition import geometry as formula
 from imgops.decomposition._precision import working_dtype
 from imgops.decomposition._saturate import saturate
 from imgops.kernels.cpu import _far_positions, _opencv, _threads, native
-from imgops.kernels.cpu._arguments import HALF, array_per_image
+from imgops.kernels.cpu._arguments import HALF, array_per_image, real, room
 from imgops.kernels.decompositions import run_decomposition
 
 #: OpenCV holds positions in 16 bits with a sign.
@@ -370,7 +370,7 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> None:
-    given, made = _real(grad), _room(out, working_dtype(grad))
+    given, made = real(grad), room(out, working_dtype(grad))
     if not native.remap_back(
         made, None, given, None, map, None, (height, width), (interpolation, padding_mode)
     ):
@@ -389,9 +389,9 @@ def remap_grad_map(
     padding_mode: str,
 ) -> None:
     how = interpolation, padding_mode
-    slope = _room(out, torch.float64)
+    slope = room(out, torch.float64)
     color = None if fill is None else saturate(fill.detach(), image.dtype)
-    given, source = _real(grad), _real(image)
+    given, source = real(grad), real(image)
     batched = source.expand(*given.shape[:-3], *source.shape[-3:]).contiguous()
     alike = slope.shape[:-3] == given.shape[:-3]
     size = image.shape[-2], image.shape[-1]
@@ -399,14 +399,3 @@ def remap_grad_map(
         run_decomposition(out, formula.remap_grad_map, grad, image, map, color, *how)
     elif slope is not out:
         out.copy_(slope)
-
-
-def _real(image: Tensor) -> Tensor:
-    """Return a planar image in the dtype in which gradients are computed."""
-    return image.detach().to(working_dtype(image)).contiguous()
-
-
-def _room(out: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return where a gradient of a dtype is written: ``out``, or other planar memory."""
-    is_ready = out.dtype == dtype and out.is_contiguous()
-    return out if is_ready else torch.empty(out.shape, dtype=dtype, device="cpu")

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from imgops._common import compare, layout
 from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu._arguments import array_per_image
 
 try:
     module: Any = import_module("imgops.kernels.cpu._native")
@@ -400,7 +401,7 @@ def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray)
 
 
 #: The border rules of ``remap_back``, in its order, and the taps of interpolations.
-REMAP_BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
+REMAP_BORDERS = (*BORDERS, "wrap")
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
 
@@ -422,9 +423,10 @@ def remap_back(
     if grad.numel() == 0 or 0 in size or not is_built():
         return False
     planes, height, width = grad.shape[-3], *grad.shape[-2:]
-    batch = grad.shape[:-3]
-    color = None if fill is None else _own(fill.expand(*fill.shape[:-1], planes), batch, 1, (planes,))
-    at = _own(map, batch, 3, (2, height * width))
+    color = None
+    if fill is not None:
+        color = array_per_image(fill.double().expand(*fill.shape[:-1], planes), grad, 1)
+    at = array_per_image(map.double(), grad, 3).reshape(-1, 2, height * width)
     target = None if out is None else layout.array(out).reshape(-1, planes, size[0] * size[1])
     source = None if image is None else layout.array(image).reshape(-1, planes, size[0] * size[1])
     given = layout.array(grad).reshape(-1, planes, height * width)
@@ -440,14 +442,6 @@ def remap_back(
 
     _threads.split(len(given), given.size, work)
     return True
-
-
-def _own(parameter: Tensor, batch: torch.Size, core: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a parameter as float64 ``(1 or images, *shape)``."""
-    value = parameter.detach().double()
-    if value.ndim > core and value.shape[: value.ndim - core].numel() != 1:
-        value = value.expand(*batch, *value.shape[value.ndim - core :])
-    return value.reshape(-1, *shape).contiguous().numpy()
 
 
 def select_back(

@@ -168,10 +168,8 @@ class OperatorTransform(torchvision_private.Hooks):
     _resizes_batches = False
     #: Whether the transform decodes only a part of an encoded image, in ``_of_encoded``.
     _decodes_regions = False
-    #: Whether no user overrides ``forward``, so that a pipeline may call the methods behind it instead.
-    _has_own_forward = True
-    #: The ``forward`` that the class was made with; a test may replace it later.
-    _first_forward: Callable[..., Any] | None = None
+    #: imgops' ``forward`` alone, which a pipeline need not call; nothing if a user overrides it.
+    _own_forward: tuple[Any, ...] = ()
     #: Whether the class lists its steps.
     _has_steps = False
     #: False if a user overrides what torchvision's ``forward`` does with the inputs.
@@ -192,8 +190,8 @@ class OperatorTransform(torchvision_private.Hooks):
             cls.get_params = known
         elif "get_params" in vars(cls):
             del cls.get_params
-        cls._has_own_forward = is_own(cls, "forward") and torch_private.has_usual_call(cls)
-        cls._first_forward = getattr(cls, "forward", None)
+        is_usual = is_own(cls, "forward") and torch_private.has_usual_call(cls)
+        cls._own_forward = (getattr(cls, "forward", None),) if is_usual else ()
         cls._is_described = all(is_own(cls, name) for name in torchvision_private.METHODS)
         # A user's class may have a property in the place of an argument.
         names = (*torchvision_private.CHECKS, *cls._config)
@@ -227,9 +225,8 @@ class OperatorTransform(torchvision_private.Hooks):
     def _runs_own_forward(self) -> bool:
         """Return whether a call runs the ``forward`` of imgops, which no user has replaced."""
         cls: Any = type(self)
-        # A tracer of torch.fx replaces the __call__ of nn.Module, which stays that of the class.
-        is_usual = cls.forward is cls._first_forward and torch_private.is_called_as_module(cls)
-        return self._has_own_forward and is_usual
+        # A test may replace the method later; a tracer of torch.fx replaces the __call__ of nn.Module itself.
+        return self._own_forward == (cls.forward,) and torch_private.is_called_as_module(cls)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy, which gets a ``forward`` of its own."""
@@ -246,7 +243,7 @@ class OperatorTransform(torchvision_private.Hooks):
         if is_public and name != "training" and not is_compiling():
             self.__dict__["_version"] = next(_versions)
         if name == "forward":
-            self.__dict__["_has_own_forward"] = False
+            self.__dict__["_own_forward"] = ()
         if name in (*torchvision_private.METHODS, *torchvision_private.CHECKS):  # for this object alone
             self._is_pure = self._has_own_methods = False
             if name in torchvision_private.METHODS:
