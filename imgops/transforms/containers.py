@@ -484,7 +484,7 @@ def _is_of(gate: Tensor, value: Tensor) -> bool:
         return True
     if not value.ndim or isinstance(value, tv_tensors.BoundingBoxes):  # whose rows are boxes, not samples
         return False
-    return not check.violates(gate.shape[0] == value.shape[0])
+    return not check.violates(gate.shape[0] == subclass.plain(value).shape[0])
 
 
 def _gates_of(gate: Tensor, inputs: Any) -> list[Tensor]:
