@@ -74,12 +74,12 @@ sanitize: $(VENV)/.test ## Run the native module with checks of its memory acces
 	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native.c -o build/sanitize/_native.so
 	$(SANITIZED) $(PY) tests/native_program.py 5000 build/sanitize/_native.so
 	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/_common/_memory.c -o build/sanitize/_memory.so
-	$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.sanitized build/sanitize/_native.so build/sanitize/_memory.so 1000
+	$(SANITIZED) $(PY) -m tests.sanitized build/sanitize/_native.so build/sanitize/_memory.so 1000
 	$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/transforms/_core/_draws.c -o build/sanitize/_draws.so -lm
 	$(SANITIZED) $(PY) -m tests.fuzz_draws 100000 build/sanitize/_draws.so
 	@if $(PY) -c 'import imgops.kernels.cpu._native_jpeg' 2>/dev/null; then set -ex; \
 		$(CC) -shared -fPIC $(SANITIZE) $(PYTHON_HEADERS) imgops/kernels/cpu/_native_jpeg.c -o build/sanitize/_native_jpeg.so -ljpeg; \
-		$(SANITIZED) PYTHONPATH=tests $(PY) -m tests.fuzz_decode 3000 build/sanitize/_native_jpeg.so; \
+		$(SANITIZED) $(PY) -m tests.fuzz_decode 3000 build/sanitize/_native_jpeg.so; \
 	else echo "imgops was built without libjpeg-turbo: its decoder is not checked" >&2; fi
 
 lint: $(VENV)/.lint ## Check style, format and types

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import difference
-from groups import compile_together
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import seeded
 
 from imgops.transforms._core import projections
 from imgops.transforms.annotations import Camera, Disparity, Flow, Normals
+from tests.checks import difference
+from tests.groups import compile_together
+from tests.transform_cases import seeded
 
 Boxes, Points, Image, Mask = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Image, tv_tensors.Mask
 SQUARE = (48, 48)

@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from added_cases import ROWS, Row
-from checks import difference
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as reference
-from transform_cases import CASES
 
 from imgops import transforms as v2
 from imgops.extend.testing._call import Call, through_dispatcher
+from tests.added_cases import ROWS, Row
+from tests.checks import difference
 from tests.fuzz_values import OBJECTS, Made, Wrong, changed, kind_of, shown_as
 from tests.specs import SPECS
 from tests.specs._draw import numbers_of
 from tests.specs._maker import ANY_DTYPE, BATCHES, FORMATS, Maker
 from tests.specs._spec import EXACT, OpSpec, Sample
 from tests.test_reference import per_image
+from tests.transform_cases import CASES
 
 
 @dataclass

@@ -23,13 +23,12 @@ from torchvision.transforms import InterpolationMode
 
 sys.path.insert(0, str(Path(__file__).parent))  # as under pytest
 
-from transform_cases import CASES
-
 from imgops import transforms as v2
 from imgops.transforms import containers
 from imgops.transforms._core.plans import Plan
 from tests.checks import difference
 from tests.fuzz_values import Made, Wrong
+from tests.transform_cases import CASES
 
 #: Transforms that a sampler cannot sample ahead: in a loop over the samples, each sample draws all of its numbers first.
 _NOT_AHEAD = ("GaussianNoise", "ElasticTransform", "AugMix")

@@ -36,8 +36,8 @@ from tests.specs._maker import Maker
 
 sys.path.insert(0, str(Path(__file__).parent))  # as under pytest
 
-from pipelines import PIPELINES
-from transform_cases import CASES, containers, picture, sample
+from tests.pipelines import PIPELINES
+from tests.transform_cases import CASES, containers, picture, sample
 
 FILE = Path(__file__).with_name("same.json")
 LIBRARIES = (
@@ -127,7 +127,7 @@ def called(call: Callable[[], Any]) -> str:
 
 def transforms_by_name(**more: Any) -> dict[str, Any]:
     """Return every transform of the tables of cases, and containers."""
-    from added_cases import ROWS
+    from tests.added_cases import ROWS
 
     made = {str(case): case.make(v2, **(more if case.draws else {})) for case in CASES if not case.boxes}
     made |= {str(row): row.make(**(more if row.per_sample else {})) for row in ROWS}

@@ -15,17 +15,17 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from added_cases import JOINING, OF_BOXES, REQUIRED, ROWS, Row
-from groups import compiled
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import check_refusals, picture, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops.kernels.cpu import _splines
 from imgops.transforms.geometry import distortion
+from tests.added_cases import JOINING, OF_BOXES, REQUIRED, ROWS, Row
+from tests.groups import compiled
 from tests.tiers import nightly_unless
+from tests.transform_cases import check_refusals, picture, seeded
 
 ALBUMENTATIONS = "albumentations"
 

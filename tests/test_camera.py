@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 import torch
-from followers import flow_at, intrinsics, normals_at, plain, positions, raises_each, sample
-from test_followers import BACK, bilinear, made
-from test_modes import every_transform
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
-from transform_cases import picture, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops.transforms._core import projections, torchvision_private
 from imgops.transforms.annotations import Camera, Disparity, Flow, Normals
+from tests.followers import flow_at, intrinsics, normals_at, plain, positions, raises_each, sample
+from tests.test_followers import BACK, bilinear, made
+from tests.test_modes import every_transform
 from tests.tiers import nightly
+from tests.transform_cases import picture, seeded
 
 FIELDS: tuple[tuple[Any, int], ...] = ((Flow, 2), (Disparity, 1), (Normals, 3))
 #: The most general map that a class follows, and the reason with which others are refused.

@@ -11,8 +11,6 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import check_compiled_raises, check_raises
-from test_reference import compare
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as theirs
@@ -22,10 +20,12 @@ from imgops import PackedImages
 from imgops import transforms as ours
 from imgops.transforms import functional as F
 from tests.added_cases import ROWS
+from tests.checks import check_compiled_raises, check_raises
 from tests.groups import compile_together, groups, together
 from tests.specs import SPECS, OpSpec, Sample
 from tests.specs._libraries import FLAGS
 from tests.specs._maker import Counted
+from tests.test_reference import compare
 from tests.tiers import nightly
 from tests.transform_cases import CASES, seeded
 

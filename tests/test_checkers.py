@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import (
+from torchvision import tv_tensors
+
+import imgops
+from imgops._operator.record import Contract
+from imgops.extend.testing import Call, _checks, _func
+from tests.checks import (
     bits_equal,
     check_adjoint,
     check_format,
@@ -19,11 +24,6 @@ from checks import (
     difference,
     same_metadata,
 )
-from torchvision import tv_tensors
-
-import imgops
-from imgops._operator.record import Contract
-from imgops.extend.testing import Call, _checks, _func
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker, formatted
 from tests.specs._spec import EXACT, Tolerance

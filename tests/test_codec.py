@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import check_raises
 from PIL import Image, ImageFile
 from torch import Tensor
 from torchvision.io import ImageReadMode
@@ -22,6 +21,7 @@ from imgops import EncodedImage, EncodedImages, decode_frames, decode_image, dec
 from imgops import transforms as v2
 from imgops.kernels.cpu import _libjpeg
 from imgops.ops import codec
+from tests.checks import check_raises
 from tests.files import MODES, kinds, noise, ordinary_jpegs, planar, saved, tensor
 from tests.tiers import every_night
 

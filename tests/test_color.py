@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal, check_format
 from PIL import Image
 from torch import Tensor
 
@@ -15,6 +14,7 @@ import imgops
 from imgops._operator.record import Contract
 from imgops.fake.color_space import CODES
 from imgops.kernels.cpu import native
+from tests.checks import bits_equal, check_format
 from tests.specs import OPERATORS, OpSpec, Sample, color, filter
 from tests.specs._maker import Maker
 from tests.specs._spec import EXACT, Tolerance

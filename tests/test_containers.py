@@ -11,20 +11,20 @@ from typing import Any
 import PIL.Image
 import pytest
 import torch
-from added_cases import ROWS
-from checks import difference
-from followers import Boxes, Image, Points, objects, rows, stack
-from groups import compile_together, groups, together
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as reference
-from transform_cases import CASES, needs_classes, outcome, picture, same, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops.transforms._core.base import RandomTransform
+from tests.added_cases import ROWS
+from tests.checks import difference
+from tests.followers import Boxes, Image, Points, objects, rows, stack
+from tests.groups import compile_together, groups, together
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import CASES, needs_classes, outcome, picture, same, seeded
 
 SEEDS = range(4)
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from transform_cases import same
 
 import imgops
 from imgops import transforms
@@ -20,6 +19,7 @@ from imgops.extend.testing import Call
 from tests.specs import SPECS, Sample
 from tests.specs._maker import Maker
 from tests.tiers import every_night, nightly, nightly_unless
+from tests.transform_cases import same
 
 #: Each sample is made in the first of these dtypes that it has.
 DTYPES = (torch.float32, torch.uint8, torch.uint16)

@@ -17,12 +17,12 @@ import pytest
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
-from transform_cases import check_refusals
 
 from imgops import transforms as v2
 from imgops.transforms.imagenet_c.formulas import FORMULAS, _fog_side, _moved, corrupted
 from imgops.transforms.imagenet_c.pictures import DrawnFrost
 from tests.tiers import every_night, nightly
+from tests.transform_cases import check_refusals
 
 DATA = np.load(Path(__file__).parent / "data" / "corruptions.npz")
 NAMES = DATA["names"].tolist()

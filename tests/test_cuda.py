@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 
 import imgops
 import imgops.transforms as T
 from imgops._operator.record import Contract
 from imgops.kernels import devices
+from tests.checks import bits_equal
 from tests.kernel_calls import arguments, moved
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker

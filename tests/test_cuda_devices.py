@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from added_cases import ROWS
-from checks import bits_equal
 from torch import Tensor
 
 import imgops
@@ -23,6 +21,8 @@ from imgops._common.torch_private import TorchDispatchMode, fake_tensors
 from imgops._operator import record
 from imgops._operator.record import Contract, Gradient
 from imgops.autograd.derived import DerivedGradient
+from tests.added_cases import ROWS
+from tests.checks import bits_equal
 from tests.kernel_calls import arguments, moved, operator_of, without_data
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal, check_raises
 from torch import Tensor
 
 import imgops
@@ -17,6 +16,7 @@ from imgops._common import compare as libraries
 from imgops._operator.record import Contract, operators
 from imgops.extend.testing import cuda_kernel
 from imgops.kernels import cuda, devices
+from tests.checks import bits_equal, check_raises
 from tests.kernel_calls import COMPILED, KERNELS, ROWS, arguments, by_host, check_kernel
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import DEVICES, Maker

@@ -6,12 +6,12 @@ from importlib import import_module
 
 import pytest
 import torch
-from checks import bits_equal
 
 import imgops
 from imgops._operator.record import operators
 from imgops.batches.operators import FLIP
 from imgops.kernels import cuda
+from tests.checks import bits_equal
 from tests.packed_calls import (
     COUNT,
     DTYPES,

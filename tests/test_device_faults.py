@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal, check_raises
 from torch import Tensor
 
 from imgops._common import check, compare
 from imgops._common.torch_private import fake_tensors
 from imgops.kernels import cuda, devices, transfer
+from tests.checks import bits_equal, check_raises
 from tests.specs import OPERATORS, SAMPLES
 from tests.specs._maker import Maker
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checks import run_python
 
 from imgops.extend.testing import _sharded
+from tests.checks import run_python
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 from tests.tiers import nightly, nightly_unless

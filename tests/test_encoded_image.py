@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from groups import compile_together, together
 from PIL import Image
 from torch import Tensor
 from torch.utils._pytree import tree_map
 from torchvision import transforms as v1
 from torchvision import tv_tensors
 from torchvision.models import detection, segmentation
-from transform_cases import CASES, containers, picture, same, sample, seeded
 
 import imgops
 from imgops import EncodedImage, EncodedImages, decode_image, decode_images, encode_image
@@ -29,7 +27,9 @@ from imgops.batches.packed import PackedImages
 from imgops.kernels.cpu import _libjpeg
 from imgops.ops import codec
 from tests.files import kinds, levelled, oriented, planar, saved, tensor, tiff
+from tests.groups import compile_together, together
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import CASES, containers, picture, same, sample, seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SCALE = v2.ToDtype(torch.float32, scale=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from checks import check_compiled_raises, check_raises, through_dispatcher
 
 import imgops
 from imgops._operator.record import Contract, operators
+from tests.checks import check_compiled_raises, check_raises, through_dispatcher
 from tests.specs import SPECS
 from tests.specs._spec import ErrorInput
 from tests.tiers import nightly_unless

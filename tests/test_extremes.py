@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 import torch
-from added_cases import ROWS
-from groups import groups
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
-from transform_cases import CASES, seeded
 
 from imgops import transforms as ours
 from imgops._operator.record import Contract
 from imgops.extend.testing._call import leaves, several
+from tests.added_cases import ROWS
+from tests.groups import groups
 from tests.specs import SPECS, Sample
 from tests.specs._maker import Maker
 from tests.tiers import every_night, nightly
+from tests.transform_cases import CASES, seeded
 
 
 def at_the_edge(dense: Tensor) -> Tensor:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import imgops
 from imgops._common import torch_private
+from tests.checks import bits_equal
 
 X = torch.arange(48.0).reshape(3, 4, 4)
 BOX = (1, 1, 3, 4)

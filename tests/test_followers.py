@@ -18,9 +18,17 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from added_cases import ROWS, Row
-from checks import bits_equal, difference
-from followers import (
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import InterpolationMode, v2
+
+from imgops import transforms as ours
+from imgops.transforms._core import projections
+from imgops.transforms._core.base import RandomTransform
+from imgops.transforms._core.parameters import Params
+from tests.added_cases import ROWS, Row
+from tests.checks import bits_equal, difference
+from tests.followers import (
     ANGLED,
     SQUARE,
     Image,
@@ -34,17 +42,9 @@ from followers import (
     sample,
     stack,
 )
-from groups import groups
-from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import InterpolationMode, v2
-from transform_cases import CASES, Case, needs_classes, picture, seeded
-
-from imgops import transforms as ours
-from imgops.transforms._core import projections
-from imgops.transforms._core.base import RandomTransform
-from imgops.transforms._core.parameters import Params
+from tests.groups import groups
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import CASES, Case, needs_classes, picture, seeded
 
 #: torchvision refuses boxes and keypoints with these borders.
 _WITHOUT_BOXES = ("reflect", "edge", "symmetric")

@@ -16,12 +16,12 @@ from torch.utils._pytree import tree_leaves
 from torchvision import transforms as first
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import seeded
 
 import imgops
 from imgops import EncodedImage, EncodedImages, PackedImages
 from imgops import transforms as ours
 from tests.tiers import nightly
+from tests.transform_cases import seeded
 
 refused = partial(pytest.raises, ValueError)
 IMAGES = [torch.full((3, h, 5), value, dtype=torch.uint8) for h, value in ((4, 10), (6, 200))]

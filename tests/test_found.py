@@ -12,13 +12,13 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from added_cases import REQUIRED
-from checks import ROOT, bits_equal, check_compiled_raises, check_raises, run_python, through_dispatcher
 
 import imgops
 from imgops import transforms as v2
 from imgops.decomposition import blur
 from imgops.transforms._core.probabilistic import ADDED
+from tests.added_cases import REQUIRED
+from tests.checks import ROOT, bits_equal, check_compiled_raises, check_raises, run_python, through_dispatcher
 from tests.tiers import nightly
 
 IMAGE = torch.arange(3 * 6 * 7).reshape(3, 6, 7).to(torch.uint8)

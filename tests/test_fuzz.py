@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 import torch
-from checks import run_python
 
 from tests import fuzz, fuzz_calls
+from tests.checks import run_python
 from tests.specs import SPECS
 from tests.tiers import nightly, nightly_unless
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal, check_adjoint, check_format, check_vmap
-from groups import apart, compile_together, groups
 
 import imgops
 from imgops._operator.record import Contract, operators
 from imgops.extend.testing import _checks, _func
 from imgops.extend.testing._call import leaves, several
+from tests.checks import bits_equal, check_adjoint, check_format, check_vmap
+from tests.groups import apart, compile_together, groups
 from tests.specs import OPERATORS, SAMPLES, SPECS, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT

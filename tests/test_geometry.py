@@ -8,7 +8,6 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal, check_raises
 from PIL import Image
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -16,6 +15,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
 
 import imgops
+from tests.checks import bits_equal, check_raises
 from tests.specs._libraries import BORDERS, FLAGS
 from tests.specs._maker import ANY_DTYPE
 from tests.specs.geometry import OPENCV_IS_EXACT

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
-from groups import compile_together, compiled, groups, together
-from test_modes import ARGUMENTS, arguments_of
 from torch import Tensor
 from torchvision import transforms as v1
 from torchvision import tv_tensors
@@ -26,8 +23,11 @@ from imgops import transforms as ours
 from imgops.ops.movement import _crop
 from imgops.transforms import functional
 from imgops.transforms.annotations import Camera
+from tests.checks import bits_equal
+from tests.groups import compile_together, compiled, groups, together
 from tests.specs import SPECS, Sample
 from tests.specs._maker import Maker
+from tests.test_modes import ARGUMENTS, arguments_of
 from tests.tiers import every_night, nightly
 
 #: The first two samples of each public function; some parameters are numbers in one of them, and tensors in the other.

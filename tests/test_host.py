@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 import torch
-from checks import bits_equal, captured
 
 from imgops._operator.record import Contract, operators
 from imgops.kernels import host
+from tests.checks import bits_equal, captured
 from tests.specs import OPERATORS, SAMPLES, Sample
 from tests.specs._maker import Maker
 from tests.tiers import nightly_unless

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal, check_raises
 from torch import Tensor
 
 import imgops
 from imgops._operator.record import operators
+from tests.checks import bits_equal, check_raises
 from tests.specs import SAMPLES, Sample
 from tests.specs._maker import Maker
 

@@ -17,8 +17,6 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import check_raises
-from groups import compile_together
 from PIL import Image, ImageFile, ImageOps, features
 from torch import Tensor
 
@@ -26,8 +24,10 @@ import imgops
 from imgops import decode_frames, decode_image, encode_image
 from imgops.kernels.cpu import _libjpeg
 from tests import files, fuzz_decode
+from tests.checks import check_raises
 from tests.files import MODES, NUMBERS, kinds, levelled, noise, planar, saved, shown, tensor, tiff
 from tests.fuzz_decode import check, check_frames, outcome, readers
+from tests.groups import compile_together
 from tests.tiers import every_night, nightly_unless
 
 #: Pillow warns of damaged files.

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from checks import bits_equal, difference
-from followers import Boxes, Image, Mask, Points, check_in_one_graph, plain, raises_each, rows, stack
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
-from transform_cases import seeded
 
 import imgops.transforms as ours
+from tests.checks import bits_equal, difference
+from tests.followers import Boxes, Image, Mask, Points, check_in_one_graph, plain, raises_each, rows, stack
 from tests.tiers import every_night, nightly
+from tests.transform_cases import seeded
 
 MIRRORS = ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomTranspose")
 FLIP = ours.RandomHorizontalFlip

@@ -7,9 +7,9 @@ import re
 import sys
 
 import pytest
-from checks import ROOT, run_python
 
 from tests import memory_program
+from tests.checks import ROOT, run_python
 from tests.tiers import nightly
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transform_cases import check_refusals
 
 import imgops
 from tests.specs.maps import stretched
+from tests.transform_cases import check_refusals
 
 SIZE = H, W = 37, 50
 RNG = np.random.default_rng(0)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import run_python
 from torch import Tensor
 
 import imgops
 from imgops._common import memory
+from tests.checks import run_python
 from tests.test_threads import at_once
 from tests.tiers import nightly
 

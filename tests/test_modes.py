@@ -14,23 +14,23 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from added_cases import ROWS
-from groups import groups, together
-from test_transforms_names import STILL
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, containers, picture, same, seeded
 
 import imgops
 from imgops import transforms as ours
 from imgops._common.torch_private import CountingBackend
 from imgops.transforms import functional as F
+from tests.added_cases import ROWS
+from tests.groups import groups, together
 from tests.specs import SPECS
 from tests.specs._maker import Maker
+from tests.test_transforms_names import STILL
 from tests.tiers import every_night, nightly, nightly_unless
+from tests.transform_cases import CASES, containers, picture, same, seeded
 
 TV_TENSORS = hasattr(torch.Tag, "inplace")  # before torch 2.13 dynamo does not support them
 REAL = torch.float32

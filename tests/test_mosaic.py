@@ -9,8 +9,12 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal, difference
-from followers import (
+from torch import Tensor
+from torchvision import tv_tensors
+
+from imgops import transforms as ours
+from tests.checks import bits_equal, difference
+from tests.followers import (
     ANGLED,
     FORMATS,
     Boxes,
@@ -27,15 +31,11 @@ from followers import (
     polygons,
     raises_each,
 )
-from groups import compile_together
-from test_objects import with_an_l
-from torch import Tensor
-from torchvision import tv_tensors
-from transform_cases import needs_classes, picture, seeded
-
-from imgops import transforms as ours
+from tests.groups import compile_together
 from tests.specs._maker import formatted
+from tests.test_objects import with_an_l
 from tests.tiers import every_night, nightly, nightly_unless
+from tests.transform_cases import needs_classes, picture, seeded
 
 
 def of_boxes(height: int, width: int, boxes: Any, dtype: torch.dtype = torch.uint8) -> dict[str, Any]:

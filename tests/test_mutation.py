@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 
 import imgops
 from imgops._operator.record import operators
+from tests.checks import bits_equal
 from tests.specs._maker import ANY_DTYPE, Maker, formatted
 from tests.specs.movement import paste_reference
 from tests.tiers import every_night, nightly

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import native_program
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from PIL import Image
 from torch import Tensor
 
@@ -17,6 +15,8 @@ import imgops
 from imgops._common import compare
 from imgops.decomposition import _resampling_filters
 from imgops.kernels.cpu import _pil, _resample, _resampling_tables, native
+from tests import native_program
+from tests.checks import bits_equal
 from tests.specs import OPERATORS
 from tests.specs._maker import Maker
 

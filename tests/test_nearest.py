@@ -9,15 +9,15 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2 as theirs
-from transform_cases import seeded
 
 import imgops
 from imgops import transforms as v2
+from tests.checks import bits_equal
+from tests.transform_cases import seeded
 
 NEAREST = InterpolationMode.NEAREST
 DTYPES = [torch.uint8, torch.int64, torch.bool, torch.float32, torch.float64, torch.bfloat16, torch.int16]

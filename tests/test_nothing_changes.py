@@ -15,15 +15,15 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from test_modes import every_transform
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, picture
 
 import imgops
 from imgops import transforms as ours
+from tests.test_modes import every_transform
 from tests.tiers import nightly
+from tests.transform_cases import CASES, picture
 
 ARRAY = np.zeros((40, 52, 3), np.uint8)
 #: Inputs without an image.

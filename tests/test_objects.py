@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal, difference
-from followers import around, check_in_one_graph, converted, plain, raises_each, rows, stack
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.ops import masks_to_boxes
 from torchvision.transforms import v2
-from transform_cases import needs_classes, picture, seeded
 
 from imgops import transforms as ours
+from tests.checks import bits_equal, difference
+from tests.followers import around, check_in_one_graph, converted, plain, raises_each, rows, stack
 from tests.tiers import nightly
+from tests.transform_cases import needs_classes, picture, seeded
 
 Boxes, Points, Image, Mask = tv_tensors.BoundingBoxes, tv_tensors.KeyPoints, tv_tensors.Image, tv_tensors.Mask
 SIZE = HEIGHT, WIDTH = 96, 128

@@ -17,11 +17,11 @@ import pytest
 import torch
 from torchvision import transforms as first
 from torchvision.transforms import v2 as reference
-from transform_cases import CASES, Case, picture, sample, seeded
 
 import imgops
 from imgops import transforms as ours
 from tests.tiers import every_night, nightly, nightly_unless
+from tests.transform_cases import CASES, Case, picture, sample, seeded
 
 #: Names that change no result of a call, and that no transform reads.
 WITHOUT_EFFECT = {

@@ -12,14 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bits_equal, run_python
-from groups import compile_together, together
 from PIL import Image
 from torch import Tensor
 from torchvision import transforms as v1
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as tv
-from transform_cases import same, seeded
 
 import imgops
 from imgops import EncodedImages, PackedImages
@@ -28,11 +25,14 @@ from imgops._operator import call as operator_call
 from imgops._operator.record import operators
 from imgops.batches import operators as operators_of_packed
 from imgops.kernels.cpu import _threads
+from tests.checks import bits_equal, run_python
+from tests.groups import compile_together, together
 from tests.packed_calls import DTYPES, PACKED, SMALL, noise, one_by_one, packed_arguments
 from tests.specs import SPECS, Sample
 from tests.specs._draw import Draw
 from tests.specs._maker import Maker
 from tests.tiers import every_night, nightly, nightly_unless
+from tests.transform_cases import same, seeded
 
 SIZES = ((20, 31), (7, 5), (64, 3), (16, 16), (33, 40))
 

@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 from torchvision.transforms import v2
-from transform_cases import JITTER, seeded
 
 from imgops import transforms as ours
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import JITTER, seeded
 
 
 def photographs() -> dict[str, Image.Image]:

@@ -10,23 +10,23 @@ from typing import Any
 from unittest import mock
 
 import cv2
-import fuzz_pipelines
 import numpy as np
 import pytest
 import torch
 import torchvision
-from groups import compiled
 from torch.nn.modules.module import register_module_forward_hook
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional
-from transform_cases import picture, same, sample, seeded
 
 from imgops import transforms as v2
 from imgops.kernels.cpu import geometry, native
 from imgops.kernels.cpu.program import ImageProgram, accepts
 from imgops.transforms._core import pending
 from imgops.transforms._core.plans import Plan
+from tests import fuzz_pipelines
+from tests.groups import compiled
 from tests.tiers import every_night, nightly
+from tests.transform_cases import picture, same, sample, seeded
 
 FLOATS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])]
 JITTER = v2.ColorJitter(0.4, 0.4, 0.4, 0.1)

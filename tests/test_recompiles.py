@@ -14,11 +14,11 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from checks import bits_equal
 from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend
 
 import imgops
 from imgops import transforms as v2
+from tests.checks import bits_equal
 from tests.specs import SPECS
 from tests.tiers import nightly, nightly_unless
 

@@ -10,12 +10,12 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal, check_format
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import imgops
 from imgops.extend.testing import Call
+from tests.checks import bits_equal, check_format
 from tests.specs import OPERATORS, SPECS, OpSpec, Sample
 from tests.specs._maker import BATCHES, DEVICES, FORMATS, Maker
 from tests.specs._spec import EXACT

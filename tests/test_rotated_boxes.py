@@ -11,8 +11,14 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal, difference
-from followers import (
+from torch import Tensor
+from torchvision import tv_tensors
+from torchvision.transforms import v2
+
+import imgops.transforms as ours
+from imgops.transforms._core import rotated_boxes
+from tests.checks import bits_equal, difference
+from tests.followers import (
     ANGLED,
     FORMATS,
     Boxes,
@@ -25,14 +31,8 @@ from followers import (
     plain,
     polygons,
 )
-from torch import Tensor
-from torchvision import tv_tensors
-from torchvision.transforms import v2
-from transform_cases import seeded
-
-import imgops.transforms as ours
-from imgops.transforms._core import rotated_boxes
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import seeded
 
 KNOWN = json.loads(Path(__file__).with_name("data").joinpath("rotated_boxes.json").read_text())
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2 as reference
-from transform_cases import picture
 
 from imgops import transforms as v2
 from imgops.transforms._core.seeding import seed_of
+from tests.checks import bits_equal
 from tests.tiers import every_night, nightly
+from tests.transform_cases import picture
 
 GOLDEN = [
     *(6450899586159507901, 3095411427825261844, 6030964643878359419, 705271316562965202, 4410727507812524023),

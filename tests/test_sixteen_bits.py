@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from groups import compile_together
 from PIL import Image
 from torch import Tensor
 from torchvision import tv_tensors
@@ -19,6 +18,7 @@ from torchvision.transforms import v2 as tv
 import imgops
 from imgops import transforms as v2
 from imgops.transforms.policy import _COLORS, _Color
+from tests.groups import compile_together
 from tests.specs import SPECS
 from tests.tiers import nightly
 

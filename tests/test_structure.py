@@ -96,6 +96,16 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] == "imgops"}
 
 
+def test_modules_of_the_tests_have_one_name() -> None:
+    """Some run as programs, for which the folder of the tests is not on the path."""
+    folder = Path(__file__).parent
+    own = {path.stem for path in folder.glob("*.py")}
+    imported = [
+        n for path in folder.rglob("*.py") for n in ast.walk(tree_of(path)) if isinstance(n, ast.ImportFrom)
+    ]
+    assert sorted({n.module for n in imported if n.module in own}) == []
+
+
 def test_imports_go_down() -> None:
     above = {
         (str(path.relative_to(ROOT)), name)

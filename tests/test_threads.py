@@ -13,12 +13,12 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 
 import imgops
 from imgops._operator import call
 from imgops.kernels.cpu import _threads
+from tests.checks import bits_equal
 from tests.specs import OPERATORS
 from tests.specs._draw import Draw
 from tests.test_random_calls import DRAWN, arguments_of

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from torchvision_suite import differences, judged, substituted
 
 from tests.tiers import nightly
+from tests.torchvision_suite import differences, judged, substituted
 
 PROGRAM = Path(__file__).with_name("torchvision_suite.py")
 SOURCE = """

@@ -16,17 +16,17 @@ import PIL.ImageFilter
 import PIL.ImageOps
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import transforms as v1
 from torchvision import tv_tensors
-from transform_cases import check_refusals, picture, seeded
 
 import imgops.transforms as ours
 from imgops import PackedImages
 from imgops.transforms import recipes
+from tests.checks import bits_equal
 from tests.tiers import nightly_unless
+from tests.transform_cases import check_refusals, picture, seeded
 
 YOLO = np.load(Path(__file__).with_name("data") / "yolo.npz")
 

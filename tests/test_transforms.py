@@ -12,15 +12,15 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, Case, picture, sample, seeded
 
 from imgops import transforms as ours
 from imgops.transforms._core.base import RandomTransform
+from tests.checks import bits_equal
 from tests.specs.geometry import OPENCV_IS_EXACT
+from tests.transform_cases import CASES, Case, picture, sample, seeded
 
 warnings.filterwarnings("ignore", "RandomErasing.. is currently passing through")
 

@@ -13,23 +13,28 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
-import followers
 import numpy as np
 import PIL.Image
 import pytest
 import torch
-from added_cases import ROWS, Row
-from checks import check_raises
-from fuzz_pipelines import one_by_one, result
-from groups import apart, compile_together, groups
-from test_channels import COUNTS, planes, words_of
-from test_followers import WITH_TWINS
-from test_transforms import OF_ANY_MODE
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional
-from transform_cases import (
+
+from imgops import transforms as ours
+from imgops.transforms.imagenet_c.formulas import FORMULAS
+from tests import followers
+from tests.added_cases import ROWS, Row
+from tests.checks import check_raises
+from tests.fuzz_pipelines import one_by_one, result
+from tests.groups import apart, compile_together, groups
+from tests.specs._maker import formatted
+from tests.test_channels import COUNTS, planes, words_of
+from tests.test_followers import WITH_TWINS
+from tests.test_transforms import OF_ANY_MODE
+from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import (
     CASES,
     CONTAINERS,
     Case,
@@ -41,11 +46,6 @@ from transform_cases import (
     sample,
     seeded,
 )
-
-from imgops import transforms as ours
-from imgops.transforms.imagenet_c.formulas import FORMULAS
-from tests.specs._maker import formatted
-from tests.tiers import nightly, nightly_unless
 
 Every = Case | Row
 Pairs = Iterator[tuple[Any, Any]]

@@ -11,16 +11,16 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from checks import bits_equal
-from groups import compiled
 from torch import Tensor
 from torchvision import tv_tensors
 from torchvision.transforms import InterpolationMode, v2
-from transform_cases import CASES, HAS_CLASSES, picture, sample, seeded
 
 import imgops
 from imgops import transforms as ours
+from tests.checks import bits_equal
+from tests.groups import compiled
 from tests.tiers import every_night, nightly
+from tests.transform_cases import CASES, HAS_CLASSES, picture, sample, seeded
 
 F, T = ours.functional, v2.functional
 NEAREST = InterpolationMode.NEAREST

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
-from groups import apart, compile_together, compiled
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torchvision import tv_tensors
 from torchvision.transforms import v2
-from transform_cases import CASES, needs_classes, picture, same, sample, seeded
 
 import imgops
 from imgops import transforms as ours
+from tests.checks import bits_equal
+from tests.groups import apart, compile_together, compiled
 from tests.tiers import every_night, nightly
+from tests.transform_cases import CASES, needs_classes, picture, same, sample, seeded
 
 
 def whole() -> dict[str, Any]:

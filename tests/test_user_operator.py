@@ -8,12 +8,12 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 
 import imgops
 from imgops.extend.testing import check_operator
+from tests.checks import bits_equal
 from tests.tiers import nightly, nightly_unless
 
 

@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from checks import bits_equal
 from PIL import Image
 from torch import Tensor
 
 import imgops
 from imgops._common.torch_private import tree_leaves
+from tests.checks import bits_equal
 from tests.specs import SPECS
 from tests.specs._libraries import BORDERS, FILTERS, of_pil, to_pil
 from tests.specs._maker import Maker, formatted

@@ -9,11 +9,11 @@ import cv2
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
-from transform_cases import JITTER, picture
 
 import imgops
 from imgops import transforms as ours
 from tests.tiers import nightly, nightly_unless
+from tests.transform_cases import JITTER, picture
 
 
 def pipeline(**more: Any) -> Any:
