@@ -49,8 +49,10 @@ def photo() -> np.ndarray:
     return np.clip(frame + rng.normal(0, 6, frame.shape), 0, 255).astype(np.uint8)
 
 
-def steps(name: str, module: Any, last: list[Any], antialias: bool = True, **each: Any) -> Any:
-    crop = module.RandomResizedCrop(224, antialias=antialias, **each)
+def steps(
+    name: str, module: Any, last: list[Any], antialias: bool = True, size: int = 224, **each: Any
+) -> Any:
+    crop = module.RandomResizedCrop(size, antialias=antialias, **each)
     flip = module.RandomHorizontalFlip(**each)
     if name == "SimCLR":
         blur = module.RandomApply([module.GaussianBlur(23, **each)], p=0.5, **each)

@@ -20,6 +20,7 @@ from torchvision.transforms import v2 as theirs
 from imgops import transforms as v2
 from imgops._common.torch_private import CountingBackend
 from tests.tiers import nightly
+from tests.transform_cases import seeded
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs" / "recipes").glob("*.rst"))
@@ -259,3 +260,53 @@ def test_messages_that_name_per_sample_are_raised_in_eager_mode_too() -> None:
         v2.RandomApply([TO_HALF], per_sample=True)(BATCH)
     with pytest.raises(ValueError, match="transforms must give results of"):
         v2.RandomChoice([TO_HALF, FLIP], per_sample=True)(BATCH)
+
+
+# -- a generator's images --------------------------------------------------------------------------------
+
+
+def functions_of(page: str) -> list[dict[str, Any]]:
+    """Return the names that each program of a page defines."""
+    found: list[dict[str, Any]] = []
+    for block in BLOCK.findall((ROOT / "docs" / "recipes" / f"{page}.rst").read_text()):
+        found.append({})
+        exec(textwrap.dedent(block), found[-1])
+    return found
+
+
+def diff_augment(images: Tensor) -> Tensor:
+    """DiffAugment step by step, with the draws of the page's program."""
+    n, _, height, width = images.shape
+    brightness, saturation, contrast = (
+        d[:, None, None, None] for d in (torch.rand(n) - 0.5, 2 * torch.rand(n), torch.rand(n) + 0.5)
+    )
+    x = images + brightness
+    x = (x - x.mean(1, keepdim=True)) * saturation + x.mean(1, keepdim=True)
+    x = (x - x.mean((1, 2, 3), keepdim=True)) * contrast + x.mean((1, 2, 3), keepdim=True)
+    across, down = (torch.randint(-s // 8, s // 8 + 1, (n,)) for s in (width, height))
+    wide = torch.nn.functional.pad(x, (width, width, height, height))
+    x = torch.stack(
+        [
+            w[:, height - b :, width - a :][:, :height, :width]
+            for w, a, b in zip(wide, across, down, strict=True)
+        ]
+    )
+    across, down = (torch.randint(-s // 4, s - s // 4 + 1, (n,)) for s in (width, height))
+    mask = torch.ones_like(x)
+    for m, a, b in zip(mask, across.tolist(), down.tolist(), strict=True):
+        m[:, max(b, 0) : b + height // 2, max(a, 0) : a + width // 2] = 0
+    return x * mask
+
+
+def test_the_augmentations_of_a_generator() -> None:
+    first, second = functions_of("generator")
+    images = torch.rand(6, 3, 24, 32, requires_grad=True)
+    for seed in range(5):
+        found, wanted = (seeded(seed, f, images) for f in (first["diff_augment"], diff_augment))
+        torch.testing.assert_close(found, wanted)
+        weight = torch.rand_like(found)
+        torch.testing.assert_close(*(torch.autograd.grad(y, images, weight)[0] for y in (found, wanted)))
+    calls = [first["diff_augment"], lambda x: second["augment"](x, 0.6)]
+    for call in calls:
+        compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(seeded(3, compiled, images), seeded(3, call, images))

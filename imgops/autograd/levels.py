@@ -30,14 +30,6 @@ def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return of_image, of_gamma, product(own, power, gain) if ctx.needs_input_grad[2] else None
 
 
-def posterize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    pass
-
-
-def posterize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return torch.zeros_like(grad), None
-
-
 def solarize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, threshold = ctx.saved_tensors
     bright = image.to(working_dtype(image)) >= number(threshold, image)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import number, product, unclamped
+from imgops.autograd._sums import number, product, unclamped, where_positive
 from imgops.decomposition._precision import working_dtype
 
 
@@ -26,10 +26,11 @@ def shot_noise_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     dtype = working_dtype(image)
     x, values, strength = image.to(dtype), noise.to(dtype), number(scale, image)
     # The square root has no derivative at a variance of 0, where there is no noise.
-    there = strength * x > 0
-    deviation = torch.where(there, (strength * torch.where(there, x, 1)).abs().sqrt(), 0)
+    variance = strength * x
+    root = torch.ops.aten.threshold(variance, 0, 1).sqrt()
+    deviation = where_positive(root, variance)
     own = unclamped(grad, x + deviation * values)
-    slope = torch.where(there, values / (2 * torch.where(there, deviation, 1)), 0)
+    slope = where_positive(values / (2 * root), variance)
     of_image, of_noise, of_scale = ctx.needs_input_grad[:3]
     return (
         (own * (1 + slope * strength)).to(image.dtype) if of_image else None,

@@ -8,6 +8,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import blending as autograd
+from imgops.autograd._sums import save_inputs
 from imgops.decomposition import blending as decomposition
 from imgops.fake import blending as fake
 from imgops.fake.movement import check_mask
@@ -24,6 +25,7 @@ __all__ = ["add_weighted", "alpha_composite", "blend", "composite"]
     kernel=cpu.alpha_composite,
     cuda=cuda.Kernel("blending.alpha_composite"),
     fake=fake.alpha_composite,
+    autograd=Gradient(save_inputs, autograd.alpha_composite_backward),
     vmap=vmap.leading(3, 3),
     sharding=sharding.leading(3, 3),
     decomposition=decomposition.alpha_composite,
@@ -72,7 +74,7 @@ def alpha_composite(image: Tensor, other: Tensor) -> Tensor:
     Reference: :func:`PIL.Image.alpha_composite`, bit-exact on uint8. uint16: the formula in
     double precision, rounded. Floats: the same formula in real numbers, within 1e-6; half precision is
     computed in float32 and rounded once. Alpha is not premultiplied. The gradient, for both images, is
-    derived from the formula. Autocast does not change the dtype.
+    that of the formula. Autocast does not change the dtype.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def add_weighted(
     -----
     Reference: ``cv2.addWeighted``, bit-exact on uint8, uint16 (both clamped) and float32, float64
     within 1e-12. Half precision is computed in float32 and rounded once. On an accelerator the result is
-    within 1 level. The gradient, for both images and every weight, is derived from the formula. Autocast does
+    within 1 level. The gradient, for both images and every weight, is that of the formula. Autocast does
     not change the dtype.
 
     Examples
@@ -230,7 +232,7 @@ def blend(image: Tensor, other: Tensor, alpha: float | Tensor) -> Tensor:
     Reference: :func:`PIL.Image.blend`, bit-exact on uint8 (truncated, clamped to the range);
     uint16: the same formula in float32. Floats:
     ``image * (1 - alpha) + other * alpha``, within 1e-6; half precision is computed in float32 and
-    rounded once. The gradient, for both images and ``alpha``, is derived from the formula. Autocast does not
+    rounded once. The gradient, for both images and ``alpha``, is that of the formula. Autocast does not
     change the dtype.
 
     Examples

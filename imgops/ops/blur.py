@@ -85,7 +85,7 @@ def box_blur(image: Tensor, kernel_size: int | Sequence[int], padding_mode: str 
     result 1 level too light, and turns 255 into 0; imgops returns the mean, with halves rounded up. On an
     accelerator the result of a window of even area is within 1 level (OpenCV's rounding of halves depends on
     the area); so is one of uint16. Half precision is computed in float32 and rounded once. The operator is
-    linear; its gradient is derived from the formula. Autocast does not change the dtype.
+    linear; its gradient is that of the formula. Autocast does not change the dtype.
 
     Examples
     --------

@@ -157,7 +157,7 @@ def adjust_brightness(image: Tensor, factor: float | Tensor) -> Tensor:
     Reference: :class:`PIL.ImageEnhance.Brightness`, bit-exact on uint8 (results are truncated). uint16:
     torchvision's ``adjust_brightness``, which is the same formula in float32 up to 65535, bit-exact.
     Floats: the same formula in real numbers, clamped to [0, 1], within 1e-5; half precision is computed in
-    float32 and rounded once. The gradient, for ``image`` and ``factor``, is derived from the formula and is
+    float32 and rounded once. The gradient, for ``image`` and ``factor``, is that of the formula and is
     exact to second order; it is 0 where a value is clamped. Autocast does not change the dtype.
 
     Examples
@@ -335,7 +335,7 @@ def grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     -----
     Reference: ``Image.convert("L")``, bit-exact on uint8. uint16: ``cv2.cvtColor``, bit-exact,
     which keeps white; torchvision's weights are 0.0001 smaller, and its white becomes 65528. Floats: 0.299 R
-    + 0.587 G + 0.114 B, within 1e-6. The operator is linear; its gradient is derived from the formula.
+    + 0.587 G + 0.114 B, within 1e-6. The operator is linear; its gradient is that of the formula.
     Autocast does not change the dtype.
 
     Examples

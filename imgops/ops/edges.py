@@ -106,7 +106,7 @@ def sobel(image: Tensor, dx: int, dy: int, kernel_size: int = 3, padding_mode: s
     Reference: ``cv2.Sobel`` (to CV_16S from uint8, where a kernel of 7 saturates, and to CV_32F
     from uint16), bit-exact on uint8, uint16, float32 and float64; for "wrap", which OpenCV does not support,
     the image is padded first. Half precision is computed in float32 and rounded once. The operator is linear;
-    its gradient is derived from the formula. Autocast does not change the dtype.
+    its gradient is that of the formula. Autocast does not change the dtype.
 
     Examples
     --------

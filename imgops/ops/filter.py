@@ -77,7 +77,7 @@ def filter2d(image: Tensor, kernel: Tensor, padding_mode: str = "reflect") -> Te
     Reference: ``cv2.filter2D``, bit-exact on uint8, uint16 and float32; for "wrap", which OpenCV does not
     support, the image is padded first. float64 is summed in double precision, whereas OpenCV uses a Fourier
     transform for large kernels, which mixes all pixels; half precision is computed in float32 and rounded
-    once. The gradient, for ``image`` and ``kernel``, is derived from the formula. Autocast does not change
+    once. The gradient, for ``image`` and ``kernel``, is that of the formula. Autocast does not change
     the dtype.
 
     Examples
@@ -121,7 +121,7 @@ def adjust_sharpness(image: Tensor, factor: float | Tensor) -> Tensor:
     unchanged, and so is an image less than 3 pixels wide or high. uint16: the blur is rounded to a level, and
     the blend is computed in float32 and truncated, as on uint8. Floats: the same formula in real numbers,
     clamped to [0, 1], within 1e-5; half precision is computed in float32 and rounded once. The gradient, for
-    ``image`` and ``factor``, is derived from the formula and is exact to second order; it is 0 where a value
+    ``image`` and ``factor``, is that of the formula and is exact to second order; it is 0 where a value
     is clamped. Autocast does not change the dtype.
 
     Examples

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from imgops._common import check, values
 from imgops._operator.declare import operator
+from imgops._operator.record import Gradient
+from imgops.autograd._sums import save_nothing, zero_backward
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
 from imgops.kernels import cuda
@@ -36,6 +38,7 @@ def _clahe(image: Tensor, clip_limit: Tensor, tiles_x: int, tiles_y: int) -> Ten
     "imgops::match_histograms",
     kernel=cpu.match_histograms,
     fake=fake.match_histograms,
+    backward=backward.match_histograms,
     vmap=vmap.leading(3, 3),
     sharding=sharding.leading(3, 3),
     decomposition=decomposition.match_histograms,
@@ -152,6 +155,7 @@ def _autocontrast(image: Tensor) -> Tensor: ...
     kernel=cpu.equalize,
     cuda=cuda.Kernel("histograms.equalize", takes_packed=True),
     fake=fake.equalize,
+    autograd=Gradient(save_nothing, zero_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.equalize,

@@ -8,7 +8,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import levels as autograd
-from imgops.autograd._sums import save_inputs
+from imgops.autograd._sums import save_inputs, save_nothing, zero_backward
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
 from imgops.kernels import cuda
@@ -38,7 +38,7 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
     kernel=cpu.posterize,
     cuda=cuda.Kernel("levels.posterize", takes_packed=True),
     fake=fake.posterize,
-    autograd=Gradient(autograd.posterize_setup_context, autograd.posterize_backward),
+    autograd=Gradient(save_nothing, zero_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.posterize,
@@ -106,7 +106,7 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Reference: ``Image.point`` with torchvision's table, ``255.999 * gain * (level / 255) ** gamma`` in double
     precision, bit-exact on uint8; on uint16 ``65535.999 * gain * (level / 65535) ** gamma``. Floats:
     ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The gradient, for ``image``, ``gamma`` and
-    ``gain``, is derived from the formula. Pixels of value 0 have a gradient of 0 unless ``gamma`` is 1, also
+    ``gain``, is that of the formula. Pixels of value 0 have a gradient of 0 unless ``gamma`` is 1, also
     where the derivative is infinite, as for a ``gamma`` below 1. Autocast does not change the dtype.
 
     Examples

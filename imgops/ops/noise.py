@@ -153,7 +153,7 @@ def shot_noise(image: Tensor, noise: Tensor, scale: float | Tensor) -> Tensor:
     Reference: NumPy's ``clip(x + sqrt(scale * x) * noise, 0, 1)``, the normal approximation of
     Poisson's distribution; uint8 is computed in float32 and rounded once, half precision likewise, uint16 in
     float64. Exact on uint8 and uint16, within 1e-6 on floats. The gradient, for ``image``, ``noise`` and
-    ``scale``, is derived from the formula; it is 0 where a value is clamped. Autocast does not change the
+    ``scale``, is that of the formula; it is 0 where a value is clamped. Autocast does not change the
     dtype.
 
     Examples
@@ -249,7 +249,7 @@ def speckle_noise(image: Tensor, noise: Tensor, sigma: float | Tensor) -> Tensor
     -----
     Reference: NumPy's ``clip(x * (1 + sigma * noise), 0, 1)``; uint8 is computed in float32 and
     rounded once, half precision likewise, uint16 in float64. Exact on uint8 and uint16, within 1e-6 on
-    floats. The gradient, for ``image``, ``noise`` and ``sigma``, is derived from the formula; it is 0 where a
+    floats. The gradient, for ``image``, ``noise`` and ``sigma``, is that of the formula; it is 0 where a
     value is clamped. Autocast does not change the dtype.
 
     Examples

@@ -91,7 +91,7 @@ def threshold(
     -----
     Reference: ``cv2.threshold``, bit-exact on uint8, uint16, float32 and float64; half precision
     is compared in float32. On an accelerator, "otsu" may take another one of levels that split a histogram
-    equally well. The gradient, derived from the formula, goes to the source of each pixel: the image,
+    equally well. The gradient, that of the formula, goes to the source of each pixel: the image,
     ``threshold`` ("trunc") or ``max_value``; that of the comparison is 0. Autocast does not change the dtype.
 
     Examples

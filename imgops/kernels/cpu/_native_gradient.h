@@ -271,61 +271,161 @@ typedef struct {
 } Warped;
 #endif
 
-/* One image: out, if it is wanted, gets the gradient of the image; slope that of the positions, first all x. `outside` has
- * the color beyond the image, or is NULL. */
+/* What one position adds to out, the gradient of the image, if it is wanted, and its own slope. `outside` has the color
+ * beyond the image, or is NULL. */
+INLINE void NAME(position_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
+                                const double *outside, const Warped *p, int taps, Py_ssize_t i) {
+    Py_ssize_t plane = p->height * p->width, c;
+    double wx[4], wy[4], sx[4], sy[4];
+    Py_ssize_t column[4], row[4];
+    Py_ssize_t x = taps_of(bounded(map[i], (double)p->width, p->border), taps, wx, sx);
+    Py_ssize_t y = taps_of(bounded(map[p->count + i], (double)p->height, p->border), taps, wy, sy);
+    int inside = x >= 0 && y >= 0 && x + taps <= p->width && y + taps <= p->height, j, k;
+    REAL weight[4][4], to_x = 0, to_y = 0;
+    if (!inside) {
+        int seen = 0;
+        for (j = 0; j < taps; j++) {
+            column[j] = folded(x + j, p->width, p->border);
+            row[j] = folded(y + j, p->height, p->border);
+            seen += (column[j] >= 0) + (row[j] >= 0);
+        }
+        if (!seen && !slope) return;
+    }
+    if (out) {
+        for (j = 0; j < taps; j++)
+            for (k = 0; k < taps; k++) weight[j][k] = (REAL)(wy[j] * wx[k]);
+        for (c = 0; c < p->planes; c++) {
+            REAL value = grad[c * p->count + i], *to = out + c * plane;
+            if (inside)
+                for (j = 0; j < taps; j++)
+                    for (k = 0; k < taps; k++) to[(y + j) * p->width + x + k] += weight[j][k] * value;
+            else
+                for (j = 0; j < taps; j++)
+                    for (k = 0; k < taps; k++)
+                        if (row[j] >= 0 && column[k] >= 0) to[row[j] * p->width + column[k]] += weight[j][k] * value;
+        }
+    }
+    if (!slope) return;
+    for (c = 0; c < p->planes; c++) {
+        REAL value = grad[c * p->count + i], towards_x = 0, towards_y = 0;
+        const REAL *from = image + c * plane;
+        for (j = 0; j < taps; j++)
+            for (k = 0; k < taps; k++) {
+                REAL pixel = inside                          ? from[(y + j) * p->width + x + k]
+                             : row[j] >= 0 && column[k] >= 0 ? from[row[j] * p->width + column[k]]
+                             : outside                       ? (REAL)outside[c]
+                                                             : 0;
+                towards_x += pixel * (REAL)(sx[k] * wy[j]);
+                towards_y += pixel * (REAL)(wx[k] * sy[j]);
+            }
+        to_x += value * towards_x;
+        to_y += value * towards_y;
+    }
+    slope[i] += to_x;
+    slope[p->count + i] += to_y;
+}
+
+#if defined(__GNUC__)
+/* The positions of a strip whose four pixels are all inside of the image. Up to four planes lie side by side, so that one
+ * load, and one store that the next position can wait for, has all of them: `onto` and `from` are such images, or NULL. */
+typedef REAL NAME(Four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
+
+INLINE void NAME(strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, const NAME(Four) *from, const double *map,
+                             const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t planes, int32_t *seen) {
+    int32_t place[TAPE], width = (int32_t)p->width;
+    REAL fx[TAPE], fy[TAPE], to_x[TAPE], to_y[TAPE], given[TAPE][4];
+    const double *xs = map + at, *ys = map + p->count + at;
+    /* Every position is moved inside, so that no loop has a branch; one that moved is not seen. */
+    const double right = (double)(p->width - 1) - 1e-6, bottom = (double)(p->height - 1) - 1e-6;
+    Py_ssize_t i, c;
+    for (i = 0; i < n; i++) {
+        double x = xs[i] > 0 ? xs[i] : 0, y = ys[i] > 0 ? ys[i] : 0;
+        int32_t column, row;
+        x = x < right ? x : right;
+        y = y < bottom ? y : bottom;
+        column = (int32_t)x;
+        row = (int32_t)y;
+        fx[i] = (REAL)(x - column);
+        fy[i] = (REAL)(y - row);
+        place[i] = row * width + column;
+        seen[i] = (x == xs[i]) & (y == ys[i]);
+    }
+    for (c = 0; c < 4; c++) {
+        const REAL *own = grad + (c < planes ? c : 0) * p->count + at;
+        for (i = 0; i < n; i++) given[i][c] = (c < planes) & seen[i] ? own[i] : 0;
+    }
+    for (i = 0; onto && i < n; i++) {
+        NAME(Four) *high = onto + place[i], *low = high + width, value = *(const NAME(Four) *)given[i];
+        NAME(Four) under = value * fy[i], over = value - under, b = over * fx[i], d = under * fx[i];
+        high[0] += over - b;
+        high[1] += b;
+        low[0] += under - d;
+        low[1] += d;
+    }
+    if (!slope) return;
+    for (i = 0; i < n; i++) {
+        const NAME(Four) *high = from + place[i], *low = high + width, value = *(const NAME(Four) *)given[i];
+        NAME(Four) across = high[1] - high[0], down = low[0] - high[0], twist = low[1] - low[0] - across;
+        across = value * (across + fy[i] * twist);
+        down = value * (down + fx[i] * twist);
+        to_x[i] = (across[0] + across[1]) + (across[2] + across[3]);
+        to_y[i] = (down[0] + down[1]) + (down[2] + down[3]);
+    }
+    for (i = 0; i < n; i++) {
+        slope[at + i] += seen[i] ? to_x[i] : 0;
+        slope[p->count + at + i] += seen[i] ? to_y[i] : 0;
+    }
+}
+
+INLINE int NAME(planes_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
+                             const double *outside, const Warped *p) {
+    Py_ssize_t plane = p->height * p->width, first, i, c, n;
+    NAME(Four) *mixed, *onto, *from;
+    int32_t seen[TAPE];
+    if (p->width < 2 || p->height < 2 || plane > INT32_MAX) return 0;
+    mixed = malloc((size_t)plane * ((out != NULL) + (slope != NULL)) * sizeof(NAME(Four)));
+    if (!mixed) return 0;
+    onto = out ? mixed : NULL;
+    from = slope ? mixed + (out ? plane : 0) : NULL;
+    for (first = 0; first < p->planes; first += 4) {
+        Py_ssize_t planes = p->planes - first < 4 ? p->planes - first : 4;
+        if (onto) memset(onto, 0, (size_t)plane * sizeof(NAME(Four)));
+        for (c = 0; from && c < 4; c++) {
+            const REAL *own = image + (first + (c < planes ? c : 0)) * plane;
+            REAL *to = (REAL *)from + c;
+            for (i = 0; i < plane; i++) to[4 * i] = own[i]; /* what is not a plane is multiplied by 0 */
+        }
+        for (i = 0; i < p->count; i += n) {
+            n = p->count - i < TAPE ? p->count - i : TAPE;
+            NAME(strip_back)(onto, slope, grad + first * p->count, from, map, p, i, n, planes, seen);
+            for (c = i; !first && c < i + n; c++) {
+                double x = map[c], y = map[p->count + c];
+                int beyond = x <= -1 || y <= -1 || x >= (double)p->width || y >= (double)p->height;
+                if (!seen[c - i] && !(beyond && p->border == CONSTANT_BORDER && !outside))
+                    NAME(position_back)(out, slope, grad, image, map, outside, p, 2, c);
+            }
+        }
+        for (c = 0; onto && c < planes; c++) {
+            const REAL *own = (const REAL *)onto + c;
+            REAL *to = out + (first + c) * plane;
+            for (i = 0; i < plane; i++) to[i] += own[4 * i];
+        }
+    }
+    free(mixed);
+    return 1;
+}
+#endif
+
+/* One image. */
 INLINE void NAME(remap_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
                              const double *outside, const Warped *p, int taps) {
-    Py_ssize_t plane = p->height * p->width, i, c;
-    if (out) memset(out, 0, (size_t)(p->planes * plane) * sizeof(REAL));
-    for (i = 0; i < p->count; i++) {
-        double wx[4], wy[4], sx[4], sy[4];
-        Py_ssize_t column[4], row[4];
-        Py_ssize_t x = taps_of(bounded(map[i], (double)p->width, p->border), taps, wx, sx);
-        Py_ssize_t y = taps_of(bounded(map[p->count + i], (double)p->height, p->border), taps, wy, sy);
-        int inside = x >= 0 && y >= 0 && x + taps <= p->width && y + taps <= p->height, j, k;
-        REAL weight[4][4], to_x = 0, to_y = 0;
-        if (!inside) {
-            int seen = 0;
-            for (j = 0; j < taps; j++) {
-                column[j] = folded(x + j, p->width, p->border);
-                row[j] = folded(y + j, p->height, p->border);
-                seen += (column[j] >= 0) + (row[j] >= 0);
-            }
-            if (!seen && !slope) continue;
-        }
-        if (out) {
-            for (j = 0; j < taps; j++)
-                for (k = 0; k < taps; k++) weight[j][k] = (REAL)(wy[j] * wx[k]);
-            for (c = 0; c < p->planes; c++) {
-                REAL value = grad[c * p->count + i], *to = out + c * plane;
-                if (inside)
-                    for (j = 0; j < taps; j++)
-                        for (k = 0; k < taps; k++) to[(y + j) * p->width + x + k] += weight[j][k] * value;
-                else
-                    for (j = 0; j < taps; j++)
-                        for (k = 0; k < taps; k++)
-                            if (row[j] >= 0 && column[k] >= 0) to[row[j] * p->width + column[k]] += weight[j][k] * value;
-            }
-        }
-        if (!slope) continue;
-        for (c = 0; c < p->planes; c++) {
-            REAL value = grad[c * p->count + i], towards_x = 0, towards_y = 0;
-            const REAL *from = image + c * plane;
-            for (j = 0; j < taps; j++)
-                for (k = 0; k < taps; k++) {
-                    REAL pixel = inside                          ? from[(y + j) * p->width + x + k]
-                                 : row[j] >= 0 && column[k] >= 0 ? from[row[j] * p->width + column[k]]
-                                 : outside                       ? (REAL)outside[c]
-                                                                 : 0;
-                    towards_x += pixel * (REAL)(sx[k] * wy[j]);
-                    towards_y += pixel * (REAL)(wx[k] * sy[j]);
-                }
-            to_x += value * towards_x;
-            to_y += value * towards_y;
-        }
-        slope[i] = to_x;
-        slope[p->count + i] = to_y;
-    }
+    Py_ssize_t i;
+    if (out) memset(out, 0, (size_t)(p->planes * p->height * p->width) * sizeof(REAL));
+    if (slope) memset(slope, 0, (size_t)(2 * p->count) * sizeof(double));
+#if defined(__GNUC__)
+    if (taps == 2 && NAME(planes_back)(out, slope, grad, image, map, outside, p)) return;
+#endif
+    for (i = 0; i < p->count; i++) NAME(position_back)(out, slope, grad, image, map, outside, p, taps, i);
 }
 
 #define REMAP_BACK_ARGS                                                                                              \
