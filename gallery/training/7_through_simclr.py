@@ -29,7 +29,11 @@ from imgops import transforms as v2
 
 SIZE = 32
 digits = load_digits()
-strokes = imgops.resize(torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16, (SIZE, SIZE), "bicubic").clamp(0, 1)
+strokes = imgops.resize(
+    torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16,
+    (SIZE, SIZE),
+    "bicubic",
+).clamp(0, 1)
 labels = torch.tensor(digits.target)
 
 
@@ -83,7 +87,10 @@ def searched(views: bool) -> Tensor:
 
 
 torch.manual_seed(1)
-found = {name: searched(views) for name, views in (("the image itself", False), ("its views", True))}
+found = {
+    name: searched(views)
+    for name, views in (("the image itself", False), ("its views", True))
+}
 figure, axes = plt.subplots(2, 10, figsize=(10, 2.4), layout="constrained")
 for row, (name, images) in zip(axes, found.items(), strict=True):
     row[0].set_ylabel(name, fontsize=8)
@@ -97,7 +104,9 @@ for row, (name, images) in zip(axes, found.items(), strict=True):
 for name, images in found.items():
     views = simclr(images.repeat(20, 1, 1, 1))
     right = (model(views).argmax(1) == classes.repeat(20)).float().mean()
-    print(f"optimized for {name}: {right:.2f} of 200 new views are classified as intended")
+    print(
+        f"optimized for {name}: {right:.2f} of 200 new views are classified as intended"
+    )
 
 # %%
 # Time and memory
@@ -116,7 +125,10 @@ theirs = K.AugmentationSequential(
     K.RandomGaussianBlur((5, 5), (0.1, 2.0), p=0.5),
     data_keys=["input"],
 )
-ours = v2.Compose([v2.RandomResizedCrop(128, scale=(0.6, 1.0)), *simclr.transforms[1:]], per_sample=True)
+ours = v2.Compose(
+    [v2.RandomResizedCrop(128, scale=(0.6, 1.0)), *simclr.transforms[1:]],
+    per_sample=True,
+)
 batch = torch.rand(16, 3, 128, 128, requires_grad=True)
 
 

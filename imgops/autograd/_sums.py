@@ -35,8 +35,8 @@ def save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.inputs = len(inputs)
 
 
-def zero_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradient of an operator whose values are steps of the image's."""
+def zeros(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradients of an operator whose values are steps of the image's."""
     return torch.zeros_like(grad), *(None,) * (ctx.inputs - 1)
 
 

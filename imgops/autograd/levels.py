@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import number, product, unclamped
+from imgops.autograd._sums import number, product, unclamped, zeros
 from imgops.decomposition._precision import working_dtype
 
 
@@ -28,6 +28,10 @@ def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         logarithm = torch.where(safe == 0, 0, torch.where(safe == 0, 1, safe).log())
         of_gamma = product(of_power * power, logarithm, gamma)
     return of_image, of_gamma, product(own, power, gain) if ctx.needs_input_grad[2] else None
+
+
+def posterize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return zeros(ctx, grad)
 
 
 def solarize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -41,6 +41,4 @@ def threshold_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 def _of_image(grad: Tensor, over: Tensor, operation: str) -> Tensor:
     if operation == "tozero":
         return where_positive(grad.to(over.dtype), over).to(grad.dtype)
-    if operation.startswith("binary"):
-        return torch.zeros_like(grad)
-    return torch.where(over > 0, 0, grad)
+    return torch.where((over > 0) | operation.startswith("binary"), 0, grad)

@@ -9,7 +9,8 @@ from torch import Tensor
 from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
-from imgops.autograd._sums import save_nothing, zero_backward
+from imgops.autograd import histograms as autograd
+from imgops.autograd._sums import save_nothing
 from imgops.decomposition import histograms as decomposition
 from imgops.fake import histograms as fake
 from imgops.kernels import cuda
@@ -155,7 +156,7 @@ def _autocontrast(image: Tensor) -> Tensor: ...
     kernel=cpu.equalize,
     cuda=cuda.Kernel("histograms.equalize", takes_packed=True),
     fake=fake.equalize,
-    autograd=Gradient(save_nothing, zero_backward),
+    autograd=Gradient(save_nothing, autograd.equalize_backward),
     vmap=vmap.leading(3),
     sharding=sharding.leading(3),
     decomposition=decomposition.equalize,

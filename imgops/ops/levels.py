@@ -8,7 +8,7 @@ from imgops._common import check, values
 from imgops._operator.declare import operator
 from imgops._operator.record import Gradient
 from imgops.autograd import levels as autograd
-from imgops.autograd._sums import save_inputs, save_nothing, zero_backward
+from imgops.autograd._sums import save_inputs, save_nothing
 from imgops.decomposition import levels as decomposition
 from imgops.fake import levels as fake
 from imgops.kernels import cuda
@@ -38,7 +38,7 @@ def _adjust_gamma(image: Tensor, gamma: Tensor, gain: Tensor) -> Tensor: ...
     kernel=cpu.posterize,
     cuda=cuda.Kernel("levels.posterize", takes_packed=True),
     fake=fake.posterize,
-    autograd=Gradient(save_nothing, zero_backward),
+    autograd=Gradient(save_nothing, autograd.posterize_backward),
     vmap=vmap.leading(3, 0),
     sharding=sharding.leading(3, 0),
     decomposition=decomposition.posterize,
