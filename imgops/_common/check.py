@@ -57,6 +57,15 @@ def violates(*conditions: Any) -> bool:
     return False
 
 
+def is_known(condition: Any) -> bool:
+    """Return whether a condition, perhaps symbolic, is known to hold; this adds no guard."""
+    if condition is True or condition is False:
+        return condition  # type: ignore[no-any-return]
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # takes half a second
+
+    return statically_known_true(condition)
+
+
 def _is_violated(condition: Any) -> bool:
     if condition is True or condition is False:
         return not condition

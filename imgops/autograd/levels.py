@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops.autograd._sums import number, product, unclamped, zeros
+from imgops.autograd._sums import number, product, unclamped, where_positive, zeros
 from imgops.decomposition._precision import working_dtype
 
 
@@ -15,19 +15,24 @@ def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, gamma, gain = ctx.saved_tensors
     x = image.to(working_dtype(image))
     exponent, scale = number(gamma, image), number(gain, image)
-    # At 0 the power is a constant, unless its exponent is 1.
-    constant = (x == 0) & (exponent != 1)
-    safe = torch.where(constant, 1, x)
-    power = torch.where(constant, torch.zeros_like(exponent).pow(exponent.detach()), safe.pow(exponent))
-    own = unclamped(grad, scale * power)
-    of_power = torch.where(constant, 0, own * scale)
-    of_image = of_gamma = None
-    if ctx.needs_input_grad[0]:
-        of_image = (of_power * exponent * safe.pow(exponent - 1)).to(image.dtype)
-    if ctx.needs_input_grad[1]:
-        logarithm = torch.where(safe == 0, 0, torch.where(safe == 0, 1, safe).log())
-        of_gamma = product(of_power * power, logarithm, gamma)
-    return of_image, of_gamma, product(own, power, gain) if ctx.needs_input_grad[2] else None
+    # A black pixel stays black, or is clamped: nothing passes through it. Its power must be finite.
+    black = x == 0
+    safe = x + black
+    power = safe.pow(exponent)
+    of_image, of_gamma, of_gain = ctx.needs_input_grad[:3]
+    if of_gain:  # only the power of 0 shows black pixels
+        of_black = torch.zeros_like(exponent).pow(exponent.detach()).clamp(max=1e30)
+        value = scale * torch.where(black, of_black, power)
+    else:
+        value = scale * power
+    through = where_positive(unclamped(grad, value), (~black).to(x.dtype)) * scale * power
+    return (
+        (through * exponent / safe).to(image.dtype) if of_image else None,
+        product(through, safe.log(), gamma) if of_gamma else None,
+        product(unclamped(grad, value), torch.where(black & (exponent != 0), 0, power), gain)
+        if of_gain
+        else None,
+    )
 
 
 def posterize_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._common import check
+from imgops.decomposition._precision import working_dtype
+
 ops = torch.ops.imgops
 
 
@@ -58,6 +61,11 @@ class _Place:
         left, top = self.position
         return ops.crop(image, left, top, left + width, top + height)
 
+    def is_all(self, size: torch.Size, of_source: torch.Size) -> bool:
+        """Return whether the source is known to cover the whole image, and nothing else."""
+        known = ((*self.position, *size[-2:]), (0, 0, *of_source[-2:]))
+        return all(check.is_known(a == b) for a, b in zip(*known, strict=True))
+
 
 class _EachPlace(_Place):
     """The same with a tensor: a position for each image."""
@@ -70,18 +78,23 @@ class _EachPlace(_Place):
         box = torch.stack([left, top, left + width, top + height], -1)
         return ops.crop_each(image, box, height, width)
 
+    def is_all(self, size: torch.Size, of_source: torch.Size) -> bool:
+        return False
+
 
 def _save_paste(ctx: Any, image: Tensor, source: Tensor, mask: Tensor | None, *position: Tensor) -> None:
     ctx.sizes = image.shape, source.shape
     ctx.mask_dtype = None if mask is None else mask.dtype
     kept: tuple[Tensor | None, ...] = ()
     if mask is not None:
-        # The mask's own gradient needs the pixels too.
+        # The mask's own gradient, or tangent, needs the pixels too.
         kept = (mask, image, source) if mask.dtype.is_floating_point else (mask, None, None)
     ctx.has_saved = bool(kept or position)
     if ctx.has_saved:
-        ctx.save_for_backward(*kept, *position)
         ctx.save_for_forward(*kept, *position)
+        if kept and not ctx.needs_input_grad[2]:
+            kept = (mask, None, None)
+        ctx.save_for_backward(*kept, *position)
 
 
 def _load_paste(ctx: Any) -> tuple[Any, Any, Any, _Place]:
@@ -116,18 +129,24 @@ def _paste_gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     mask, image, source, place = _load_paste(ctx)
     needs_image, needs_source, needs_mask = ctx.needs_input_grad[:3]
     grad_image = grad_source = grad_mask = None
-    if needs_image:
+    is_all = mask is not None and mask.dtype.is_floating_point and place.is_all(*ctx.sizes)
+    working = working_dtype(grad)
+    if needs_image and is_all:
+        grad_image = (grad.to(working) * (1 - mask.to(working))).to(grad.dtype)
+    elif needs_image:
         grad_image = place.paste(grad, zeros(grad, ctx.sizes[1]), mask)
     if needs_source or needs_mask:
         size = ctx.sizes[1][-2:]
-        patch = place.crop(grad, *size)
+        patch = grad if is_all else place.crop(grad, *size)
         if needs_source:
             # Pasting into zeros with the mask multiplies by the mask, with one rounding.
             nothing = zeros(patch, patch.shape)
-            grad_source = patch if mask is None else ops.paste(nothing, patch, mask, 0, 0)
+            if is_all:
+                grad_source = (patch.to(working) * mask.to(working)).to(patch.dtype)
+            else:
+                grad_source = patch if mask is None else ops.paste(nothing, patch, mask, 0, 0)
         if needs_mask:
-            below = place.crop(image, *size)
-            working = torch.float64 if grad.dtype == torch.float64 else torch.float32
+            below = image if is_all else place.crop(image, *size)
             change = patch.to(working) * (source.to(working) - below.to(working))
             grad_mask = change.sum(-3, keepdim=True).to(ctx.mask_dtype)
     return grad_image, grad_source, grad_mask

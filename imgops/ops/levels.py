@@ -106,8 +106,8 @@ def adjust_gamma(image: Tensor, gamma: float | Tensor, gain: float | Tensor = 1)
     Reference: ``Image.point`` with torchvision's table, ``255.999 * gain * (level / 255) ** gamma`` in double
     precision, bit-exact on uint8; on uint16 ``65535.999 * gain * (level / 65535) ** gamma``. Floats:
     ``gain * image ** gamma``, clamped to [0, 1], within 1e-5. The gradient, for ``image``, ``gamma`` and
-    ``gain``, is that of the formula. Pixels of value 0 have a gradient of 0 unless ``gamma`` is 1, also
-    where the derivative is infinite, as for a ``gamma`` below 1. Autocast does not change the dtype.
+    ``gain``, is that of the formula. Pixels of value 0 have a gradient of 0, also where the
+    derivative is infinite, as for a ``gamma`` below 1. Autocast does not change the dtype.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, cast
 
 import cv2
@@ -19,7 +20,7 @@ from imgops.kernels.cpu.filter import box_taps
 def unsharp_mask(
     grads: Grads, grad: Tensor, image: Tensor, radius: Tensor, percent: Tensor, threshold: Tensor
 ) -> Any:
-    if grads[1] is not None or image.numel() == 0:
+    if image.numel() == 0:
         return NotImplemented
     if grads[3] is not None:  # a pixel is changed or not
         grads[3].zero_()
@@ -27,33 +28,46 @@ def unsharp_mask(
     with in_real(grads[0], grad) as (out, given):
         targets = None if out is None else layout.planes(out)
         gradients, images = layout.planes(given), layout.planes(real(image))
-        sums = np.zeros(given.shape[:-2].numel())
+        sums = np.zeros((given.shape[:-2].numel(), 2))
 
         def work(start: int, stop: int) -> None:
             for i in range(start, stop):
                 own = [values[i // image.shape[-3]] for values in numbers]
                 target = None if targets is None else targets[i]
-                sums[i] = _one(target, gradients[i], images[i], *own)
+                sums[i] = _one(target, gradients[i], images[i], *own, grads[1] is not None)
 
         with _threads.opencv:
             _threads.split(len(sums), given.numel(), work)
-    add_per_image(grads[2], sums.reshape(-1, image.shape[-3]).sum(1), image)
+    each = sums.reshape(-1, image.shape[-3], 2).sum(1)
+    for at in (0, 1):
+        add_per_image(grads[1 + at], each[:, at], image)
     return None
 
 
 def _one(
-    out: np.ndarray | None, grad: np.ndarray, image: np.ndarray, radius: float, percent: float, least: float
-) -> float:
-    """Write the gradient of a plane; return that of the percentage."""
+    out: np.ndarray | None,
+    grad: np.ndarray,
+    image: np.ndarray,
+    radius: float,
+    percent: float,
+    least: float,
+    of_radius: bool,
+) -> tuple[float, float]:
+    """Write the gradient of a plane; return those of the radius, if it is wanted, and of the percentage."""
     taps, blurred = box_taps(radius), cast("Any", image)
+    change: Any = np.zeros_like(image)
     for _ in range(formula.PASSES):
-        blurred = cv2.sepFilter2D(blurred, -1, taps, taps, borderType=cv2.BORDER_REPLICATE)
+        if of_radius:
+            slopes = _box_slopes(radius)
+            change = _pass(change, taps, taps) + _pass(blurred, slopes, taps) + _pass(blurred, taps, slopes)
+        blurred = _pass(blurred, taps, taps)
     apart = image - blurred
     apart[np.abs(apart) * 255 <= least] = 0
     value = image + apart * (percent / 100)
     own = np.where((value > 0) & (value < 1), grad, 0)
+    through: Any = own * (percent / 100) * (apart != 0)
+    to_radius = -float((through * change).sum(dtype=np.float64))
     if out is not None:
-        through: Any = own * (percent / 100) * (apart != 0)
         np.add(own, through, out=out)
         reach = len(taps) // 2
         for _ in range(formula.PASSES):
@@ -65,4 +79,24 @@ def _one(
             through[:, -reach - 1] += through[:, -reach:].sum(1)
             through = through[reach:-reach, reach:-reach]
         out -= through
-    return float((own * apart).sum(dtype=np.float64) / 100)
+    return to_radius, float((own * apart).sum(dtype=np.float64) / 100)
+
+
+def _pass(image: np.ndarray, across: np.ndarray, down: np.ndarray) -> Any:
+    return cv2.sepFilter2D(image, -1, across, down, borderType=cv2.BORDER_REPLICATE)
+
+
+@lru_cache(maxsize=256)
+def _box_slopes(radius: float) -> np.ndarray:
+    """Return the derivatives of the weights of a box in the radius: only its two ends grow."""
+    taps, variance = box_taps(radius), radius * radius / formula.PASSES
+    whole = len(taps) // 2 - 1
+    size, rest = 2 * whole + 1, variance - (whole + 1) ** 2
+    # An end weighs size * (whole * (whole + 1) - 3 * variance) / (6 * rest) times as much as another pixel.
+    of_end = (
+        -size * (3 * rest + whole * (whole + 1) - 3 * variance) / (6 * rest**2) * 2 * radius / formula.PASSES
+    )
+    total = 1 / taps[len(taps) // 2]
+    ends = np.zeros_like(taps)
+    ends[[0, -1]] = 1
+    return of_end * (ends - 2 * taps) / total

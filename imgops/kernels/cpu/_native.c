@@ -724,7 +724,10 @@ static PyObject *sequence_back(PyObject *self, PyObject *args) {
         goto end;
     for (i = 0; i < rows * most; i++) {
         int32_t kind = ((const int32_t *)kinds->buf)[i];
-        if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end")) goto end;
+        int is_last = i % most == most - 1;
+        if (!require(kind >= -1 && kind <= (is_last ? LAST_KIND : HUE_TURN),
+                     "kinds must be from 0 to 3, or -1 at the end, or for the last one 4 or 5"))
+            goto end;
     }
     simd = usable_simd(simd);
     Py_BEGIN_ALLOW_THREADS

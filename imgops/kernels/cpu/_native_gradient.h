@@ -8,6 +8,12 @@
 #define NAME(name) JOIN(name, REAL)
 #define TAPE 256
 #define TAPE_STEPS 8
+#ifndef LAST_KIND
+/* Conversions, which are the last step of a sequence. */
+#define TO_HSV (HUE_TURN + 1)
+#define TO_HLS (HUE_TURN + 2)
+#define LAST_KIND TO_HLS
+#endif
 
 INLINE REAL NAME(unit)(REAL value) { return value < 0 ? 0 : value > 1 ? 1 : value; }
 
@@ -120,6 +126,53 @@ INLINE void NAME(mix_back)(NAME(Strip) *grad, const NAME(Strip) *in, Py_ssize_t 
     sums[1] += every;
 }
 
+/* Adds the gradient of the greatest of three values to theirs: of two equal ones each gets half, as from ATen's maximum. */
+INLINE void NAME(greatest_back)(REAL to, REAL x, REAL y, REAL z, REAL *of_x, REAL *of_y, REAL *of_z) {
+    REAL most = x > y ? x : y, last = z > most ? to : z == most ? to / 2 : 0, rest = to - last;
+    REAL first = x > y ? rest : x == y ? rest / 2 : 0;
+    *of_x += first;
+    *of_y += rest - first;
+    *of_z += last;
+}
+
+/* The gradient of RGB takes the place of that of HSV or HLS. */
+INLINE void NAME(to_space_back)(NAME(Strip) *grad, const NAME(Strip) *in, Py_ssize_t n, int is_hls) {
+    Py_ssize_t i;
+    for (i = 0; i < n; i++) {
+        REAL r = in->at[0][i], g = in->at[1][i], b = in->at[2][i];
+        REAL most = r > g ? r : g, least = r < g ? r : g, apart, of_hue, of_apart, of_most = 0, of_least = 0;
+        REAL of_share = grad->at[is_hls ? 2 : 1][i], of_light = grad->at[is_hls ? 1 : 2][i], of_r, of_g, of_b;
+        int is_red, is_green, there;
+        most = most > b ? most : b;
+        least = least < b ? least : b;
+        apart = most - least;
+        there = apart > (is_hls ? (REAL)1.1920928955078125e-7 : 0);
+        of_hue = there ? 60 * grad->at[0][i] / apart : 0;
+        is_red = most == r;
+        is_green = !is_red && most == g;
+        of_r = is_red ? 0 : is_green ? -of_hue : of_hue;
+        of_g = is_red ? of_hue : is_green ? 0 : -of_hue;
+        of_b = is_red ? -of_hue : is_green ? of_hue : 0;
+        of_apart = there ? -of_hue * (is_red ? g - b : is_green ? b - r : r - g) / apart : 0;
+        if (is_hls) {
+            REAL total = most + least, base = total >= 1 ? 2 - total : total, over = 1 / (base > 0 ? base : 1);
+            REAL slope = there && base > 0 ? of_share * apart * over * over : 0;
+            of_apart += there ? of_share * over : 0;
+            of_least = of_light / 2 + (total >= 1 ? slope : -slope);
+            of_most = of_least;
+        } else {
+            REAL over = most > 0 ? 1 / most : 0;
+            of_apart += of_share * over;
+            of_most = of_light - of_share * apart * over * over;
+        }
+        NAME(greatest_back)(of_most + of_apart, r, g, b, &of_r, &of_g, &of_b);
+        NAME(greatest_back)(of_least - of_apart, -r, -g, -b, &of_r, &of_g, &of_b);
+        grad->at[0][i] = of_r;
+        grad->at[1][i] = of_g;
+        grad->at[2][i] = of_b;
+    }
+}
+
 /* The kind is a constant in each call, so that each loop is compiled for it. */
 INLINE void NAME(forward)(NAME(Strip) *out, const NAME(Strip) *in, Py_ssize_t n, int kind, REAL amount, REAL mean) {
     if (kind == BRIGHTNESS)
@@ -140,6 +193,10 @@ INLINE void NAME(back)(NAME(Strip) *grad, const NAME(Strip) *in, Py_ssize_t n, i
         NAME(mix_back)(grad, in, n, CONTRAST, amount, mean, through, sums);
     else if (kind == SATURATION)
         NAME(mix_back)(grad, in, n, SATURATION, amount, 0, 0, sums);
+    else if (kind == TO_HSV)
+        NAME(to_space_back)(grad, in, n, 0);
+    else if (kind == TO_HLS)
+        NAME(to_space_back)(grad, in, n, 1);
     else
         sums[0] += NAME(turn_back)(grad, in, n, amount);
 }

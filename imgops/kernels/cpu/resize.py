@@ -244,6 +244,10 @@ def _nearest(
 
 
 def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -> None:
+    places = [_regular(taken) for taken in (rows, columns)]
+    if None not in places:
+        out.zero_()[..., places[0], places[1]] = grad
+        return
     for axis, taken in ((-1, columns), (-2, rows)):
         size = list(grad.shape)
         size[axis] = out.shape[axis]
@@ -252,6 +256,14 @@ def _scatter(out: Tensor, grad: Tensor, rows: np.ndarray, columns: np.ndarray) -
             grad, taken = grad.index_select(axis, torch.from_numpy(used)), taken[used]
         grad = grad.new_zeros(size).index_add_(axis, torch.from_numpy(taken), grad)
     out.copy_(grad)
+
+
+def _regular(taken: np.ndarray) -> slice | None:
+    """Return positions that are a slice, as those of a size divided by a whole number; else None."""
+    step = int(taken[1] - taken[0]) if len(taken) > 1 else 1
+    if step < 1 or taken[0] < 0 or (np.diff(taken) != step).any():
+        return None
+    return slice(int(taken[0]), int(taken[-1]) + 1, step)
 
 
 def _resize_antialiased(out: Tensor, image: Tensor, region: Region, interpolation: str) -> None:
