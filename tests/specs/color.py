@@ -133,13 +133,13 @@ ADJUST_BRIGHTNESS = _adjust(
     samples=factors(*FACTORS),
     refused={
         TypeError: {
-            "adjust_brightness: image must be a Tensor, got list": lambda x: imgops.adjust_brightness([1], 1),
-            "adjust_brightness: factor must be a number, a sequence of numbers or a Tensor, got str": lambda x: (
+            "image must be a Tensor, got list": lambda x: imgops.adjust_brightness([1], 1),
+            "factor must be a number, a sequence of numbers or a Tensor, got str": lambda x: (
                 imgops.adjust_brightness(x, "a")
             ),
         },
         ValueError: {
-            "adjust_brightness: factor must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
+            "factor must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
                 imgops.adjust_brightness(x, ones(3))
             ),
         },
@@ -167,7 +167,7 @@ ADJUST_SATURATION = _adjust(
     samples=(*factors(*FACTORS), GRAY),
     refused={
         ValueError: {
-            "adjust_saturation: image must have 1 or 3 channels, because saturation is a property of RGB colors, got 2": lambda x: (
+            "image must have 1 or 3 channels, because saturation is a property of RGB colors, got 2": lambda x: (
                 imgops.adjust_saturation(x[:, :2], 1)
             ),
         },

@@ -125,9 +125,9 @@ _TOLERANCE = {
     torch.float16: Tolerance(1e-3),
     torch.bfloat16: Tolerance(8e-3),
 }
-_SIZE = "resize: size must have 2 integers (height, width)"
-_BOX = "resize: box must have 4 numbers (left, top, right, bottom)"
-_REGION = "resize: box must satisfy 0 <= left <= right <= 6 and 0 <= top <= bottom <= 5"
+_SIZE = "size must have 2 integers (height, width)"
+_BOX = "box must have 4 numbers (left, top, right, bottom)"
+_REGION = "box must satisfy 0 <= left <= right <= 6 and 0 <= top <= bottom <= 5"
 _PIL_FILTERS = "'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos' with antialias=True"
 _OPENCV_FILTERS = "'nearest', 'bilinear', 'bicubic', 'area', 'lanczos', 'torch_nearest' with antialias=False"
 
