@@ -75,6 +75,7 @@ ENCODE_IMAGE = OpSpec(
                 PIXELS.float()
             ),
             "image must be uint8 for jpeg, got torch.uint16": lambda x: encode_image(DEEP),
+            "quality must be an int, got 1.0": lambda x: encode_image(PIXELS, "png", 1.0),  # type: ignore[arg-type]
         },
         ValueError: {
             "image must have 1 or 3 channels for jpeg, got 2": lambda x: encode_image(PIXELS[:2]),

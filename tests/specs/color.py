@@ -19,7 +19,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs import filter, histograms, levels
 from tests.specs._libraries import Array, chw, mixed, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import LEVEL, REAL, Benchmark, OpSpec, Sample, Tolerance
+from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ones = torch.ones
 
@@ -440,6 +440,10 @@ COLOR_SEQUENCE = OpSpec(
             "image must have 1 or 3 channels, because saturation and hue are properties of RGB colors, "
             "got 2": lambda x: imgops.color_sequence(
                 x[:, :2], torch.tensor([-1]), ones(2), ["hue", "saturation"]
+            ),
+            "parameters must be finite, got nan": ErrorInput(
+                lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1) * torch.nan, ["posterize"]),
+                reads_values=True,
             ),
         },
     },

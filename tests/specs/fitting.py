@@ -194,6 +194,9 @@ FIT = _spec(
     ),
     r"\text{size} = (h, w)\ \text{of the largest box with these proportions}",
     refused={
+        TypeError: {
+            "image must be a Tensor, got list": lambda x: imgops.fit([], (3, 3)),  # type: ignore[arg-type]
+        },
         ValueError: {
             "bleed must be in [0, 0.5), got 0.5": lambda x: imgops.fit(x, (2, 2), bleed=0.5),
             "centering must be 2 numbers in [0, 1], got (0.5, 2)": lambda x: imgops.fit(

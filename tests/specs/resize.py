@@ -194,6 +194,11 @@ RESIZE = OpSpec(
         ),
     ),
     refused={
+        NotImplementedError: {
+            "box must not require a gradient, which is not implemented, got a box with requires_grad=True": (
+                lambda x: resize(x, (2, 2), box=_float64(0, 0, 4, 4).requires_grad_())
+            ),
+        },
         TypeError: {
             f"{_SCALE}, got str": partial(_of_scale, scale=(1.0, "a")),
             "image must be a Tensor, got str; imgops.decode_image(path) reads a file": lambda x: resize(
