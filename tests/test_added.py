@@ -125,6 +125,7 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = 
     ("RandomSunFlare", {"color": (1, 2, 256)}, ValueError, "color must be 3"),
     ("RandomRain", {"method": "hail"}, ValueError, "method must be one of 'drizzle'"),
     ("RandomRain", {"color": (1, 2)}, ValueError, "color must be 3 integers"),
+    ("RandomCLAHE", {"p": "1"}, ValueError, "p must be a probability in [0, 1], got '1'"),
     (
         "RandomCLAHE",
         {"tiles": (0, 8)},
@@ -136,6 +137,12 @@ WRONG_ARGUMENTS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = 
     ("RandomShadow", {"region": (0, 1, 1, 0)}, ValueError, "region must be left, top, right"),
     ("RandomGridDistortion", {"num_steps": 10**30}, ValueError, "num_steps"),
     ("CopyPaste", {"amount": 1.5}, ValueError, "amount must be a number from 0 to 1"),
+    (
+        "PadIfNeeded",
+        {"size": 4, "padding_mode": "circular"},
+        ValueError,
+        "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', got 'circular'",
+    ),
     ("LetterBox", {"size": (0, 3)}, ValueError, "size must be an integer from 1 on"),
     ("LetterBox", {"size": 2**16}, ValueError, "size must have a product of at most 2147483647, got 65536"),
     ("LetterBox", {"interpolation": -1}, ValueError, "interpolation must be an Interp"),
@@ -153,6 +160,16 @@ _PIXELS, _LEVELS = picture(), "must be from 0 to 255 for torch.uint8, got"
 WRONG_INPUTS: tuple[tuple[str, dict[str, Any], tuple[Any, ...], str], ...] = (
     ("RandomSnow", {"p": 1.0}, (_PIXELS[:2],), "image must have 3 channels, because HLS is a space of RGB"),
     ("RandomChannelDropout", {"num_channels": 3, "p": 1.0}, (_PIXELS,), "image must have more than 3"),
+    *(
+        (name, {"p": 1.0}, (torch.zeros(3, 0, 5),), "image must have at least one pixel, got shape (3, 0, 5)")
+        for name in ("RandomFog", "RandomSunFlare", "RandomISONoise")
+    ),
+    (
+        "RandomGridDistortion",
+        {"p": 1.0},
+        (_PIXELS[:, :1, :1],),
+        "image must have at least num_steps (5) rows and columns, got 1 x 1",
+    ),
     ("CoarseDropout", {"fill": (1, 2), "p": 1.0}, (_PIXELS,), "fill must have 1 value or 3"),
     ("CoarseDropout", {"fill": 300, "p": 1.0}, (_PIXELS,), f"fill {_LEVELS} 300"),
     ("PixelDropout", {"fill": 300, "p": 1.0}, (_PIXELS,), f"fill {_LEVELS} 300"),

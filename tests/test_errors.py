@@ -64,11 +64,3 @@ def test_no_half_result_in_a_batch() -> None:
     with pytest.raises(ValueError, match="resize_out: box must satisfy"):
         imgops.resize_out(x, (2, 2), box=boxes, out=out)
     assert (out == -1).all()
-
-
-def test_box_with_a_gradient_is_refused() -> None:
-    box = torch.tensor([0.0, 0, 4, 4], dtype=torch.float64, requires_grad=True)
-    message = (
-        "resize: box must not require a gradient, which is not implemented, got a box with requires_grad=True"
-    )
-    check_raises(lambda: imgops.resize(torch.ones(1, 4, 4), (2, 2), box=box), NotImplementedError, message)

@@ -29,6 +29,7 @@ PNG = imgops.encode_image(IMAGE, "png")
 
 NO_BOOLS = np.ones(2, bool), np.arange(4), torch.tensor(True), EYE
 BIG, META, POINTS = (2**63, -(2**64), 10**30), torch.empty(3, 3, device="meta"), torch.rand(4, 2)
+BOXES = torch.tensor([-4, 0, 3, 3]).view(torch.uint64), META[:1].expand(4, 3)[:, 0].long()
 #: Wrong values of each kind of argument, and their error, in which {} is the type of the value; above it, the fault.
 KINDS: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     # OpenCV's errors, the allocator's, or minutes and gigabytes
@@ -41,6 +42,7 @@ KINDS: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     "pair": (tuple((big, 3) for big in BIG), ValueError, "must .*, got "),
     "color": (tuple((big, 0, 0) for big in BIG), ValueError, "must .*, got "),
     "box": (tuple((big, 0, 3, 3) for big in BIG), ValueError, "must .*, got "),
+    "box of a tensor": (BOXES, ValueError, "must .*, got "),
     # uninitialized memory
     "number": ((META[0, 0],), ValueError, "must .*, got .*meta"),
     "matrix": ((META,), ValueError, "must .*, got .*meta"),
@@ -69,7 +71,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "connected_components: statistics": ("switch", IMAGE, 8),
     "contain: size": ("PIL's size", IMAGE),
     "cover: size": ("PIL's size", IMAGE),
-    "crop: box": ("box", REAL),
+    "crop: box": ("box, box of a tensor", REAL),
     "cvt_color: code": ("word", IMAGE),
     "decode_image: max_pixels": ("integer", PNG),
     "encode_image: quality": ("integer", IMAGE, "jpeg"),
@@ -135,50 +137,6 @@ def test_arguments_of_the_wrong_kind(name: str) -> None:
             called(*before, **{argument: right})
 
 
-#: Calls by their error, in full, which is a ValueError, or a TypeError for an object of another type.
-MESSAGES: dict[str, Callable[[], Any]] = {
-    "fit: image must be a Tensor, got list": lambda: imgops.fit([], (3, 3)),  # type: ignore[arg-type]
-    "encode_image: quality must be an int, got 1.0": lambda: imgops.encode_image(IMAGE, "png", 1.0),  # type: ignore[arg-type]
-    "color_sequence: parameters must be finite, got nan": lambda: imgops.color_sequence(
-        IMAGE, torch.tensor([0]), ONE * torch.nan, ["posterize"]
-    ),
-    "morphology: kernel must have a value that is not 0, got zeros": lambda: imgops.morphology(
-        IMAGE, "close", torch.zeros(3, 3)
-    ),
-    "motion_blur: balance must be a number, got nan": lambda: imgops.motion_blur(
-        IMAGE, 5, 0.0, torch.tensor(torch.nan)
-    ),
-    "RandomCLAHE: p must be a probability in [0, 1], got '1'": lambda: v2.RandomCLAHE(p="1"),  # type: ignore[arg-type]
-    "RandomGridDistortion: image must have at least num_steps (5) rows and columns, got 1 x 1": (
-        lambda: v2.RandomGridDistortion(p=1.0)(torch.zeros(3, 1, 1))
-    ),
-    "PadIfNeeded: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', got 'circular'": (
-        lambda: v2.PadIfNeeded(4, padding_mode="circular")
-    ),
-    **{
-        f"{name}: image must have at least one pixel, got shape (3, 0, 5)": (
-            lambda name=name: getattr(v2, name)(p=1.0)(torch.zeros(3, 0, 5))  # type: ignore[misc]
-        )
-        for name in ("RandomFog", "RandomSunFlare", "RandomISONoise")
-    },
-}
-
-
-@pytest.mark.parametrize("message", MESSAGES)
-def test_messages(message: str) -> None:
-    error = TypeError if re.search("must be an? (Tensor|int)", message) else ValueError
-    check_raises(MESSAGES[message], error, message)
-
-
-@pytest.mark.parametrize(
-    "box", [torch.tensor([-4, 0, 3, 3]).view(torch.uint64), META[:1].expand(4, 3)[:, 0].long()]
-)
-def test_boxes_of_other_tensors(box: torch.Tensor) -> None:
-    for how in (imgops.crop, lambda *args: through_dispatcher(imgops.crop, *args)):
-        with pytest.raises(ValueError, match=r"^crop: \w+ must .*, got "):
-            how(REAL, box)
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["erase", "pad"])
 def test_a_fill_that_no_integer_holds_in_a_graph(name: str, value: float) -> None:
@@ -190,6 +148,13 @@ def test_a_fill_that_no_integer_holds_in_a_graph(name: str, value: float) -> Non
     message = f"{name}: fill must be finite for torch.uint8, got {value}"
     check_raises(lambda: call(IMAGE, value), ValueError, message)
     check_compiled_raises(call, message, IMAGE, value, backend="eager")
+
+
+def test_functions_of_several_operators_read_values() -> None:
+    must = "morphology: kernel must have a value that is not 0, got zeros"
+    check_raises(lambda: imgops.morphology(IMAGE, "close", torch.zeros(3, 3)), ValueError, must)
+    must = "motion_blur: balance must be a number, got nan"
+    check_raises(lambda: imgops.motion_blur(IMAGE, 5, 0.0, torch.tensor(torch.nan)), ValueError, must)
 
 
 # -- equal results -----------------------------------------------------------------------------------------
@@ -250,13 +215,6 @@ def test_a_large_parameter_in_a_graph() -> None:
 
     compiled = torch.compile(call, fullgraph=True, backend="eager")
     assert torch.equal(compiled(IMAGE, 10**30), call(IMAGE, 10**30))
-
-
-def test_images_of_any_strides_in_transforms() -> None:
-    """OpenCV cannot write to a transposed image."""
-    image = torch.rand(3, 19, 7).transpose(-1, -2)
-    for made in (v2.RandomCLAHE(p=1.0), v2.RandomGrayscale(1.0), v2.RandomHorizontalFlip(1.0)):
-        torch.testing.assert_close(made(image), made(image.contiguous()), rtol=0, atol=1e-6)
 
 
 # -- pixels ------------------------------------------------------------------------------------------------

@@ -182,11 +182,11 @@ def pickled(case: Every, dtype: torch.dtype) -> Pairs:
 
 
 def of_another_layout(case: Every, dtype: torch.dtype) -> Pairs:
-    """Interleaved images and slices have the levels of planar ones; floats differ by OpenCV's order of sums at most."""
+    """Images of other strides have the levels of planar ones; floats differ by OpenCV's order of sums at most."""
     if case.boxes or case.name == "GaussianNoise":
         return  # it draws in the order of the memory, as torchvision's does
     transform, image = case.applied(), picture(dtype, *case.size)
-    for seed, layout in enumerate(("interleaved", "interleaved", "interleaved-window")):
+    for seed, layout in enumerate(("interleaved", "interleaved", "interleaved-window", "transposed")):
         planar = image[:2] if seed == 1 and not words_of(case, 2) else image
         yield seeded(seed, transform, formatted(planar, layout)), seeded(seed, transform, planar)
 

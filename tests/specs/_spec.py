@@ -127,12 +127,12 @@ class Sample:
 class ErrorInput:
     """A call that must fail with exactly this message, for an image of ones, (2, 3, 5, 6)."""
 
-    error: type[Exception]
-    message: str
     call: Callable[[Tensor], Any]
     dtype: torch.dtype = torch.float32
     #: Whether the error needs a tensor's values, which the meta device does not have.
     reads_values: bool = False
+    error: type[Exception] = Exception
+    message: str = ""
 
     def __str__(self) -> str:
         return re.sub(r"[^a-z0-9]+", "-", self.message.partition(", got")[0].lower())[:60].strip("-")
@@ -141,6 +141,19 @@ class ErrorInput:
     def check(self) -> str:
         """The condition that is checked, without the name of the operator and the actual numbers."""
         return re.sub(r"\d+", "0", self.message.partition(": ")[2].partition(", got")[0])
+
+
+#: Error -> its message, to which the name of the spec is added if it names no other function -> the call that raises it,
+#: a function of an image of ones or an :class:`ErrorInput` that says more of it, or a tuple of several.
+Refused = Mapping[type[Exception], Mapping[str, Any]]
+
+
+def merged(*tables: Refused) -> Refused:
+    """Return the calls of all tables as one."""
+    return {
+        error: {message: call for table in tables for message, call in table.get(error, {}).items()}
+        for error in dict.fromkeys(error for table in tables for error in table)
+    }
 
 
 @dataclass(frozen=True)
@@ -164,7 +177,8 @@ class OpSpec:
 
     name: str
     samples: tuple[Sample, ...] = ()
-    errors: tuple[ErrorInput, ...] = ()
+    #: The calls that must fail.
+    refused: Refused = field(default_factory=dict)
 
     #: The real library on the arrays of one image, with the operator's arguments; or the test that compares them.
     reference: Callable[..., Any] | str | None = None
@@ -223,6 +237,18 @@ class OpSpec:
             for s in self.samples
         ]
         object.__setattr__(self, "samples", tuple(made))
+
+    @property
+    def errors(self) -> list[ErrorInput]:
+        """The error inputs with their errors and whole messages."""
+        found = []
+        for error, calls in self.refused.items():
+            for text, call in calls.items():
+                message = text if re.match(r"\w+: ", text) else f"{self.name}: {text}"
+                for one in call if isinstance(call, tuple) else (call,):
+                    given = one if isinstance(one, ErrorInput) else ErrorInput(one)
+                    found.append(replace(given, error=error, message=message))
+        return found
 
     @property
     def operator(self) -> Operator:

@@ -131,23 +131,19 @@ ADJUST_BRIGHTNESS = _adjust(
     transforms=("PixMix",),
     picture=lambda x: imgops.adjust_brightness(x, 1.7),
     samples=factors(*FACTORS),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "adjust_brightness: image must be a Tensor, got list",
-            lambda x: imgops.adjust_brightness([1], 1),
-        ),
-        ErrorInput(
-            TypeError,
-            "adjust_brightness: factor must be a number, a sequence of numbers or a Tensor, got str",
-            lambda x: imgops.adjust_brightness(x, "a"),
-        ),
-        ErrorInput(
-            ValueError,
-            "adjust_brightness: factor must have one value, or 2 values, one for each image, got shape (3,)",
-            lambda x: imgops.adjust_brightness(x, ones(3)),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be a Tensor, got list": lambda x: imgops.adjust_brightness([1], 1),
+            "factor must be a number, a sequence of numbers or a Tensor, got str": lambda x: (
+                imgops.adjust_brightness(x, "a")
+            ),
+        },
+        ValueError: {
+            "factor must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
+                imgops.adjust_brightness(x, ones(3))
+            ),
+        },
+    },
 )
 
 ADJUST_CONTRAST = _adjust(
@@ -169,13 +165,13 @@ ADJUST_SATURATION = _adjust(
     "adjust_saturation",
     picture=lambda x: imgops.adjust_saturation(x, 3.0),
     samples=(*factors(*FACTORS), GRAY),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "adjust_saturation: image must have 1 or 3 channels, because saturation is a property of RGB colors, got 2",
-            lambda x: imgops.adjust_saturation(x[:, :2], 1),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "image must have 1 or 3 channels, because saturation is a property of RGB colors, got 2": lambda x: (
+                imgops.adjust_saturation(x[:, :2], 1)
+            ),
+        },
+    },
     transforms=("RandomGrayscale", "PixMix"),
 )
 
@@ -223,18 +219,18 @@ ADJUST_HUE = OpSpec(
     "adjust_hue",
     samples=(*factors(("on", 0.21), ("back", -0.4)), GRAY),
     of_number=lambda x, v: imgops.adjust_hue(x, v / 4),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "adjust_hue: image must be uint8, uint16 or floating point, got torch.int64",
-            lambda x: imgops.adjust_hue(x.long(), 1),
-        ),
-        ErrorInput(
-            ValueError,
-            "adjust_hue: image must have 1 or 3 channels, because hue is a property of RGB colors, got 2",
-            lambda x: imgops.adjust_hue(x[:, :2], 1),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be uint8, uint16 or floating point, got torch.int64": lambda x: imgops.adjust_hue(
+                x.long(), 1
+            ),
+        },
+        ValueError: {
+            "image must have 1 or 3 channels, because hue is a property of RGB colors, got 2": lambda x: (
+                imgops.adjust_hue(x[:, :2], 1)
+            ),
+        },
+    },
     reference=hue_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
@@ -282,13 +278,11 @@ GRAYSCALE = OpSpec(
         Sample("three", lambda m: (unit(m), 3)),
         Sample("gray-three", lambda m: (unit(m, 1), 3)),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "grayscale: num_output_channels must be 1 or 3, got 2",
-            lambda x: imgops.grayscale(x, 2),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "num_output_channels must be 1 or 3, got 2": lambda x: imgops.grayscale(x, 2),
+        },
+    },
     reference=grayscale_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
@@ -334,13 +328,11 @@ COLOR_MATRIX = OpSpec(
         Sample("each", lambda m: (m.image(3, 5, 6), (_MIX * m.per_sample(1, 0.4)[..., None, None]).detach())),
         Sample("five-to-one", lambda m: (m.image(5, 4, 3), parameter(m, _MIX[:1, :1].expand(1, 5)))),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "color_matrix: matrix must have 3 or 4 columns, got shape (3, 2)",
-            lambda x: imgops.color_matrix(x, ones(3, 2)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "matrix must have 3 or 4 columns, got shape (3, 2)": lambda x: imgops.color_matrix(x, ones(3, 2)),
+        },
+    },
     reference=color_matrix_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
@@ -432,29 +424,29 @@ COLOR_SEQUENCE = OpSpec(
             ),
         ),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "color_sequence: order must be int64, got torch.float32",
-            lambda x: imgops.color_sequence(x, ones(1), ones(1), ["hue"]),
-        ),
-        ErrorInput(
-            ValueError,
-            "color_sequence: parameters must have shape (2,), or shape (2, 2), one for each image, got shape (1,)",
-            lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), ["hue", "invert"]),
-        ),
-        ErrorInput(
-            TypeError,
-            "color_sequence: names must be a sequence of str, got NoneType",
-            lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1), None),  # type: ignore[arg-type]
-        ),
-        ErrorInput(
-            ValueError,
-            "color_sequence: image must have 1 or 3 channels, because saturation and hue are properties of RGB colors, "
-            "got 2",
-            lambda x: imgops.color_sequence(x[:, :2], torch.tensor([-1]), ones(2), ["hue", "saturation"]),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "order must be int64, got torch.float32": lambda x: imgops.color_sequence(
+                x, ones(1), ones(1), ["hue"]
+            ),
+            "names must be a sequence of str, got NoneType": lambda x: imgops.color_sequence(
+                x, torch.tensor([0]), ones(1), None
+            ),  # type: ignore[arg-type]
+        },
+        ValueError: {
+            "parameters must have shape (2,), or shape (2, 2), one for each image, got shape (1,)": lambda x: (
+                imgops.color_sequence(x, torch.tensor([0]), ones(1), ["hue", "invert"])
+            ),
+            "image must have 1 or 3 channels, because saturation and hue are properties of RGB colors, "
+            "got 2": lambda x: imgops.color_sequence(
+                x[:, :2], torch.tensor([-1]), ones(2), ["hue", "saturation"]
+            ),
+            "parameters must be finite, got nan": ErrorInput(
+                lambda x: imgops.color_sequence(x, torch.tensor([0]), ones(1) * torch.nan, ["posterize"]),
+                reads_values=True,
+            ),
+        },
+    },
     # The steps before it may round to either side of a level.
     comparable=lambda args, changed: (
         not (args[0].is_floating_point() and levels.POSTERIZE.name in str(args[-1]))

@@ -213,34 +213,25 @@ CVT_COLOR = OpSpec(
         *_samples(),
         Sample("no-rows", lambda m: (m.image(3, 0, 4), "rgb2hsv"), edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "cvt_color: code must be a conversion such as 'rgb2hsv', 'rgb2hls', 'rgb2yuv', got 'rgb2hvs'",
-            lambda x: imgops.cvt_color(x, "rgb2hvs"),
-        ),
-        ErrorInput(
-            ValueError,
-            "cvt_color: code must be a conversion such as 'rgb2hsv', 'hsv2rgb', got '?'",
-            lambda x: imgops.cvt_color(x, "?"),
-        ),
-        ErrorInput(
-            ValueError,
-            "cvt_color: image must have 4 channels for 'rgba2rgb', got 3",
-            lambda x: imgops.cvt_color(x, "rgba2rgb"),
-        ),
-        ErrorInput(
-            TypeError,
-            "cvt_color: image must be uint8, uint16 or floating point, got torch.bool",
-            lambda x: imgops.cvt_color(x.bool(), "rgb2hsv"),
-        ),
-        ErrorInput(
-            TypeError,
-            "cvt_color: image must be uint8 or floating point for 'luv2rgb', got torch.uint16",
-            lambda x: imgops.cvt_color(x, "luv2rgb"),
-            dtype=torch.uint16,
-        ),
-    ),
+    refused={
+        ValueError: {
+            "code must be a conversion such as 'rgb2hsv', 'rgb2hls', 'rgb2yuv', got 'rgb2hvs'": lambda x: (
+                imgops.cvt_color(x, "rgb2hvs")
+            ),
+            "code must be a conversion such as 'rgb2hsv', 'hsv2rgb', got '?'": lambda x: imgops.cvt_color(
+                x, "?"
+            ),
+            "image must have 4 channels for 'rgba2rgb', got 3": lambda x: imgops.cvt_color(x, "rgba2rgb"),
+        },
+        TypeError: {
+            "image must be uint8, uint16 or floating point, got torch.bool": lambda x: imgops.cvt_color(
+                x.bool(), "rgb2hsv"
+            ),
+            "image must be uint8 or floating point for 'luv2rgb', got torch.uint16": ErrorInput(
+                lambda x: imgops.cvt_color(x, "luv2rgb"), dtype=torch.uint16
+            ),
+        },
+    },
     draw=lambda d: (d.image(3), d.choice(*_FROM_RGB)),
     drawn={torch.float32: Tolerance(0.5), torch.uint8: Tolerance(levels=2), torch.float64: Tolerance(1e-12)},
     reference=lambda image, code: image if image.size == 0 else cvt_reference(image, code),

@@ -16,7 +16,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import CLOSE, Benchmark, ErrorInput, OpSpec, Refused, Sample, Tolerance, merged
 
 _DEPTHS = {
     np.dtype(np.uint8): cv2.CV_16S,
@@ -77,19 +77,17 @@ def _calls(
 
 
 #: The errors that every derivative raises.
-def _errors(name: str, call: Callable[..., Tensor]) -> tuple[ErrorInput, ...]:
-    return (
-        ErrorInput(
-            TypeError,
-            f"{name}: image must be uint8, uint16 or floating point, got torch.int16",
-            lambda x: call(x.short()),
-        ),
-        ErrorInput(
-            ValueError,
-            f"{name}: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'none'",
-            lambda x: call(x, padding_mode="none"),
-        ),
-    )
+def _refused(call: Callable[..., Tensor]) -> Refused:
+    return {
+        TypeError: {
+            "image must be uint8, uint16 or floating point, got torch.int16": lambda x: call(x.short()),
+        },
+        ValueError: {
+            "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'none'": lambda x: (
+                call(x, padding_mode="none")
+            ),
+        },
+    }
 
 
 SOBEL = OpSpec(
@@ -102,28 +100,20 @@ SOBEL = OpSpec(
         Sample("wrap", lambda m: (m.image(3, 7, 6), 0, 2, 3, "wrap"), linear=True),
         Sample("one-row", lambda m: (m.image(3, 1, 4), 0, 1), edge=True, linear=True),
     ),
-    errors=(
-        *_errors("sobel", lambda x, padding_mode="edge": imgops.sobel(x, 1, 0, 3, padding_mode)),
-        ErrorInput(
-            ValueError,
-            "sobel: kernel_size must be one of 1, 3, 5, 7, got 4",
-            lambda x: imgops.sobel(x, 1, 0, 4),
-        ),
-        ErrorInput(
-            ValueError,
-            "sobel: dx and dy must be from 0 to 2, and not both 0, got (0, 0)",
-            lambda x: imgops.sobel(x, 0, 0),
-        ),
-        ErrorInput(
-            ValueError,
-            "sobel: dx and dy must be from 0 to 4, and not both 0, got (5, 0)",
-            lambda x: imgops.sobel(x, 5, 0, 5),
-        ),
-        ErrorInput(
-            TypeError,
-            "sobel: dx must be an integer, got float 1.5",
-            lambda x: imgops.sobel(x, 1.5, 0),  # type: ignore[arg-type]
-        ),
+    refused=merged(
+        _refused(lambda x, padding_mode="edge": imgops.sobel(x, 1, 0, 3, padding_mode)),
+        {
+            ValueError: {
+                "kernel_size must be one of 1, 3, 5, 7, got 4": lambda x: imgops.sobel(x, 1, 0, 4),
+                "dx and dy must be from 0 to 2, and not both 0, got (0, 0)": lambda x: imgops.sobel(x, 0, 0),
+                "dx and dy must be from 0 to 4, and not both 0, got (5, 0)": lambda x: imgops.sobel(
+                    x, 5, 0, 5
+                ),
+            },
+            TypeError: {
+                "dx must be an integer, got float 1.5": lambda x: imgops.sobel(x, 1.5, 0),  # type: ignore[arg-type]
+            },
+        },
     ),
     draw=lambda d: (
         d.image(),
@@ -167,13 +157,13 @@ SCHARR = OpSpec(
         Sample("y", lambda m: (m.image(3, 7, 6), 0, 1, "edge"), linear=True),
         Sample("wrap", lambda m: (m.image(5, 5, 6), 0, 1, "wrap"), linear=True),
     ),
-    errors=(
-        *_errors("scharr", lambda x, padding_mode="edge": imgops.scharr(x, 1, 0, padding_mode)),
-        ErrorInput(
-            ValueError,
-            "scharr: dx and dy must be 1 and 0, or 0 and 1, got (1, 1)",
-            lambda x: imgops.scharr(x, 1, 1),
-        ),
+    refused=merged(
+        _refused(lambda x, padding_mode="edge": imgops.scharr(x, 1, 0, padding_mode)),
+        {
+            ValueError: {
+                "dx and dy must be 1 and 0, or 0 and 1, got (1, 1)": lambda x: imgops.scharr(x, 1, 1),
+            },
+        },
     ),
     draw=lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.padding_mode()),
     reference=scharr_reference,
@@ -212,13 +202,13 @@ LAPLACIAN = OpSpec(
         Sample("five", lambda m: (m.image(5, 7, 6), 5, "constant"), linear=True),
         Sample("seven", lambda m: (m.image(2, 8, 9), 7, "wrap"), linear=True, decomposed=_LARGE),
     ),
-    errors=(
-        *_errors("laplacian", lambda x, padding_mode="edge": imgops.laplacian(x, 1, padding_mode)),
-        ErrorInput(
-            ValueError,
-            "laplacian: kernel_size must be one of 1, 3, 5, 7, got 9",
-            lambda x: imgops.laplacian(x, 9),
-        ),
+    refused=merged(
+        _refused(lambda x, padding_mode="edge": imgops.laplacian(x, 1, padding_mode)),
+        {
+            ValueError: {
+                "kernel_size must be one of 1, 3, 5, 7, got 9": lambda x: imgops.laplacian(x, 9),
+            },
+        },
     ),
     draw=lambda d: (d.image(), d.choice(1, 3, 5, 7), d.padding_mode()),
     drawn=_CANCELING,
@@ -275,51 +265,32 @@ CANNY = OpSpec(
         Sample("each", lambda m: (_shapes(m), m.per_sample(90, 200).detach(), 500)),
         Sample("one-row", lambda m: (replace(m, dtype=torch.uint8).image(1, 1, 7), 10, 20), edge=True),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "canny: image must be uint8, got torch.float32",
-            lambda x: imgops.canny(x, 1, 2),
-        ),
-        ErrorInput(
-            ValueError,
-            "canny: image must have at least 1 channel, got 0",
-            lambda x: imgops.canny(x[:, :0], 1, 2),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            ValueError,
-            "canny: high must be a number, got nan",
-            lambda x: imgops.canny(x, 1, float("nan")),
-            dtype=torch.uint8,
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "canny: kernel_size must be one of 3, 5, 7, got 4",
-            lambda x: imgops.canny(x, 1, 2, 4),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            TypeError,
-            "canny: l2_gradient must be a bool, got 7",
-            lambda x: imgops.canny(x, 1, 2, 3, 7),  # type: ignore[arg-type]
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            TypeError,
-            "canny: l2_gradient must be a bool, got Tensor",
-            lambda x: imgops.canny(x, 1, 2, 3, _LEARNED > 0),  # type: ignore[arg-type]
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            NotImplementedError,
-            "canny: no argument may require a gradient, because there is none (a pixel is 255 on an edge, else 0), "
-            "got one that does",
-            lambda x: imgops.canny(x, _LEARNED, 2),
-            dtype=torch.uint8,
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be uint8, got torch.float32": lambda x: imgops.canny(x, 1, 2),
+            "l2_gradient must be a bool, got 7": ErrorInput(
+                lambda x: imgops.canny(x, 1, 2, 3, 7), dtype=torch.uint8
+            ),  # type: ignore[arg-type]
+            "l2_gradient must be a bool, got Tensor": ErrorInput(
+                lambda x: imgops.canny(x, 1, 2, 3, _LEARNED > 0), dtype=torch.uint8
+            ),  # type: ignore[arg-type]
+        },
+        ValueError: {
+            "image must have at least 1 channel, got 0": ErrorInput(
+                lambda x: imgops.canny(x[:, :0], 1, 2), dtype=torch.uint8
+            ),
+            "high must be a number, got nan": ErrorInput(
+                lambda x: imgops.canny(x, 1, float("nan")), dtype=torch.uint8, reads_values=True
+            ),
+            "kernel_size must be one of 3, 5, 7, got 4": ErrorInput(
+                lambda x: imgops.canny(x, 1, 2, 4), dtype=torch.uint8
+            ),
+        },
+        NotImplementedError: {
+            "no argument may require a gradient, because there is none (a pixel is 255 on an edge, else 0), "
+            "got one that does": ErrorInput(lambda x: imgops.canny(x, _LEARNED, 2), dtype=torch.uint8),
+        },
+    },
     draw=lambda d: (
         d.levels(d.choice(1, 3, 4)),
         d.number(0, 400),

@@ -69,18 +69,14 @@ FILTER2D = OpSpec(
             ),
         ),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "filter2d: kernel must be (h, w) or (..., h, w), got shape (3,)",
-            lambda x: imgops.filter2d(x, ones(3)),
-        ),
-        ErrorInput(
-            ValueError,
-            "filter2d: image must span fewer than 2**31 pixels, got 65536 x 32768",
-            lambda x: imgops.filter2d(x[..., :1, :1].expand(2, 3, 2**16, 2**15), ones(3, 3)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "kernel must be (h, w) or (..., h, w), got shape (3,)": lambda x: imgops.filter2d(x, ones(3)),
+            "image must span fewer than 2**31 pixels, got 65536 x 32768": lambda x: imgops.filter2d(
+                x[..., :1, :1].expand(2, 3, 2**16, 2**15), ones(3, 3)
+            ),
+        },
+    },
     reference=filter2d_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
@@ -212,25 +208,21 @@ UNSHARP_MASK = OpSpec(
         Sample("each", lambda m: (_unit(m, 3, 6, 7), m.per_sample(1.2, 3.1), m.per_sample(50, 120), 2.0)),
         Sample("one-pixel", lambda m: (_unit(m, 3, 1, 1), 2.0), edge=True),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "unsharp_mask: radius must not be negative, got -1.0",
-            lambda x: imgops.unsharp_mask(x, -1.0),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "unsharp_mask: percent must be a number, got nan",
-            lambda x: imgops.unsharp_mask(x, 1.0, float("nan")),
-            reads_values=True,
-        ),
-        ErrorInput(
-            TypeError,
-            "unsharp_mask: threshold must be a number, a sequence of numbers or a Tensor, got str",
-            lambda x: imgops.unsharp_mask(x, 1.0, 50, "low"),  # type: ignore[arg-type]
-        ),
-    ),
+    refused={
+        ValueError: {
+            "radius must not be negative, got -1.0": ErrorInput(
+                lambda x: imgops.unsharp_mask(x, -1.0), reads_values=True
+            ),
+            "percent must be a number, got nan": ErrorInput(
+                lambda x: imgops.unsharp_mask(x, 1.0, float("nan")), reads_values=True
+            ),
+        },
+        TypeError: {
+            "threshold must be a number, a sequence of numbers or a Tensor, got str": lambda x: (
+                imgops.unsharp_mask(x, 1.0, 50, "low")
+            ),  # type: ignore[arg-type]
+        },
+    },
     of_number=lambda x, v: imgops.unsharp_mask(x, 1 + v),
     draw=lambda d: (d.image(), d.number(0, 9), d.number(0, 300), d.number(0, 20)),
     reference=unsharp_reference,

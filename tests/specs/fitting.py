@@ -23,7 +23,7 @@ from tests.specs._libraries import (
     photo_pil,
 )
 from tests.specs._maker import LEVELS_AND_FLOATS
-from tests.specs._spec import CLOSE, LEVEL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import CLOSE, LEVEL, Benchmark, ErrorInput, OpSpec, Refused, Sample, Tolerance, merged
 
 
 def downscale_reference(image: Array, factor: float, down: str, up: str) -> Array:
@@ -49,24 +49,19 @@ DOWNSCALE = OpSpec(
         Sample("one-pixel", lambda m: (m.image(3, 5, 4), 0.01), edge=True),
         Sample("no-rows", lambda m: (m.image(3, 0, 4), 0.5), edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "downscale: factor must be in (0, 1], got 1.5",
-            lambda x: imgops.downscale(x, 1.5),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "downscale: down must be one of 'area', 'nearest', 'bilinear', got 'bicubic'",
-            lambda x: imgops.downscale(x, 0.5, "bicubic"),
-        ),
-        ErrorInput(
-            ValueError,
-            "downscale: up must be one of 'bilinear', 'nearest', 'bicubic', got 'area'",
-            lambda x: imgops.downscale(x, 0.5, "area", "area"),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "factor must be in (0, 1], got 1.5": ErrorInput(
+                lambda x: imgops.downscale(x, 1.5), reads_values=True
+            ),
+            "down must be one of 'area', 'nearest', 'bilinear', got 'bicubic'": lambda x: imgops.downscale(
+                x, 0.5, "bicubic"
+            ),
+            "up must be one of 'bilinear', 'nearest', 'bicubic', got 'area'": lambda x: imgops.downscale(
+                x, 0.5, "area", "area"
+            ),
+        },
+    },
     of_number=lambda x, v: imgops.downscale(x, 0.1 + v / 10),
     draw=lambda d: (
         d.image(),
@@ -130,32 +125,28 @@ def _spec(
     name: str,
     samples: tuple[Sample, ...],
     formula: str,
-    *errors: ErrorInput,
+    refused: Refused | None = None,
     **facts: Any,
 ) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
         name,
         samples=samples,
-        errors=(
-            ErrorInput(ValueError, f"{name}: size must be positive, got (0, 3)", lambda x: call(x, (0, 3))),
-            ErrorInput(
-                TypeError,
-                f"{name}: size must have 2 integers (height, width), got int",
-                lambda x: call(x, 4),
-            ),
-            ErrorInput(
-                ValueError,
-                f"{name}: interpolation must be one of 'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos' with "
-                "antialias=True, got 'area'",
-                lambda x: call(x, (2, 2), "area"),
-            ),
-            ErrorInput(
-                TypeError,
-                f"{name}: image must be uint8, uint16 or floating point for interpolation 'bilinear', got torch.int16",
-                lambda x: call(x.short(), (2, 2)),
-            ),
-            *errors,
+        refused=merged(
+            refused or {},
+            {
+                ValueError: {
+                    "size must be positive, got (0, 3)": lambda x: call(x, (0, 3)),
+                    "interpolation must be one of 'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos' with "
+                    "antialias=True, got 'area'": lambda x: call(x, (2, 2), "area"),
+                },
+                TypeError: {
+                    "size must have 2 integers (height, width), got int": lambda x: call(x, 4),
+                    "image must be uint8, uint16 or floating point for interpolation 'bilinear', got torch.int16": lambda x: (
+                        call(x.short(), (2, 2))
+                    ),
+                },
+            },
         ),
         reference=_by_pil(name),
         tolerance={**LEVEL, torch.uint8: Tolerance(), torch.uint16: Tolerance()},
@@ -202,14 +193,17 @@ FIT = _spec(
         Sample("same", lambda m: (m.image(3, 6, 8), (3, 4), "lanczos")),
     ),
     r"\text{size} = (h, w)\ \text{of the largest box with these proportions}",
-    ErrorInput(
-        ValueError, "fit: bleed must be in [0, 0.5), got 0.5", lambda x: imgops.fit(x, (2, 2), bleed=0.5)
-    ),
-    ErrorInput(
-        ValueError,
-        "fit: centering must be 2 numbers in [0, 1], got (0.5, 2)",
-        lambda x: imgops.fit(x, (2, 2), centering=(0.5, 2)),
-    ),
+    refused={
+        TypeError: {
+            "image must be a Tensor, got list": lambda x: imgops.fit([], (3, 3)),  # type: ignore[arg-type]
+        },
+        ValueError: {
+            "bleed must be in [0, 0.5), got 0.5": lambda x: imgops.fit(x, (2, 2), bleed=0.5),
+            "centering must be 2 numbers in [0, 1], got (0.5, 2)": lambda x: imgops.fit(
+                x, (2, 2), centering=(0.5, 2)
+            ),
+        },
+    },
     words="``bleed``, ``centering`` (PIL)",
     picture=lambda x: imgops.fit(x, (x.shape[-2], x.shape[-2] // 2)),
 )

@@ -28,7 +28,7 @@ from tests.specs._libraries import (
     to_pil,
 )
 from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import CLOSE, LEVEL, REAL, Benchmark, OpSpec, Refused, Sample, Tolerance, merged
 
 ones, ops = torch.ones, torch.ops.imgops
 #: True from OpenCV 5 on; before, positions are rounded to 1/32 pixel.
@@ -192,28 +192,22 @@ WARP_AFFINE = OpSpec(
         ),
         _warp("singular", 0 * _TURN, edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "warp_affine: matrix must have shape (2, 3), or shape (2, 2, 3), one for each image, got shape (3, 3)",
-            lambda x: warp_affine(x, ones(3, 3)),
-        ),
-        ErrorInput(
-            ValueError,
-            "warp_affine: interpolation must be one of 'nearest', 'bilinear', 'bicubic', got 'area'",
-            lambda x: warp_affine(x, ones(2, 3), interpolation="area"),
-        ),
-        ErrorInput(
-            ValueError,
-            "warp_affine: fill must be one value or one for each of 3 channels, got shape (2,)",
-            lambda x: warp_affine(x, ones(2, 3), fill=(1, 2)),
-        ),
-        ErrorInput(
-            ValueError,
-            "warp_affine: image must have at least one pixel, got shape (2, 3, 0, 6)",
-            lambda x: warp_affine(x[..., :0, :], ones(2, 3)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "matrix must have shape (2, 3), or shape (2, 2, 3), one for each image, got shape (3, 3)": lambda x: (
+                warp_affine(x, ones(3, 3))
+            ),
+            "interpolation must be one of 'nearest', 'bilinear', 'bicubic', got 'area'": lambda x: (
+                warp_affine(x, ones(2, 3), interpolation="area")
+            ),
+            "fill must be one value or one for each of 3 channels, got shape (2,)": lambda x: warp_affine(
+                x, ones(2, 3), fill=(1, 2)
+            ),
+            "image must have at least one pixel, got shape (2, 3, 0, 6)": lambda x: warp_affine(
+                x[..., :0, :], ones(2, 3)
+            ),
+        },
+    },
     of_number=lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
     reference=warp_affine_reference,
     reference_name="`cv2.warpAffine`",
@@ -249,18 +243,14 @@ WARP_PERSPECTIVE = OpSpec(
         ),
         _warp("each-fill", _TILT, (5, 6), "bilinear", "constant", 2, each=True),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "warp_perspective: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'",
-            lambda x: warp_perspective(x, ones(3, 3), padding_mode="zero"),
-        ),
-        ErrorInput(
-            ValueError,
-            "warp_perspective: size must be at least (1, 1), got (0, 3)",
-            lambda x: warp_perspective(x, ones(3, 3), (0, 3)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'zero'": lambda x: (
+                warp_perspective(x, ones(3, 3), padding_mode="zero")
+            ),
+            "size must be at least (1, 1), got (0, 3)": lambda x: warp_perspective(x, ones(3, 3), (0, 3)),
+        },
+    },
     of_number=lambda x, v: imgops.warp_perspective(
         x, [[1.0, v, 0.5], [0.0, 1.0, v], [0.0, 0.0, 1.0]], fill=v
     ),
@@ -322,13 +312,13 @@ FLIP = OpSpec(
         for direction in ("horizontal", "vertical", "both")
     ),
     reference=flip_reference,
-    errors=(
-        ErrorInput(
-            ValueError,
-            "flip: direction must be one of 'horizontal', 'vertical', 'both', got 'up'",
-            lambda x: imgops.flip(x, "up"),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "direction must be one of 'horizontal', 'vertical', 'both', got 'up'": lambda x: imgops.flip(
+                x, "up"
+            ),
+        },
+    },
     formula=r"y_{c,i,j} = x_{c,i,W-1-j}",
     transforms=(
         "RandomHorizontalFlip",
@@ -352,11 +342,11 @@ ROTATE90 = OpSpec(
         for turns in (1, 2, -1, 4)
     ),
     reference=rotate90_reference,
-    errors=(
-        ErrorInput(
-            TypeError, "rotate90: turns must be an integer, got float 1.5", lambda x: imgops.rotate90(x, 1.5)
-        ),
-    ),
+    refused={
+        TypeError: {
+            "turns must be an integer, got float 1.5": lambda x: imgops.rotate90(x, 1.5),
+        },
+    },
     words="``turns``",
     formula=r"y_{c,i,j} = x_{c,j,W-1-i}\ \text{(once, counterclockwise)}",
     transforms=("RandomRotate90", "RandomTranspose"),
@@ -435,18 +425,14 @@ REMAP = OpSpec(
             lambda m: (m.image(3, 7, 9), _positions(m, 4, 5), "bicubic", "constant", _fills(m, 1, 0, 2)),
         ),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "remap: map must be (..., 2, H, W): x and y, got shape (2, 3, 5, 6)",
-            lambda x: remap(x, x.float()),
-        ),
-        ErrorInput(
-            TypeError,
-            "remap: map must be float32 or float64, got torch.int64",
-            lambda x: remap(x, x[:, :2].long()),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "map must be (..., 2, H, W): x and y, got shape (2, 3, 5, 6)": lambda x: remap(x, x.float()),
+        },
+        TypeError: {
+            "map must be float32 or float64, got torch.int64": lambda x: remap(x, x[:, :2].long()),
+        },
+    },
     of_number=lambda x, v: imgops.remap(x, torch.ones(2, 4, 5), fill=v),
     reference=remap_reference,
     reference_name="`cv2.remap`",
@@ -494,13 +480,13 @@ REMAP_ADJOINT = OpSpec(
         Sample(f"{n}-{b}", lambda m, n=n, b=b: (m.image(3, 4, 5), _positions(m, 4, 5), 7, 9, n, b))
         for n, b in (("bilinear", "constant"), ("bicubic", "reflect"), ("nearest", "wrap"))
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "remap_adjoint: grad must have the size of map (4, 6), got (5, 6)",
-            lambda x: ops.remap_adjoint(x, x[:, :2, :4], 4, 4, "nearest", "edge"),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "grad must have the size of map (4, 6), got (5, 6)": lambda x: ops.remap_adjoint(
+                x, x[:, :2, :4], 4, 4, "nearest", "edge"
+            ),
+        },
+    },
     reference=remap_adjoint_reference,
     tolerance=_NEAR_OPENCV,
     decomposed=CLOSE,
@@ -594,40 +580,34 @@ def rotate_reference(
     return affine_reference(image, -angle, interpolation=interpolation, center=center, fill=fill, size=size)
 
 
-def _by_angle(name: str, samples: tuple[Sample, ...], *errors: ErrorInput, **facts: Any) -> OpSpec:
+def _by_angle(name: str, samples: tuple[Sample, ...], refused: Refused, **facts: Any) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
         name,
         samples=samples,
         # The last bit of a matrix decides which of two pixels is the nearest.
         comparable=lambda args, changed: "nearest" not in args,
-        errors=(
-            ErrorInput(TypeError, f"{name}: image must be a Tensor, got int", lambda x: call(1, 30.0)),
-            ErrorInput(
-                ValueError,
-                f"{name}: image must have at least 3 dimensions (..., C, H, W), got shape (5, 6)",
-                lambda x: call(x[0, 0], 30.0),
-            ),
-            ErrorInput(
-                ValueError,
-                f"{name}: interpolation must be one of 'nearest', 'bilinear', 'bicubic', got 'area'",
-                lambda x: call(x, 30.0, interpolation="area"),
-            ),
-            ErrorInput(
-                ValueError,
-                f"{name}: angle must have one value, or 2 values, one for each image, got shape (3,)",
-                lambda x: call(x, torch.ones(3)),
-            ),
-            ErrorInput(ValueError, f"{name}: angle must be finite, got inf", lambda x: call(x, float("inf"))),
-            ErrorInput(
-                ValueError,
-                f"{name}: center must be 2 numbers (x, y), got 3",
-                lambda x: call(x, 30.0, center=(1, 2, 3)),
-            ),
-            ErrorInput(
-                TypeError, f"{name}: center must be 2 numbers (x, y), got int", lambda x: call(x, 3, center=1)
-            ),
-            *errors,
+        refused=merged(
+            refused,
+            {
+                TypeError: {
+                    "image must be a Tensor, got int": lambda x: call(1, 30.0),
+                    "center must be 2 numbers (x, y), got int": lambda x: call(x, 3, center=1),
+                },
+                ValueError: {
+                    "image must have at least 3 dimensions (..., C, H, W), got shape (5, 6)": lambda x: call(
+                        x[0, 0], 30.0
+                    ),
+                    "interpolation must be one of 'nearest', 'bilinear', 'bicubic', got 'area'": lambda x: (
+                        call(x, 30.0, interpolation="area")
+                    ),
+                    "angle must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
+                        call(x, torch.ones(3))
+                    ),
+                    "angle must be finite, got inf": lambda x: call(x, float("inf")),
+                    "center must be 2 numbers (x, y), got 3": lambda x: call(x, 30.0, center=(1, 2, 3)),
+                },
+            },
         ),
         of_number=lambda x, v: call(x, v, center=(v, 2.0)),
         dtypes=LEVELS_AND_FLOATS,
@@ -647,16 +627,14 @@ ROTATE = _by_angle(
         Sample("expand", lambda m: (m.image(3, 7, 9), 30, "bicubic", True)),
         Sample("each", lambda m: (m.image(3, 7, 9), m.per_sample(20.0, -130.0))),
     ),
-    ErrorInput(
-        TypeError,
-        "rotate: angle must be made of numbers with expand=True, got a Tensor",
-        lambda x: imgops.rotate(x, torch.tensor(30.0), expand=True),
-    ),
-    ErrorInput(
-        TypeError,
-        "rotate: expand must be a bool, got 1",
-        lambda x: imgops.rotate(x, 30, expand=1),
-    ),
+    refused={
+        TypeError: {
+            "angle must be made of numbers with expand=True, got a Tensor": lambda x: imgops.rotate(
+                x, torch.tensor(30.0), expand=True
+            ),
+            "expand must be a bool, got 1": lambda x: imgops.rotate(x, 30, expand=1),
+        },
+    },
     reference=rotate_reference,
     tolerance={**LEVEL, **_TOLERANCE},
     reference_name="`cv2.warpAffine` by the matrix of the angle",
@@ -704,17 +682,17 @@ AFFINE = _by_angle(
             ),
         ),
     ),
-    ErrorInput(ValueError, "affine: scale must be positive, got 0", lambda x: imgops.affine(x, scale=0)),
-    ErrorInput(
-        ValueError,
-        "affine: translate must be 2 numbers (x, y), got shape (2, 3)",
-        lambda x: imgops.affine(x, translate=torch.ones(2, 3)),
-    ),
-    ErrorInput(
-        ValueError,
-        "affine: shear must have one value, or 2 values, one for each image, got shape (3,)",
-        lambda x: imgops.affine(x, shear=torch.ones(3, 2)),
-    ),
+    refused={
+        ValueError: {
+            "scale must be positive, got 0": lambda x: imgops.affine(x, scale=0),
+            "translate must be 2 numbers (x, y), got shape (2, 3)": lambda x: imgops.affine(
+                x, translate=torch.ones(2, 3)
+            ),
+            "shear must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
+                imgops.affine(x, shear=torch.ones(3, 2))
+            ),
+        },
+    },
     reference=affine_reference,
     tolerance={**LEVEL, **_TOLERANCE},
     reference_name="`cv2.warpAffine` by the matrix of the numbers",

@@ -91,34 +91,23 @@ CLAHE = OpSpec(
         ),
         Sample("one-pixel", lambda m: (_unit(m, 1, 1), 40.0), edge=True),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "clahe: image must have 1 or 3 channels, because it equalizes gray, or the L of RGB colors in LAB, got 2",
-            lambda x: imgops.clahe(x[:, :2]),
-        ),
-        ErrorInput(
-            ValueError,
-            "clahe: tiles must be positive, got (8, 0)",
-            lambda x: imgops.clahe(x[:, :1], tiles=(8, 0)),
-        ),
-        ErrorInput(
-            TypeError,
-            "clahe: tiles must have 2 integers (x, y), got float",
-            lambda x: imgops.clahe(x[:, :1], tiles=2.0),  # type: ignore[arg-type]
-        ),
-        ErrorInput(
-            ValueError,
-            "clahe: clip_limit must be a number, got nan",
-            lambda x: imgops.clahe(x[:, :1], float("nan")),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "clahe: image must have at least one pixel, got shape (2, 1, 0, 6)",
-            lambda x: imgops.clahe(x[:, :1, :0]),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "image must have 1 or 3 channels, because it equalizes gray, or the L of RGB colors in LAB, got 2": lambda x: (
+                imgops.clahe(x[:, :2])
+            ),
+            "tiles must be positive, got (8, 0)": lambda x: imgops.clahe(x[:, :1], tiles=(8, 0)),
+            "clip_limit must be a number, got nan": ErrorInput(
+                lambda x: imgops.clahe(x[:, :1], float("nan")), reads_values=True
+            ),
+            "image must have at least one pixel, got shape (2, 1, 0, 6)": lambda x: imgops.clahe(
+                x[:, :1, :0]
+            ),
+        },
+        TypeError: {
+            "tiles must have 2 integers (x, y), got float": lambda x: imgops.clahe(x[:, :1], tiles=2.0),  # type: ignore[arg-type]
+        },
+    },
     draw=lambda d: (d.image(1), d.number(0, 10), d.whole(1, 9), d.whole(1, 9)),
     comparable=lambda args, changed: args[0].shape[-3] == 1,
     colors=(),
@@ -202,23 +191,21 @@ MATCH_HISTOGRAMS = OpSpec(
         Sample("other-size", lambda m: (m.image(2, 5, 4), m.image(2, 7, 6))),
         Sample("one-pixel", lambda m: (m.image(1, 4, 5), m.image(1, 1, 1))),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "match_histograms: reference must have the dtype of image (torch.float32), got torch.uint8",
-            lambda x: imgops.match_histograms(x, x.byte()),
-        ),
-        ErrorInput(
-            ValueError,
-            "match_histograms: reference must have the channels of image (3), got 1",
-            lambda x: imgops.match_histograms(x, x[:, :1]),
-        ),
-        ErrorInput(
-            ValueError,
-            "match_histograms: reference must have at least one pixel, got shape (2, 3, 5, 0)",
-            lambda x: imgops.match_histograms(x, x[..., :0]),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "reference must have the dtype of image (torch.float32), got torch.uint8": lambda x: (
+                imgops.match_histograms(x, x.byte())
+            ),
+        },
+        ValueError: {
+            "reference must have the channels of image (3), got 1": lambda x: imgops.match_histograms(
+                x, x[:, :1]
+            ),
+            "reference must have at least one pixel, got shape (2, 3, 5, 0)": lambda x: (
+                imgops.match_histograms(x, x[..., :0])
+            ),
+        },
+    },
     draw=lambda d: (d.image(), d.image(size=(d.whole(1, 30), d.whole(1, 30)))),
     reference=match_reference,
     dtypes=LEVELS_AND_FLOATS,

@@ -91,13 +91,13 @@ ADJUST_GAMMA = OpSpec(
         Sample("gain", lambda m: (unit_image(m), 0.45, 0.8)),
         Sample("each", lambda m: (unit_image(m), m.per_sample(0.7, 1.9, 1.0), m.per_sample(1.0, 0.6))),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "adjust_gamma: gamma must be real numbers, got torch.bool",
-            lambda x: imgops.adjust_gamma(x, torch.tensor(True)),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "gamma must be real numbers, got torch.bool": lambda x: imgops.adjust_gamma(
+                x, torch.tensor(True)
+            ),
+        },
+    },
     of_number=imgops.adjust_gamma,
     neutral=1,
     reference=gamma_reference,
@@ -141,14 +141,13 @@ POSTERIZE = spec_of_imageops(
             "of-16-bits", lambda m: (unit_image(m), m.per_sample(11, 16, 20).long()), dtypes=(torch.uint16,)
         ),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "posterize: bits must be finite, got nan",
-            lambda x: imgops.posterize(x, float("nan")),
-            reads_values=True,
-        ),
-    ),
+    refused={
+        ValueError: {
+            "bits must be finite, got nan": ErrorInput(
+                lambda x: imgops.posterize(x, float("nan")), reads_values=True
+            ),
+        },
+    },
     comparable=lambda args, changed: all(
         0 <= v <= 8 for a in args[1:] for v in numbers_of(a)
     ),  # bits are clamped
@@ -233,13 +232,13 @@ def _invert_calls(case: Any) -> bench.Calls:
 INVERT = spec_of_imageops(
     "invert",
     samples=(Sample("rgb", lambda m: (unit_image(m),)), Sample("five", lambda m: (unit_image(m, 5, 4, 3),))),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "invert: image must be uint8, uint16 or floating point, got torch.int64",
-            lambda x: imgops.invert(x.long()),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be uint8, uint16 or floating point, got torch.int64": lambda x: imgops.invert(
+                x.long()
+            ),
+        },
+    },
     reference=invert_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
@@ -280,19 +279,16 @@ LUT = OpSpec(
         Sample("each", lambda m: (_levels(m), _table(m, *m.batch, 1, dtype=torch.uint8))),
         Sample("each-channel", lambda m: (_levels(m, 5), _table(m, *m.batch, 5, dtype=torch.int64))),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "lut: image must be uint8 or uint16, got torch.float32",
-            lambda x: imgops.lut(x, torch.ones(256)),
-        ),
-        ErrorInput(
-            ValueError,
-            "lut: table must have 65536 values, or (..., 1 or C, 65536), got shape (1, 256)",
-            lambda x: imgops.lut(x, torch.ones(256)),
-            dtype=torch.uint16,
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be uint8 or uint16, got torch.float32": lambda x: imgops.lut(x, torch.ones(256)),
+        },
+        ValueError: {
+            "table must have 65536 values, or (..., 1 or C, 65536), got shape (1, 256)": ErrorInput(
+                lambda x: imgops.lut(x, torch.ones(256)), dtype=torch.uint16
+            ),
+        },
+    },
     reference=lut_reference,
     dtypes=(torch.uint8, torch.uint16),
     decomposed={},

@@ -14,7 +14,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs._libraries import Array, chw, photo_frame
 from tests.specs._maker import Maker, parameter
-from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import Benchmark, OpSpec, Refused, Sample, Tolerance
 
 ones = torch.ones
 _POINTS = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.9], [0.4, 0.5]])
@@ -142,7 +142,8 @@ def _spec(
     samples: tuple[Sample, ...],
     reference: Callable[..., Array] | str,
     cores: tuple[int, ...],
-    *errors: ErrorInput,
+    refused: Refused,
+    *,
     difference: str = "1e-4 pixels",
     raw: tuple[str, Callable[[int], Any]] | None = None,
     picture: Callable[[Tensor], Tensor],
@@ -154,7 +155,7 @@ def _spec(
     return OpSpec(
         name,
         samples=samples,
-        errors=errors,
+        refused=refused,
         reference=reference,
         reference_name=named,
         dtypes=(torch.float32, torch.float64),
@@ -185,12 +186,14 @@ FLOW_MAP = _spec(
     (Sample("flow", lambda m: (m.image(2, 4, 5),)),),
     flow_reference,
     (3,),
-    ErrorInput(
-        TypeError,
-        "flow_map: flow must be float32 or float64, got torch.int64",
-        lambda x: imgops.flow_map(x[:, :2].long()),
-    ),
-    ErrorInput(ValueError, "flow_map: flow must have 2 channels (x, y), got 3", lambda x: imgops.flow_map(x)),
+    refused={
+        TypeError: {
+            "flow must be float32 or float64, got torch.int64": lambda x: imgops.flow_map(x[:, :2].long()),
+        },
+        ValueError: {
+            "flow must have 2 channels (x, y), got 3": lambda x: imgops.flow_map(x),
+        },
+    },
     difference="0",
     words="``flow``",
     picture=lambda x: imgops.flow_map(torch.full((2, *_size(x)), 45.0)),
@@ -206,31 +209,21 @@ ELASTIC_MAP = _spec(
     ),
     elastic_reference,
     (3, 0, 0, 0),
-    ErrorInput(
-        ValueError,
-        "elastic_map: noise must have 2 channels (x, y), got 3",
-        lambda x: imgops.elastic_map(x, 1, 1),
-    ),
-    ErrorInput(
-        ValueError,
-        "elastic_map: kernel_size must be given for a tensor sigma, got None",
-        lambda x: imgops.elastic_map(x[:, :2], 1, ones(())),
-    ),
-    ErrorInput(
-        TypeError,
-        "elastic_map: kernel_size must be an integer, got tuple (3, 5)",
-        lambda x: imgops.elastic_map(x[:, :2], 1, 1, (3, 5)),  # type: ignore[arg-type]
-    ),
-    ErrorInput(
-        ValueError,
-        "elastic_map: kernel_size must be odd and positive, got 4",
-        lambda x: imgops.elastic_map(x[:, :2], 1, 1, 4),
-    ),
-    ErrorInput(
-        ValueError,
-        "elastic_map: sigma must not be negative, got nan",
-        lambda x: imgops.elastic_map(x[:, :2], 1, float("nan"), 5),
-    ),
+    refused={
+        ValueError: {
+            "noise must have 2 channels (x, y), got 3": lambda x: imgops.elastic_map(x, 1, 1),
+            "kernel_size must be given for a tensor sigma, got None": lambda x: imgops.elastic_map(
+                x[:, :2], 1, ones(())
+            ),
+            "kernel_size must be odd and positive, got 4": lambda x: imgops.elastic_map(x[:, :2], 1, 1, 4),
+            "sigma must not be negative, got nan": lambda x: imgops.elastic_map(x[:, :2], 1, float("nan"), 5),
+        },
+        TypeError: {
+            "kernel_size must be an integer, got tuple (3, 5)": lambda x: imgops.elastic_map(
+                x[:, :2], 1, 1, (3, 5)
+            ),  # type: ignore[arg-type]
+        },
+    },
     difference="1e-4 pixels",
     transforms=("RandomElastic",),
     picture=lambda x: _elastic(x, 220.0, 7.0, seed=1),
@@ -250,21 +243,21 @@ GRID_DISTORTION_MAP = _spec(
     ),
     grid_reference,
     (1, 1),
-    ErrorInput(
-        ValueError,
-        "grid_distortion_map: steps_x must have from 2 to 4 values, got 1",
-        lambda x: imgops.grid_distortion_map([1.0], [1.0, 1.0], (4, 3)),
-    ),
-    ErrorInput(
-        ValueError,
-        "grid_distortion_map: size must be positive, got (0, 3)",
-        lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (0, 3)),
-    ),
-    ErrorInput(
-        TypeError,
-        "grid_distortion_map: normalize must be a bool, got 'False'",
-        lambda x: imgops.grid_distortion_map([1.0, 1.0], [1.0, 1.0], (4, 3), normalize="False"),  # type: ignore[arg-type]
-    ),
+    refused={
+        ValueError: {
+            "steps_x must have from 2 to 4 values, got 1": lambda x: imgops.grid_distortion_map(
+                [1.0], [1.0, 1.0], (4, 3)
+            ),
+            "size must be positive, got (0, 3)": lambda x: imgops.grid_distortion_map(
+                [1.0, 1.0], [1.0, 1.0], (0, 3)
+            ),
+        },
+        TypeError: {
+            "normalize must be a bool, got 'False'": lambda x: imgops.grid_distortion_map(
+                [1.0, 1.0], [1.0, 1.0], (4, 3), normalize="False"
+            ),  # type: ignore[arg-type]
+        },
+    },
     words="``steps_x``, ``steps_y``, ``normalize``, ``distort`` (albumentations)",
     transforms=("RandomGridDistortion",),
     picture=lambda x: imgops.grid_distortion_map(
@@ -283,16 +276,16 @@ OPTICAL_DISTORTION_MAP = _spec(
     ),
     optical_reference,
     (1,),
-    ErrorInput(
-        ValueError,
-        "optical_distortion_map: method must be one of 'camera', 'fisheye', got 'lens'",
-        lambda x: imgops.optical_distortion_map(0.1, (4, 3), "lens"),
-    ),
-    ErrorInput(
-        ValueError,
-        "optical_distortion_map: coefficients must have 1 or 5 values for 'camera', got 4",
-        lambda x: imgops.optical_distortion_map([0.1] * 4, (4, 3)),
-    ),
+    refused={
+        ValueError: {
+            "method must be one of 'camera', 'fisheye', got 'lens'": lambda x: imgops.optical_distortion_map(
+                0.1, (4, 3), "lens"
+            ),
+            "coefficients must have 1 or 5 values for 'camera', got 4": lambda x: (
+                imgops.optical_distortion_map([0.1] * 4, (4, 3))
+            ),
+        },
+    },
     raw=("cv2.initUndistortRectifyMap", _camera),
     words="``coefficients``, ``distort``",
     transforms=("RandomOpticalDistortion",),
@@ -316,11 +309,13 @@ THIN_PLATE_SPLINE_MAP = _spec(
     ),
     thin_plate_reference,
     (2, 2),
-    ErrorInput(
-        ValueError,
-        "thin_plate_spline_map: points must be (..., n, 2) with n of at least 3, got shape (2, 2)",
-        lambda x: imgops.thin_plate_spline_map(ones(2, 2), ones(2, 2), (4, 3)),
-    ),
+    refused={
+        ValueError: {
+            "points must be (..., n, 2) with n of at least 3, got shape (2, 2)": lambda x: (
+                imgops.thin_plate_spline_map(ones(2, 2), ones(2, 2), (4, 3))
+            ),
+        },
+    },
     words="``points``, ``targets``",
     transforms=("RandomThinPlateSpline",),
     picture=_moved_middle,
@@ -344,21 +339,19 @@ POLAR_MAP = _spec(
     ),
     "tests/test_maps.py::test_polar",
     (1, 0),
-    ErrorInput(
-        ValueError,
-        "polar_map: center must have 2 values (x, y), got shape (3,)",
-        lambda x: imgops.polar_map((1.0, 2.0, 3.0), 4.0, (4, 3)),
-    ),
-    ErrorInput(
-        TypeError,
-        "polar_map: log must be a bool, got 'no'",
-        lambda x: imgops.polar_map((1.0, 2.0), 4.0, (4, 3), log="no"),  # type: ignore[arg-type]
-    ),
-    ErrorInput(
-        ValueError,
-        "polar_map: size must span fewer than 2**31 pixels, got 1099511627776 x 3",
-        lambda x: imgops.polar_map((1.0, 2.0), 4.0, (2**40, 3)),
-    ),
+    refused={
+        ValueError: {
+            "center must have 2 values (x, y), got shape (3,)": lambda x: imgops.polar_map(
+                (1.0, 2.0, 3.0), 4.0, (4, 3)
+            ),
+            "size must span fewer than 2**31 pixels, got 1099511627776 x 3": lambda x: imgops.polar_map(
+                (1.0, 2.0), 4.0, (2**40, 3)
+            ),
+        },
+        TypeError: {
+            "log must be a bool, got 'no'": lambda x: imgops.polar_map((1.0, 2.0), 4.0, (4, 3), log="no"),  # type: ignore[arg-type]
+        },
+    },
     words="``center``, ``log``, ``inverse``",
     picture=lambda x: imgops.polar_map((x.shape[-1] / 2, x.shape[-2] / 2), x.shape[-2], _size(x)),
 )

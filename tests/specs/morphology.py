@@ -15,7 +15,7 @@ import imgops
 from tests.specs import _benchmarks as bench
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame, with_border
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
-from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample
+from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Refused, Sample
 
 _CORNER = torch.tensor([[0, 2, 2], [0, 0, 2]])
 _CROSS = torch.tensor([[0, 2, 0], [2, 2, 2], [0, 2, 0]], dtype=torch.uint8)
@@ -57,41 +57,24 @@ def _samples() -> tuple[Sample, ...]:
     )
 
 
-def _errors(name: str) -> tuple[ErrorInput, ...]:
+def _refused(name: str) -> Refused:
     call = getattr(imgops, name)
-    return (
-        ErrorInput(
-            ValueError,
-            f"{name}: kernel must be odd and positive, or a Tensor, got (4, 4)",
-            lambda x: call(x, 4),
-        ),
-        ErrorInput(
-            TypeError,
-            f"{name}: kernel must have 2 integers (width, height), got str abc",
-            lambda x: call(x, ("abc", 3)),
-        ),
-        ErrorInput(
-            ValueError,
-            f"{name}: kernel must be (h, w) or (..., h, w), got shape (3,)",
-            lambda x: call(x, torch.ones(3)),
-        ),
-        ErrorInput(
-            ValueError,
-            f"{name}: kernel must have a value that is not 0, got zeros",
-            lambda x: call(x, torch.zeros(3, 3)),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            f"{name}: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
-            lambda x: call(x, 3, "mirror"),
-        ),
-        ErrorInput(
-            TypeError,
-            f"{name}: image must be uint8, uint16 or floating point, got torch.int64",
-            lambda x: call(x.long(), 3),
-        ),
-    )
+    return {
+        ValueError: {
+            "kernel must be odd and positive, or a Tensor, got (4, 4)": lambda x: call(x, 4),
+            "kernel must be (h, w) or (..., h, w), got shape (3,)": lambda x: call(x, torch.ones(3)),
+            "kernel must have a value that is not 0, got zeros": ErrorInput(
+                lambda x: call(x, torch.zeros(3, 3)), reads_values=True
+            ),
+            "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'": lambda x: (
+                call(x, 3, "mirror")
+            ),
+        },
+        TypeError: {
+            "kernel must have 2 integers (width, height), got str abc": lambda x: call(x, ("abc", 3)),
+            "image must be uint8, uint16 or floating point, got torch.int64": lambda x: call(x.long(), 3),
+        },
+    }
 
 
 def _calls(name: str, raw: Callable[..., Any]) -> Callable[[Any], bench.Calls]:
@@ -110,7 +93,7 @@ def _spec(name: str, raw: Callable[..., Any], letter: str) -> OpSpec:
     return OpSpec(
         name,
         samples=_samples(),
-        errors=_errors(name),
+        refused=_refused(name),
         draw=lambda d: (d.image(), d.element(), d.padding_mode()),
         reference=_reference(raw),
         dtypes=LEVELS_AND_FLOATS,
@@ -156,13 +139,13 @@ HIT_OR_MISS = OpSpec(
         Sample("hit", lambda m: (_blobs(m), _PATTERN.abs(), "constant")),
         Sample("miss", lambda m: (_blobs(m), -_PATTERN.abs(), "reflect")),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "morphology: image must be uint8 for 'hitmiss', got torch.float32",
-            lambda x: imgops.morphology(x, "hitmiss", _PATTERN),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "morphology: image must be uint8 for 'hitmiss', got torch.float32": lambda x: imgops.morphology(
+                x, "hitmiss", _PATTERN
+            ),
+        },
+    },
     draw=lambda d: (d.levels(), d.element() - d.choice(0, 2) * d.element()[:1, :1], d.padding_mode()),
     reference=lambda image, kernel, mode: _by_morphology(image, "hitmiss", kernel, mode),
     dtypes=(torch.uint8,),
@@ -186,29 +169,21 @@ MORPHOLOGY = OpSpec(
             differentiable=False,
         ),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "morphology: operation must be one of 'erode', 'dilate', 'open', 'close', 'gradient', 'tophat', 'blackhat', "
-            "'hitmiss', got 'opening'",
-            lambda x: imgops.morphology(x, "opening", 3),
-        ),
-        ErrorInput(
-            ValueError,
-            "morphology: kernel must be odd and positive, or a Tensor, got (2, 3)",
-            lambda x: imgops.morphology(x, "open", (2, 3)),
-        ),
-        ErrorInput(
-            ValueError,
-            "morphology: kernel must be (h, w) or (..., h, w), got shape (3,)",
-            lambda x: imgops.morphology(x, "open", torch.ones(3)),
-        ),
-        ErrorInput(
-            ValueError,
-            "morphology: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got Tensor",
-            lambda x: imgops.morphology(x, "open", 3, x),  # type: ignore[arg-type]
-        ),
-    ),
+    refused={
+        ValueError: {
+            "operation must be one of 'erode', 'dilate', 'open', 'close', 'gradient', 'tophat', 'blackhat', "
+            "'hitmiss', got 'opening'": lambda x: imgops.morphology(x, "opening", 3),
+            "kernel must be odd and positive, or a Tensor, got (2, 3)": lambda x: imgops.morphology(
+                x, "open", (2, 3)
+            ),
+            "kernel must be (h, w) or (..., h, w), got shape (3,)": lambda x: imgops.morphology(
+                x, "open", torch.ones(3)
+            ),
+            "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got Tensor": lambda x: (
+                imgops.morphology(x, "open", 3, x)
+            ),  # type: ignore[arg-type]
+        },
+    },
     reference=_by_morphology,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats; hitmiss: uint8",

@@ -61,40 +61,32 @@ CROP = OpSpec(
         _crop("no-channels", (1, 1, 3, 4), (0, 5, 5), edge=True, differentiable=False),
         _crop("many-channels", (1, 1, 3, 4), (131, 5, 5), edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(TypeError, "crop: image must be a Tensor, got list", lambda x: crop([1], (0, 0, 1, 1))),
-        ErrorInput(
-            ValueError, f"crop: image {DIMENSIONS}, got shape (5, 6)", lambda x: crop(x[0, 0], (0, 0, 1, 1))
-        ),
-        ErrorInput(
-            TypeError,
-            "crop: image must be a strided tensor, got torch.sparse_coo",
-            lambda x: crop(torch.ones(3, 5, 6).to_sparse(), (0, 0, 1, 1)),
-        ),
-        ErrorInput(ValueError, f"{_BOX}, got 3", lambda x: crop(x, (0, 0, 1))),
-        ErrorInput(TypeError, f"{_BOX}, got int", lambda x: crop(x, 3)),
-        ErrorInput(TypeError, f"{_BOX}, got str", lambda x: crop(x, "0123")),
-        ErrorInput(TypeError, f"{_BOX}, got float 1.5", lambda x: crop(x, (0, 0, 1.5, 2))),
-        ErrorInput(TypeError, f"{_BOX}, got NoneType None", lambda x: crop(x, (0, 0, None, 2))),
-        ErrorInput(TypeError, f"{_BOX}, got torch.float64", lambda x: crop(x, torch.zeros(4).double())),
-        ErrorInput(ValueError, f"{_BOX}, got shape (3,)", lambda x: crop(x, torch.tensor([0, 0, 1]))),
-        ErrorInput(
-            ValueError, "crop: box must have right >= left, got (3, 0, 1, 2)", lambda x: crop(x, (3, 0, 1, 2))
-        ),
-        ErrorInput(
-            ValueError, "crop: box must have bottom >= top, got (0, 2, 1, 1)", lambda x: crop(x, (0, 2, 1, 1))
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: box must have 32-bit coordinates, got (0, 0, 4294967296, 1)",
-            lambda x: crop(x, (0, 0, 2**32, 1)),
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: box must span fewer than 2**31 pixels, got 32768 x 65536",
-            lambda x: crop(x, (0, 0, 2**16, 2**15)),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be a Tensor, got list": lambda x: crop([1], (0, 0, 1, 1)),
+            "image must be a strided tensor, got torch.sparse_coo": lambda x: crop(
+                torch.ones(3, 5, 6).to_sparse(), (0, 0, 1, 1)
+            ),
+            f"{_BOX}, got int": lambda x: crop(x, 3),
+            f"{_BOX}, got str": lambda x: crop(x, "0123"),
+            f"{_BOX}, got float 1.5": lambda x: crop(x, (0, 0, 1.5, 2)),
+            f"{_BOX}, got NoneType None": lambda x: crop(x, (0, 0, None, 2)),
+            f"{_BOX}, got torch.float64": lambda x: crop(x, torch.zeros(4).double()),
+        },
+        ValueError: {
+            f"image {DIMENSIONS}, got shape (5, 6)": lambda x: crop(x[0, 0], (0, 0, 1, 1)),
+            f"{_BOX}, got 3": lambda x: crop(x, (0, 0, 1)),
+            f"{_BOX}, got shape (3,)": lambda x: crop(x, torch.tensor([0, 0, 1])),
+            "box must have right >= left, got (3, 0, 1, 2)": lambda x: crop(x, (3, 0, 1, 2)),
+            "box must have bottom >= top, got (0, 2, 1, 1)": lambda x: crop(x, (0, 2, 1, 1)),
+            "box must have 32-bit coordinates, got (0, 0, 4294967296, 1)": lambda x: crop(
+                x, (0, 0, 2**32, 1)
+            ),
+            "box must span fewer than 2**31 pixels, got 32768 x 65536": lambda x: crop(
+                x, (0, 0, 2**16, 2**15)
+            ),
+        },
+    },
     reference=crop_reference,
     draw=lambda d: (d.image(), *_drawn_box(d)[0].tolist()),
     decomposed={},
@@ -137,50 +129,34 @@ CROP_EACH = OpSpec(
         _crop_each("empty", (3, 3, 3, 6), (-3, 3, -3, 6), edge=True, differentiable=False),
         _crop_each("of-nothing", (-1, 0, 2, 2), shape=(3, 0, 5), edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "crop: box must have 4 integers (left, top, right, bottom), got shape (2, 3)",
-            lambda x: crop(x, torch.ones(2, 3).long()),
-        ),
-        ErrorInput(
-            TypeError,
-            "crop: box must have 4 integers (left, top, right, bottom), got torch.float32",
-            lambda x: crop(x, torch.ones(2, 4)),
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: box must have shape (4,), or shape (2, 4), one for each image, got shape (3, 4)",
-            lambda x: crop(x, torch.zeros(3, 4).long(), size=(0, 0)),
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: box must span the size (2, 3) of every crop of the call, got (0, 0, 2, 3)",
-            lambda x: crop(x, torch.tensor([[0, 0, 3, 2], [0, 0, 2, 3]])),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: box must have 32-bit coordinates, got (0, 4294967296, 3, 4294967298)",
-            lambda x: crop(x, torch.tensor([0, 2**32, 3, 2**32 + 2]), size=(2, 3)),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: size must not be negative, got (-1, 2)",
-            lambda x: crop(x, torch.zeros(4).long(), size=(-1, 2)),
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: size must be that of box (2, 3), got (3, 3)",
-            lambda x: crop(x, (0, 0, 3, 2), size=(3, 3)),
-        ),
-        ErrorInput(
-            ValueError,
-            "crop: size must be given for a box of no rows, got None",
-            lambda x: crop(x[:0], torch.zeros(0, 4).long()),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "crop: box must have 4 integers (left, top, right, bottom), got shape (2, 3)": lambda x: crop(
+                x, torch.ones(2, 3).long()
+            ),
+            "crop: box must have shape (4,), or shape (2, 4), one for each image, got shape (3, 4)": lambda x: (
+                crop(x, torch.zeros(3, 4).long(), size=(0, 0))
+            ),
+            "crop: box must span the size (2, 3) of every crop of the call, got (0, 0, 2, 3)": ErrorInput(
+                lambda x: crop(x, torch.tensor([[0, 0, 3, 2], [0, 0, 2, 3]])), reads_values=True
+            ),
+            "crop: box must have 32-bit coordinates, got (0, 4294967296, 3, 4294967298)": ErrorInput(
+                lambda x: crop(x, torch.tensor([0, 2**32, 3, 2**32 + 2]), size=(2, 3)), reads_values=True
+            ),
+            "crop: size must not be negative, got (-1, 2)": lambda x: crop(
+                x, torch.zeros(4).long(), size=(-1, 2)
+            ),
+            "crop: size must be that of box (2, 3), got (3, 3)": lambda x: crop(x, (0, 0, 3, 2), size=(3, 3)),
+            "crop: size must be given for a box of no rows, got None": lambda x: crop(
+                x[:0], torch.zeros(0, 4).long()
+            ),
+        },
+        TypeError: {
+            "crop: box must have 4 integers (left, top, right, bottom), got torch.float32": lambda x: crop(
+                x, torch.ones(2, 4)
+            ),
+        },
+    },
     reference=lambda image, box, height, width: crop_reference(image, *box.tolist()),
     draw=lambda d: (d.image(), *_drawn_box(d)),
     decomposed={},
@@ -283,78 +259,45 @@ PASTE = OpSpec(
         _paste("mask-one-row", (2, 0), (1, 3), (3, 1, 6), mask="own", edge=True),
         _paste("mask-onto-nothing", (0, 0), (2, 2), (3, 0, 5), mask="own", edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(TypeError, "paste: image must be a Tensor, got int", lambda x: paste(1, x, (0, 0))),
-        ErrorInput(
-            TypeError, "paste: source must be a Tensor, got NoneType", lambda x: paste(x, None, (0, 0))
-        ),
-        ErrorInput(TypeError, "paste: mask must be a Tensor, got float", lambda x: paste(x, x, (0, 0), 0.5)),
-        ErrorInput(
-            ValueError,
-            "paste: position must have 2 integers (left, top), got 3",
-            lambda x: paste(x, x, (0, 0, 0)),
-        ),
-        ErrorInput(
-            TypeError,
-            "paste: position must have 2 integers (left, top), got float 0.5",
-            lambda x: paste(x, x, (0, 0.5)),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: position must have 32-bit coordinates, got (0, -8589934592)",
-            lambda x: paste(x, x, (0, -(2**33))),
-        ),
-        ErrorInput(
-            ValueError, f"paste: source {DIMENSIONS}, got shape (5, 6)", lambda x: paste(x, x[0, 0], (0, 0))
-        ),
-        ErrorInput(
-            TypeError,
-            "paste: source must have the dtype of image (torch.float32), got torch.float64",
-            lambda x: paste(x, x.double(), (0, 0)),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: source must have the channels of image (3), got 1",
-            lambda x: paste(x, x[:, :1], (0, 0)),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: source must have the leading dimensions of image (2,), got (3,)",
-            lambda x: paste(x, x[:1].repeat(3, 1, 1, 1), (0, 0)),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: mask must be (..., 1, 5, 6) as source is, got (2, 1, 4, 6)",
-            lambda x: paste(x, x, (0, 0), x[:, :1, :4]),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: mask must be (..., 1, 5, 6) as source is, got (2, 3, 5, 6)",
-            lambda x: paste(x, x, (0, 0), x),
-        ),
-        ErrorInput(
-            TypeError,
-            "paste: mask must be floating point, uint8 or bool, got torch.int64",
-            lambda x: paste(x, x, (0, 0), x[:, :1].long()),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: source must be on the device of image (cpu), got meta",
-            lambda x: paste(torch.ones(3, 5, 6), torch.ones(3, 5, 6, device="meta"), (0, 0)),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: mask must be on the device of image (cpu), got meta",
-            lambda x: paste(torch.ones(3, 5, 6), x[0].cpu(), (0, 0), torch.ones(1, 5, 6, device="meta")),
-            reads_values=True,
-        ),
-        ErrorInput(
-            TypeError,
-            "paste: mask must be bool for an image of torch.int64, got torch.float32",
-            lambda x: paste(x, x, (0, 0), x[:, :1].float()),
-            torch.int64,
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be a Tensor, got int": lambda x: paste(1, x, (0, 0)),
+            "source must be a Tensor, got NoneType": lambda x: paste(x, None, (0, 0)),
+            "mask must be a Tensor, got float": lambda x: paste(x, x, (0, 0), 0.5),
+            "position must have 2 integers (left, top), got float 0.5": lambda x: paste(x, x, (0, 0.5)),
+            "source must have the dtype of image (torch.float32), got torch.float64": lambda x: paste(
+                x, x.double(), (0, 0)
+            ),
+            "mask must be floating point, uint8 or bool, got torch.int64": lambda x: paste(
+                x, x, (0, 0), x[:, :1].long()
+            ),
+            "mask must be bool for an image of torch.int64, got torch.float32": ErrorInput(
+                lambda x: paste(x, x, (0, 0), x[:, :1].float()), dtype=torch.int64
+            ),
+        },
+        ValueError: {
+            "position must have 2 integers (left, top), got 3": lambda x: paste(x, x, (0, 0, 0)),
+            "position must have 32-bit coordinates, got (0, -8589934592)": lambda x: paste(
+                x, x, (0, -(2**33))
+            ),
+            f"source {DIMENSIONS}, got shape (5, 6)": lambda x: paste(x, x[0, 0], (0, 0)),
+            "source must have the channels of image (3), got 1": lambda x: paste(x, x[:, :1], (0, 0)),
+            "source must have the leading dimensions of image (2,), got (3,)": lambda x: paste(
+                x, x[:1].repeat(3, 1, 1, 1), (0, 0)
+            ),
+            "mask must be (..., 1, 5, 6) as source is, got (2, 1, 4, 6)": lambda x: paste(
+                x, x, (0, 0), x[:, :1, :4]
+            ),
+            "mask must be (..., 1, 5, 6) as source is, got (2, 3, 5, 6)": lambda x: paste(x, x, (0, 0), x),
+            "source must be on the device of image (cpu), got meta": lambda x: paste(
+                torch.ones(3, 5, 6), torch.ones(3, 5, 6, device="meta"), (0, 0)
+            ),
+            "mask must be on the device of image (cpu), got meta": ErrorInput(
+                lambda x: paste(torch.ones(3, 5, 6), x[0].cpu(), (0, 0), torch.ones(1, 5, 6, device="meta")),
+                reads_values=True,
+            ),
+        },
+    },
     reference=paste_reference,
     draw=lambda d: _drawn_paste(d, shared=True),
     drawn=CLOSE,
@@ -417,39 +360,28 @@ PASTE_EACH = OpSpec(
             "mask-onto-nothing", "own", source=(2, 2), shape=(3, 0, 5), edge=True, differentiable=False
         ),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "paste: position must have 2 integers (left, top), got shape (2, 3)",
-            lambda x: paste(x, x, torch.ones(2, 3).long()),
-        ),
-        ErrorInput(
-            TypeError,
-            "paste: position must have 2 integers (left, top), got torch.float64",
-            lambda x: paste(x, x, torch.ones(2, 2).double()),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: position must have shape (2,), or shape (2, 2), one for each image, got shape (3, 2)",
-            lambda x: paste(x, x, torch.ones(3, 2).long()),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: position must have 32-bit coordinates, got (0, -8589934592)",
-            lambda x: paste(x, x, torch.tensor([[1, 1], [0, -(2**33)]])),
-            reads_values=True,
-        ),
-        ErrorInput(
-            TypeError,
-            "paste: mask must be a Tensor, got float",
-            lambda x: paste(x, x, torch.zeros(2, 2).long(), 0.5),
-        ),
-        ErrorInput(
-            ValueError,
-            "paste: source must have the channels of image (3), got 1",
-            lambda x: paste(x, x[:, :1], torch.zeros(2, 2).long()),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "paste: position must have 2 integers (left, top), got shape (2, 3)": lambda x: paste(
+                x, x, torch.ones(2, 3).long()
+            ),
+            "paste: position must have shape (2,), or shape (2, 2), one for each image, got shape (3, 2)": lambda x: (
+                paste(x, x, torch.ones(3, 2).long())
+            ),
+            "paste: position must have 32-bit coordinates, got (0, -8589934592)": ErrorInput(
+                lambda x: paste(x, x, torch.tensor([[1, 1], [0, -(2**33)]])), reads_values=True
+            ),
+            "paste: source must have the channels of image (3), got 1": lambda x: paste(
+                x, x[:, :1], torch.zeros(2, 2).long()
+            ),
+        },
+        TypeError: {
+            "paste: position must have 2 integers (left, top), got torch.float64": lambda x: paste(
+                x, x, torch.ones(2, 2).double()
+            ),
+            "paste: mask must be a Tensor, got float": lambda x: paste(x, x, torch.zeros(2, 2).long(), 0.5),
+        },
+    },
     reference=lambda image, source, mask, position: paste_reference(image, source, mask, *position.tolist()),
     draw=lambda d: _drawn_paste(d),
     tolerance={torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)},
@@ -528,34 +460,25 @@ ERASE = OpSpec(
         Sample("pixels", lambda m: (m.image(3, 5, 6), (1, 2, 4, 5), m.image(3, 5, 6))),
         Sample("each", lambda m: (m.image(3, 5, 6), rows(m, (1, 2, 4, 5), (0, 0, 0, 0)), m.image(3, 5, 6))),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "erase: fill must have one number, or one for each of 3 channels, got 2",
-            lambda x: imgops.erase(x, (0, 0, 1, 1), (1, 2)),
-        ),
-        ErrorInput(
-            TypeError,
-            "erase: fill must be a number or one per channel, got str",
-            lambda x: imgops.erase(x, (0, 0, 1, 1), "red"),
-        ),
-        ErrorInput(
-            ValueError,
-            "erase: fill must be finite for torch.uint8, got nan",
-            lambda x: imgops.erase(x, (0, 0, 1, 1), float("nan")),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            TypeError,
-            "erase: fill must be a number or one per channel, got ndarray",
-            lambda x: imgops.erase(x, (0, 0, 1, 1), np.array(3)),
-        ),
-        ErrorInput(
-            TypeError,
-            "erase: box must be int64, got torch.float32",
-            lambda x: imgops.erase(x, torch.ones(4)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "fill must have one number, or one for each of 3 channels, got 2": lambda x: imgops.erase(
+                x, (0, 0, 1, 1), (1, 2)
+            ),
+            "fill must be finite for torch.uint8, got nan": ErrorInput(
+                lambda x: imgops.erase(x, (0, 0, 1, 1), float("nan")), dtype=torch.uint8
+            ),
+        },
+        TypeError: {
+            "fill must be a number or one per channel, got str": lambda x: imgops.erase(
+                x, (0, 0, 1, 1), "red"
+            ),
+            "fill must be a number or one per channel, got ndarray": lambda x: imgops.erase(
+                x, (0, 0, 1, 1), np.array(3)
+            ),
+            "box must be int64, got torch.float32": lambda x: imgops.erase(x, torch.ones(4)),
+        },
+    },
     of_number=lambda x, v: imgops.erase(x, (3, 3, 9, 9), v),
     reference=erase_reference,
     decomposed={},
@@ -642,60 +565,37 @@ PAD = OpSpec(
         _pad("five-channels", (2, 1), (5, 4, 4), fill=(1, 2, 3, 4, 5), edge=True, differentiable=False),
         _pad("many-channels", (2, 1), (131, 4, 4), mode="wrap", edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(TypeError, "pad: image must be a Tensor, got NoneType", lambda x: pad(None, 1)),
-        ErrorInput(ValueError, f"pad: image {DIMENSIONS}, got shape (5, 6)", lambda x: pad(x[0, 0], 1)),
-        ErrorInput(
-            ValueError, "pad: padding must not be negative, got (-1, -1, -1, -1)", lambda x: pad(x, -1)
-        ),
-        ErrorInput(ValueError, f"{_PADDING}, got 3", lambda x: pad(x, (1, 2, 3))),
-        ErrorInput(TypeError, f"{_PADDING}, got float", lambda x: pad(x, 1.5)),
-        ErrorInput(
-            ValueError,
-            "pad: padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'",
-            lambda x: pad(x, 1, "mirror"),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: fill must be one value or one for each of 3 channels, got shape (2,)",
-            lambda x: pad(x, 1, fill=(1, 2)),
-        ),
-        ErrorInput(TypeError, f"{_FILL}, got str", lambda x: pad(x, 1, fill="red")),
-        ErrorInput(TypeError, f"{_FILL}, got NoneType", lambda x: pad(x, 1, fill=(1, None, 2))),
-        ErrorInput(
-            ValueError,
-            "pad: fill must be finite for torch.uint8, got inf",
-            lambda x: pad(x, 1, fill=float("inf")),
-            torch.uint8,
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: fill must be finite for torch.uint8, got nan",
-            lambda x: pad(x, 1, fill=torch.tensor([float("nan")])),
-            torch.uint8,
-            reads_values=True,
-        ),
-        ErrorInput(
-            TypeError,
-            "pad: fill must be real, got torch.complex64",
-            lambda x: pad(x, 1, fill=torch.tensor(1j)),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: image must have at least one pixel for padding_mode 'edge', got shape (2, 3, 0, 6)",
-            lambda x: pad(x[:, :, :0], 1, "edge"),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: padding must be 32-bit, got (4294967296, 0, 4294967296, 0)",
-            lambda x: pad(x, (2**32, 0)),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: the padded image must span fewer than 2**31 pixels, got 65541 x 65542",
-            lambda x: pad(x, 2**15),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be a Tensor, got NoneType": lambda x: pad(None, 1),
+            f"{_PADDING}, got float": lambda x: pad(x, 1.5),
+            f"{_FILL}, got str": lambda x: pad(x, 1, fill="red"),
+            f"{_FILL}, got NoneType": lambda x: pad(x, 1, fill=(1, None, 2)),
+            "fill must be real, got torch.complex64": lambda x: pad(x, 1, fill=torch.tensor(1j)),
+        },
+        ValueError: {
+            f"image {DIMENSIONS}, got shape (5, 6)": lambda x: pad(x[0, 0], 1),
+            "padding must not be negative, got (-1, -1, -1, -1)": lambda x: pad(x, -1),
+            f"{_PADDING}, got 3": lambda x: pad(x, (1, 2, 3)),
+            "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'mirror'": lambda x: (
+                pad(x, 1, "mirror")
+            ),
+            "fill must be one value or one for each of 3 channels, got shape (2,)": lambda x: pad(
+                x, 1, fill=(1, 2)
+            ),
+            "fill must be finite for torch.uint8, got inf": ErrorInput(
+                lambda x: pad(x, 1, fill=float("inf")), dtype=torch.uint8
+            ),
+            "fill must be finite for torch.uint8, got nan": ErrorInput(
+                lambda x: pad(x, 1, fill=torch.tensor([float("nan")])), dtype=torch.uint8, reads_values=True
+            ),
+            "image must have at least one pixel for padding_mode 'edge', got shape (2, 3, 0, 6)": lambda x: (
+                pad(x[:, :, :0], 1, "edge")
+            ),
+            "padding must be 32-bit, got (4294967296, 0, 4294967296, 0)": lambda x: pad(x, (2**32, 0)),
+            "the padded image must span fewer than 2**31 pixels, got 65541 x 65542": lambda x: pad(x, 2**15),
+        },
+    },
     of_number=lambda x, v: pad(x, 2, fill=v),
     reference=pad_reference,
     draw=lambda d: _drawn_padding(d, shared=True),
@@ -748,52 +648,32 @@ PAD_EACH = OpSpec(
         _pad_each("one-pixel", "reflect", (2, 2, 2, 2), (0, 1, 4, 3), shape=(1, 1, 1), edge=True),
         _pad_each("of-nothing", "constant", (1, 2, 1, 2), shape=(2, 0, 4), edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            f"{_PADDING}, got shape (2, 2)",
-            lambda x: pad(x, torch.ones(2, 2).long()),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: padding must have shape (4,), or shape (2, 4), one for each image, got shape (3, 4)",
-            lambda x: pad(x, torch.zeros(3, 4).long(), size=(5, 6)),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: padding must not be negative, got (1, 0, -1, 0)",
-            lambda x: pad(x, torch.tensor([[0, 0, 0, 0], [1, 0, -1, 0]])),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: padding must give the size (5, 7) of every result of the call, got (1, 0, 1, 0)",
-            lambda x: pad(x, torch.tensor([[1, 0, 0, 0], [1, 0, 1, 0]])),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: size must be at least that of image (5, 6), got (5, 5)",
-            lambda x: pad(x, torch.zeros(4).long(), size=(5, 5)),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: size must be that of padding (7, 8), got (7, 7)",
-            lambda x: pad(x, 1, size=(7, 7)),
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: fill must be finite for torch.uint8, got inf",
-            lambda x: pad(x, torch.ones(2, 4).long(), fill=torch.tensor(float("inf"))),
-            torch.uint8,
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "pad: image must have at least one pixel for padding_mode 'edge', got shape (2, 3, 0, 6)",
-            lambda x: pad(x[:, :, :0], torch.ones(4).long(), "edge", size=(2, 8)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            f"{_PADDING}, got shape (2, 2)": lambda x: pad(x, torch.ones(2, 2).long()),
+            "pad: padding must have shape (4,), or shape (2, 4), one for each image, got shape (3, 4)": lambda x: (
+                pad(x, torch.zeros(3, 4).long(), size=(5, 6))
+            ),
+            "pad: padding must not be negative, got (1, 0, -1, 0)": ErrorInput(
+                lambda x: pad(x, torch.tensor([[0, 0, 0, 0], [1, 0, -1, 0]])), reads_values=True
+            ),
+            "pad: padding must give the size (5, 7) of every result of the call, got (1, 0, 1, 0)": ErrorInput(
+                lambda x: pad(x, torch.tensor([[1, 0, 0, 0], [1, 0, 1, 0]])), reads_values=True
+            ),
+            "pad: size must be at least that of image (5, 6), got (5, 5)": lambda x: pad(
+                x, torch.zeros(4).long(), size=(5, 5)
+            ),
+            "pad: size must be that of padding (7, 8), got (7, 7)": lambda x: pad(x, 1, size=(7, 7)),
+            "pad: fill must be finite for torch.uint8, got inf": ErrorInput(
+                lambda x: pad(x, torch.ones(2, 4).long(), fill=torch.tensor(float("inf"))),
+                dtype=torch.uint8,
+                reads_values=True,
+            ),
+            "pad: image must have at least one pixel for padding_mode 'edge', got shape (2, 3, 0, 6)": lambda x: (
+                pad(x[:, :, :0], torch.ones(4).long(), "edge", size=(2, 8))
+            ),
+        },
+    },
     reference=lambda image, fill, padding, height, width, mode: pad_reference(
         image, fill, *padding.tolist(), mode
     ),
@@ -837,19 +717,18 @@ PAD_ADJOINT = OpSpec(
         Sample(mode, lambda m, mode=mode: (m.image(3, 9, 8), 2, 3, 1, 0, mode), linear=True)
         for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "pad_adjoint: grad must be floating point, got torch.int64",
-            lambda x: ops.pad_adjoint(x, 1, 1, 1, 1, "edge"),
-            torch.int64,
-        ),
-        ErrorInput(
-            ValueError,
-            "pad_adjoint: padding must leave a part of grad, got (3, 0, 3, 0) for shape (2, 3, 5, 6)",
-            lambda x: ops.pad_adjoint(x, 3, 0, 3, 0, "edge"),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "grad must be floating point, got torch.int64": ErrorInput(
+                lambda x: ops.pad_adjoint(x, 1, 1, 1, 1, "edge"), dtype=torch.int64
+            ),
+        },
+        ValueError: {
+            "padding must leave a part of grad, got (3, 0, 3, 0) for shape (2, 3, 5, 6)": lambda x: (
+                ops.pad_adjoint(x, 3, 0, 3, 0, "edge")
+            ),
+        },
+    },
     reference=pad_adjoint_reference,
     tolerance=REAL,
     dtypes=FLOATS[1:],

@@ -20,9 +20,11 @@ from tests.specs._spec import (
     Benchmark,
     ErrorInput,
     OpSpec,
+    Refused,
     Sample,
     Tolerance,
     Tolerances,
+    merged,
 )
 
 _CLOSE: Tolerances = {
@@ -89,26 +91,18 @@ def _noise(m: Maker, channels: int = 3, low: float = -1, high: float = 1) -> Ten
     return replace(m, dtype=dtype).image(channels, 6, 7, low, high)
 
 
-def _errors(
-    name: str, call: Callable[[Tensor, Tensor], Tensor], *, channels: str = "1 or 3", bad: int = 2
-) -> tuple[ErrorInput, ...]:
-    return (
-        ErrorInput(
-            TypeError,
-            f"{name}: noise must be floating point, got torch.int64",
-            lambda x: call(x, x.long()),
-        ),
-        ErrorInput(
-            ValueError,
-            f"{name}: noise must have {channels} channels, got {bad}",
-            lambda x: call(x, torch.cat([x, x], 1)[:, :bad]),
-        ),
-        ErrorInput(
-            ValueError,
-            f"{name}: noise must have the leading dimensions of image (2,), got ()",
-            lambda x: call(x, x[0]),
-        ),
-    )
+def _refused(call: Callable[[Tensor, Tensor], Tensor], *, channels: str = "1 or 3", bad: int = 2) -> Refused:
+    return {
+        TypeError: {
+            "noise must be floating point, got torch.int64": lambda x: call(x, x.long()),
+        },
+        ValueError: {
+            f"noise must have {channels} channels, got {bad}": lambda x: call(
+                x, torch.cat([x, x], 1)[:, :bad]
+            ),
+            "noise must have the leading dimensions of image (2,), got ()": lambda x: call(x, x[0]),
+        },
+    }
 
 
 def _calls(
@@ -162,14 +156,15 @@ SALT_AND_PEPPER = _spec(
         Sample("shared", lambda m: (_image(m, 5), _noise(m, 1, 0, 1), 0.5)),
         Sample("each", lambda m: (_image(m), _noise(m, 3, 0, 1), m.per_sample(0.2, 0.9))),
     ),
-    errors=(
-        *_errors("salt_and_pepper", lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
-        ErrorInput(
-            ValueError,
-            "salt_and_pepper: amount must be in [0, 1], got 1.5",
-            lambda x: imgops.salt_and_pepper(x, x, 1.5),
-            reads_values=True,
-        ),
+    refused=merged(
+        _refused(lambda x, n: imgops.salt_and_pepper(x, n, 0.1)),
+        {
+            ValueError: {
+                "amount must be in [0, 1], got 1.5": ErrorInput(
+                    lambda x: imgops.salt_and_pepper(x, x, 1.5), reads_values=True
+                ),
+            },
+        },
     ),
     reference=salt_reference,
     tolerance={},
@@ -196,14 +191,15 @@ SHOT_NOISE = _spec(
         Sample("shared", lambda m: (_image(m, 5), _noise(m, 1), 0.0)),
         Sample("each", lambda m: (_image(m), _noise(m), m.per_sample(0.02, 0.3))),
     ),
-    errors=(
-        *_errors("shot_noise", lambda x, n: imgops.shot_noise(x, n, 0.1)),
-        ErrorInput(
-            ValueError,
-            "shot_noise: scale must not be negative, got -0.5",
-            lambda x: imgops.shot_noise(x, x, -0.5),
-            reads_values=True,
-        ),
+    refused=merged(
+        _refused(lambda x, n: imgops.shot_noise(x, n, 0.1)),
+        {
+            ValueError: {
+                "scale must not be negative, got -0.5": ErrorInput(
+                    lambda x: imgops.shot_noise(x, x, -0.5), reads_values=True
+                ),
+            },
+        },
     ),
     of_number=lambda x, v: imgops.shot_noise(x, x, v),
     reference=shot_reference,
@@ -231,7 +227,7 @@ SPECKLE_NOISE = _spec(
         Sample("shared", lambda m: (_image(m, 5), _noise(m, 1), 1.3)),
         Sample("each", lambda m: (_image(m), _noise(m), m.per_sample(0.1, -0.4))),
     ),
-    errors=_errors("speckle_noise", lambda x, n: imgops.speckle_noise(x, n, 0.1)),
+    refused=_refused(lambda x, n: imgops.speckle_noise(x, n, 0.1)),
     of_number=lambda x, v: imgops.speckle_noise(x, x, v),
     reference=multiplied_reference,
     formula=r"y = x\,(1 + a\,n)",
@@ -269,13 +265,15 @@ ISO_NOISE = _spec(
             "each", lambda m: (_image(m), _noise(m, 2), m.per_sample(36.0, -72.0), m.per_sample(0.3, 0.1))
         ),
     ),
-    errors=(
-        *_errors("iso_noise", lambda x, n: imgops.iso_noise(x, n), channels="2", bad=1),
-        ErrorInput(
-            ValueError,
-            "iso_noise: image must have 3 channels, because HLS is a space of RGB colors, got 1",
-            lambda x: imgops.iso_noise(x[:, :1], x[:, :2]),
-        ),
+    refused=merged(
+        _refused(lambda x, n: imgops.iso_noise(x, n), channels="2", bad=1),
+        {
+            ValueError: {
+                "image must have 3 channels, because HLS is a space of RGB colors, got 1": lambda x: (
+                    imgops.iso_noise(x[:, :1], x[:, :2])
+                ),
+            },
+        },
     ),
     of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 3.6 * v),
     draw=lambda d: (

@@ -15,7 +15,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs._draw import Draw
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame
 from tests.specs._maker import LEVELS_AND_FLOATS
-from tests.specs._spec import Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import Benchmark, OpSpec, Refused, Sample, Tolerance
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -48,18 +48,16 @@ def _public(name: str, raw: Callable[[Array], Array], **facts: Any) -> OpSpec:
             Sample("one-column", lambda m: (m.image(3, 4, 1),), linear=True, edge=True),
             Sample("two", lambda m: (m.image(1, 2, 2),), linear=True),
         ),
-        errors=(
-            ErrorInput(
-                TypeError,
-                f"{name}: image must be uint8, uint16 or floating point, got torch.int32",
-                lambda x: call(x.int()),
-            ),
-            ErrorInput(
-                ValueError,
-                f"{name}: image must have at least 3 dimensions (..., C, H, W), got shape (6,)",
-                lambda x: call(x[0, 0, 0]),
-            ),
-        ),
+        refused={
+            TypeError: {
+                "image must be uint8, uint16 or floating point, got torch.int32": lambda x: call(x.int()),
+            },
+            ValueError: {
+                "image must have at least 3 dimensions (..., C, H, W), got shape (6,)": lambda x: call(
+                    x[0, 0, 0]
+                ),
+            },
+        },
         draw=lambda d: (d.image(),),
         reference=lambda image: by_opencv(image, raw),
         dtypes=LEVELS_AND_FLOATS,
@@ -101,13 +99,13 @@ def _of_adjoint(
     raw: Callable[[Array], Array],
     draw: Callable[[Draw], tuple[Any, ...]],
     samples: tuple[Sample, ...],
-    error: ErrorInput,
+    refused: Refused,
 ) -> OpSpec:
     return OpSpec(
         f"{name}_adjoint",
         samples=samples,
         draw=draw,
-        errors=(error,),
+        refused=refused,
         reference=_adjoint(raw),
         dtypes=_FLOATS,
         tolerance={
@@ -153,11 +151,13 @@ PYR_DOWN_ADJOINT = _of_adjoint(
         Sample("even", lambda m: (m.image(3, 4, 3), 8, 6), linear=True),
         Sample("odd", lambda m: (m.image(5, 4, 5), 7, 9), linear=True),
     ),
-    ErrorInput(
-        ValueError,
-        "pyr_down_adjoint: height and width must be those of an image whose half is as large as this one, got (5, 6)",
-        lambda x: _ops.pyr_down_adjoint(x, 5, 6),
-    ),
+    refused={
+        ValueError: {
+            "height and width must be those of an image whose half is as large as this one, got (5, 6)": lambda x: (
+                _ops.pyr_down_adjoint(x, 5, 6)
+            ),
+        },
+    },
 )
 PYR_UP_ADJOINT = _of_adjoint(
     "pyr_up",
@@ -167,11 +167,11 @@ PYR_UP_ADJOINT = _of_adjoint(
         Sample("even", lambda m: (m.image(3, 8, 6),), linear=True),
         Sample("two", lambda m: (m.image(2, 2, 4),), linear=True),
     ),
-    ErrorInput(
-        ValueError,
-        "pyr_up_adjoint: height and width must be even, got (5, 6)",
-        lambda x: _ops.pyr_up_adjoint(x),
-    ),
+    refused={
+        ValueError: {
+            "height and width must be even, got (5, 6)": lambda x: _ops.pyr_up_adjoint(x),
+        },
+    },
 )
 
 SPECS = (PYR_DOWN, PYR_DOWN_ADJOINT, PYR_UP, PYR_UP_ADJOINT)

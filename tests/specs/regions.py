@@ -56,25 +56,19 @@ DISTANCE_TRANSFORM = OpSpec(
         Sample("one-row", lambda m: (_mask(m)[..., :1, :].contiguous(),), edge=True),
         Sample("no-rows", lambda m: (_mask(m)[..., :0, :].contiguous(),), edge=True),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "distance_transform: image must be uint8 or bool, got torch.float32",
-            lambda x: imgops.distance_transform(x),
-        ),
-        ErrorInput(
-            ValueError,
-            "distance_transform: distance must be one of 'l2', 'l1', 'c', got 'l3'",
-            lambda x: imgops.distance_transform(x, "l3"),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            ValueError,
-            "distance_transform: kernel_size must be one of 5, 3, 0, got 4",
-            lambda x: imgops.distance_transform(x, kernel_size=4),
-            dtype=torch.uint8,
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be uint8 or bool, got torch.float32": lambda x: imgops.distance_transform(x),
+        },
+        ValueError: {
+            "distance must be one of 'l2', 'l1', 'c', got 'l3'": ErrorInput(
+                lambda x: imgops.distance_transform(x, "l3"), dtype=torch.uint8
+            ),
+            "kernel_size must be one of 5, 3, 0, got 4": ErrorInput(
+                lambda x: imgops.distance_transform(x, kernel_size=4), dtype=torch.uint8
+            ),
+        },
+    },
     draw=lambda d: (
         d.levels() // d.choice(1, 100, 200),
         d.choice(0, 3, 5),
@@ -128,31 +122,24 @@ COMPONENT_LABELS = OpSpec(
         Sample("one-row", lambda m: (_spots(m)[..., :1, :].contiguous(), 4), edge=True),
         Sample("no-rows", lambda m: (_spots(m)[..., :0, :].contiguous(), 8), edge=True),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "connected_components: image must be uint8 or bool, got torch.float32",
-            lambda x: imgops.connected_components(x),
-        ),
-        ErrorInput(
-            ValueError,
-            "connected_components: connectivity must be 4 or 8, got 6",
-            lambda x: imgops.connected_components(x, 6),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            TypeError,
-            "connected_components: connectivity must be an integer, got Tensor",
-            lambda x: imgops.connected_components(x, x),  # type: ignore[arg-type]
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            TypeError,
-            "connected_components: statistics must be a bool, got 'no'",
-            lambda x: imgops.connected_components(x, 4, "no"),  # type: ignore[arg-type]
-            dtype=torch.uint8,
-        ),
-    ),
+    refused={
+        TypeError: {
+            "connected_components: image must be uint8 or bool, got torch.float32": lambda x: (
+                imgops.connected_components(x)
+            ),
+            "connected_components: connectivity must be an integer, got Tensor": ErrorInput(
+                lambda x: imgops.connected_components(x, x), dtype=torch.uint8
+            ),  # type: ignore[arg-type]
+            "connected_components: statistics must be a bool, got 'no'": ErrorInput(
+                lambda x: imgops.connected_components(x, 4, "no"), dtype=torch.uint8
+            ),  # type: ignore[arg-type]
+        },
+        ValueError: {
+            "connected_components: connectivity must be 4 or 8, got 6": ErrorInput(
+                lambda x: imgops.connected_components(x, 6), dtype=torch.uint8
+            ),
+        },
+    },
     draw=lambda d: (d.levels() // d.choice(1, 100, 130, 200), d.choice(4, 8)),
     reference=labels_reference,
     dtypes=(torch.uint8,),
@@ -168,13 +155,13 @@ COMPONENT_STATISTICS = OpSpec(
             "two", lambda m: (_ops.component_labels(_spots(replace(m, batch=())), 8),), differentiable=False
         ),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "component_statistics: labels must be int32, got torch.float32",
-            lambda x: _ops.component_statistics(torch.ones(1, 2, 2)),
-        ),
-    ),
+    refused={
+        TypeError: {
+            "labels must be int32, got torch.float32": lambda x: _ops.component_statistics(
+                torch.ones(1, 2, 2)
+            ),
+        },
+    },
     reference="tests/test_regions.py::test_statistics",
     dtypes=(torch.uint8,),
     reference_name="`cv2.connectedComponentsWithStats`",

@@ -79,36 +79,26 @@ THRESHOLD = OpSpec(
         ),
         Sample("no-rows", lambda m: (m.image(3, 0, 4), 0.5), edge=True, differentiable=False),
     ),
-    errors=(
-        ErrorInput(
-            ValueError,
-            "threshold: operation must be one of 'binary', 'binary_inv', 'trunc', 'tozero', 'tozero_inv', 'otsu', "
-            "'triangle', got 'mean'",
-            lambda x: imgops.threshold(x, 0.5, operation="mean"),
-        ),
-        ErrorInput(
-            TypeError,
-            "threshold: image must be uint8 or uint16 for 'otsu', got torch.float32",
-            lambda x: imgops.threshold(x, operation="otsu"),
-        ),
-        ErrorInput(
-            TypeError,
-            "threshold: image must be uint8 for 'triangle', got torch.uint16",
-            lambda x: imgops.threshold(x, operation="triangle"),
-            dtype=torch.uint16,
-        ),
-        ErrorInput(
-            ValueError,
-            "threshold: threshold must be a number, got nan",
-            lambda x: imgops.threshold(x, float("nan")),
-            reads_values=True,
-        ),
-        ErrorInput(
-            ValueError,
-            "threshold: threshold must have one value, or 2 values, one for each image, got shape (3,)",
-            lambda x: imgops.threshold(x, torch.ones(3)),
-        ),
-    ),
+    refused={
+        ValueError: {
+            "operation must be one of 'binary', 'binary_inv', 'trunc', 'tozero', 'tozero_inv', 'otsu', "
+            "'triangle', got 'mean'": lambda x: imgops.threshold(x, 0.5, operation="mean"),
+            "threshold must be a number, got nan": ErrorInput(
+                lambda x: imgops.threshold(x, float("nan")), reads_values=True
+            ),
+            "threshold must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
+                imgops.threshold(x, torch.ones(3))
+            ),
+        },
+        TypeError: {
+            "image must be uint8 or uint16 for 'otsu', got torch.float32": lambda x: imgops.threshold(
+                x, operation="otsu"
+            ),
+            "image must be uint8 for 'triangle', got torch.uint16": ErrorInput(
+                lambda x: imgops.threshold(x, operation="triangle"), dtype=torch.uint16
+            ),
+        },
+    },
     of_number=lambda x, v: imgops.threshold(x, v, operation="trunc"),
     draw=lambda d: (
         d.image(),
@@ -170,38 +160,25 @@ ADAPTIVE_THRESHOLD = OpSpec(
         Sample("wide", lambda m: (_levels(m, 1), 255, "gaussian", "binary_inv", 13, 0.5)),
         Sample("each", lambda m: (_levels(m), m.per_sample(255, 100).detach(), "mean", "binary", 3, 1.0)),
     ),
-    errors=(
-        ErrorInput(
-            TypeError,
-            "adaptive_threshold: image must be uint8, got torch.float32",
-            lambda x: imgops.adaptive_threshold(x),
-        ),
-        ErrorInput(
-            ValueError,
-            "adaptive_threshold: method must be one of 'mean', 'gaussian', got 'median'",
-            lambda x: imgops.adaptive_threshold(x, method="median"),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            ValueError,
-            "adaptive_threshold: operation must be one of 'binary', 'binary_inv', got 'trunc'",
-            lambda x: imgops.adaptive_threshold(x, operation="trunc"),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            ValueError,
-            "adaptive_threshold: kernel_size must be odd and at least 3, got 4",
-            lambda x: imgops.adaptive_threshold(x, kernel_size=4),
-            dtype=torch.uint8,
-        ),
-        ErrorInput(
-            ValueError,
-            "adaptive_threshold: c must be a number, got nan",
-            lambda x: imgops.adaptive_threshold(x, c=float("nan")),
-            dtype=torch.uint8,
-            reads_values=True,
-        ),
-    ),
+    refused={
+        TypeError: {
+            "image must be uint8, got torch.float32": lambda x: imgops.adaptive_threshold(x),
+        },
+        ValueError: {
+            "method must be one of 'mean', 'gaussian', got 'median'": ErrorInput(
+                lambda x: imgops.adaptive_threshold(x, method="median"), dtype=torch.uint8
+            ),
+            "operation must be one of 'binary', 'binary_inv', got 'trunc'": ErrorInput(
+                lambda x: imgops.adaptive_threshold(x, operation="trunc"), dtype=torch.uint8
+            ),
+            "kernel_size must be odd and at least 3, got 4": ErrorInput(
+                lambda x: imgops.adaptive_threshold(x, kernel_size=4), dtype=torch.uint8
+            ),
+            "c must be a number, got nan": ErrorInput(
+                lambda x: imgops.adaptive_threshold(x, c=float("nan")), dtype=torch.uint8, reads_values=True
+            ),
+        },
+    },
     draw=lambda d: (
         d.levels(),
         d.number(0, 300),
