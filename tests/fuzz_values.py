@@ -118,11 +118,18 @@ def changed_tensor(random: Random, x: Tensor) -> Any:
         return x.flip(random.randrange(x.ndim)) if x.ndim < 2 else x.as_strided(x.shape, (0,) * x.ndim)
     if kind == 8 and x.is_floating_point():
         return x * random.choice(REALS)
-    if kind == 9 and x.numel() == 1:
+    if kind == 9 and x.numel() == 1 and not x.is_meta:
         return x.item()
     if kind == 10:
         return x.to("meta")
-    if kind == 11 and x.ndim and x.shape[0] > 1 and x.is_floating_point() and x.numel() < 100:
+    if (
+        kind == 11
+        and x.ndim
+        and x.shape[0] > 1
+        and x.is_floating_point()
+        and x.numel() < 100
+        and not x.is_meta
+    ):
         return x.tolist()
     if kind == 12 and x.is_floating_point() and x.numel():
         x = x.clone(memory_format=torch.contiguous_format)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from imgops.extend.testing import _sharded
 from tests.checks import run_python
@@ -21,7 +22,10 @@ SHARDED = [
     "sample", nightly_unless(lambda s: s is OPERATORS[s.op].samples[0], SHARDED), ids=str
 )
 def test_a_batch_stays_sharded(sample: Sample) -> None:
-    _sharded.sharding(sample.checked(Maker(sample.dtypes[0])))
+    dtype = next((d for d in sample.dtypes if d != torch.uint16), None)
+    if dtype is None:
+        pytest.skip("gloo sends no uint16")
+    _sharded.sharding(sample.checked(Maker(dtype)))
 
 
 @nightly

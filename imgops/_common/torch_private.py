@@ -404,13 +404,18 @@ def register_autocast(opdef: Any, cast: Callable[..., Any], devices: Iterable[st
         register(device)
 
 
+def is_distributed(x: Tensor) -> bool:
+    """Return whether a tensor is a DTensor, whose module imgops does not import itself."""
+    distributed = sys.modules.get("torch.distributed.tensor")
+    return distributed is not None and isinstance(x, distributed.DTensor)
+
+
 def with_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a backward ``(ctx, grad)`` that creates tensors, so that DTensor replicates them."""
 
     @wraps(function)
     def run(ctx: Any, grad: Tensor) -> Any:
-        distributed = sys.modules.get("torch.distributed.tensor")
-        if distributed is None or not isinstance(grad, distributed.DTensor):
+        if not is_distributed(grad):
             return function(ctx, grad)
         from torch.distributed.tensor.experimental import implicit_replication
 

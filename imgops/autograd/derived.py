@@ -152,9 +152,13 @@ class DerivedGradient:
         """Run the decomposition on new leaf tensors, inside a kernel; return its output and the leaves."""
         plain = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
         if not self.reads_parameters:
-            plain = [_moved(x, inputs[0].device) if isinstance(x, Tensor) else x for x in plain]
+            plain = [_moved(x, inputs[0].device) if self._is_moved(x) else x for x in plain]
         leaves = [plain[i].detach().requires_grad_() for i in wanted]
         return self.recorded(*_replace(plain, wanted, leaves)), leaves
+
+    def _is_moved(self, x: Any) -> bool:
+        """Return whether a formula has an argument on the device; one of known values reads whole numbers."""
+        return isinstance(x, Tensor) and (self.recorded is self.decomposition or x.is_floating_point())
 
     def pull(self, grad: Tensor, inputs: Sequence[Any], wanted: Sequence[int]) -> Tensor:
         function, primals = self._of(wanted, inputs)

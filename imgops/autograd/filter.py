@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as constant_pad
 
+from imgops._common import torch_private
 from imgops.autograd._adjoints import adjoint
 from imgops.autograd._sums import number, product, saved, unclamped
 from imgops.decomposition._borders import margins
@@ -27,19 +28,31 @@ def filter2d_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     of_image = adjoint(grad, kernel, ctx.padding_mode) if ctx.needs_input_grad[0] else None
     of_kernel = None
     if ctx.needs_input_grad[1]:
-        rows, columns = kernel.shape[-2:]
-        top, bottom, left, right = margins(rows, columns)
         dtype = working_dtype(grad)
+        top, bottom, left, right = margins(*kernel.shape[-2:])
         wide = ops.pad(image.to(dtype), None, left, top, right, bottom, ctx.padding_mode)
-        planes = grad.shape[:-2].numel()
-        weight = grad.to(dtype).reshape(planes, 1, *grad.shape[-2:])
-        if planes == 0:  # conv2d takes no 0 groups
-            return of_image, torch.zeros_like(kernel), None
-        products = conv2d(wide.reshape(1, planes, *wide.shape[-2:]), weight, groups=planes)
-        of_kernel = summed(products.reshape(*grad.shape[:-2], rows, columns).sum(-3), kernel)
+        of_kernel = summed(_products(wide, grad.to(dtype), *kernel.shape[-2:]), kernel)
     return of_image, of_kernel, None
 
 
+def _products(wide: Tensor, grad: Tensor, rows: int, columns: int) -> Tensor:
+    """Return the products of each image's gradient with the parts of the image: ``(..., rows, columns)``."""
+    (height, width), planes = grad.shape[-2:], grad.shape[:-2].numel()
+    if planes == 0:  # conv2d takes no 0 groups
+        return grad.new_zeros((*grad.shape[:-3], rows, columns))
+    if torch_private.is_distributed(grad):  # conv2d takes no planes of several processes as groups
+        parts = [
+            (wide[..., y : y + height, x : x + width] * grad).sum((-3, -2, -1))
+            for y in range(rows)
+            for x in range(columns)
+        ]
+        return torch.stack(parts, -1).unflatten(-1, (rows, columns))
+    weight = grad.reshape(planes, 1, height, width)
+    products = conv2d(wide.reshape(1, planes, *wide.shape[-2:]), weight, groups=planes)
+    return products.reshape(*grad.shape[:-2], rows, columns).sum(-3)
+
+
+@torch_private.with_dtensors
 def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     # The smooth image is that of a symmetric filter; the outermost pixels are not filtered.
     image, factor = ctx.saved_tensors
@@ -48,16 +61,14 @@ def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ..
     if height < 3 or width < 3:
         zero = torch.zeros_like(factor) if ctx.needs_input_grad[1] else None
         return grad.clone() if ctx.needs_input_grad[0] else None, zero
-    smooth = ops.filter2d(x, _SMOOTH, "constant")
+    # PIL's filter SMOOTH; a graph takes no tensor from outside.
+    kernel = torch.tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=torch.float64, device="cpu") / 13
+    smooth = ops.filter2d(x, kernel, "constant")
     inner = constant_pad(unclamped(grad, x * f + smooth * (1 - f))[..., 1:-1, 1:-1], (1, 1, 1, 1))
     of_image = None
     if ctx.needs_input_grad[0]:
         outer = unclamped(grad, x)
         rows = torch.slice_scatter(outer[..., 1:-1, :], inner[..., 1:-1, 1:-1] * f, -1, 1, width - 1)
         outer = torch.slice_scatter(outer, rows, -2, 1, height - 1)
-        of_image = (outer + ops.filter2d(inner * (1 - f), _SMOOTH, "constant")).to(image.dtype)
+        of_image = (outer + ops.filter2d(inner * (1 - f), kernel, "constant")).to(image.dtype)
     return of_image, product(inner, x - smooth, factor) if ctx.needs_input_grad[1] else None
-
-
-#: PIL's filter SMOOTH.
-_SMOOTH = torch.tensor([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=torch.float64, device="cpu") / 13

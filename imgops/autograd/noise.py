@@ -34,7 +34,7 @@ def shot_noise_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     of_image, of_noise, of_scale = ctx.needs_input_grad[:3]
     return (
         (own * (1 + slope * strength)).to(image.dtype) if of_image else None,
-        (own * deviation).to(noise.dtype) if of_noise else None,
+        (own * deviation).sum_to_size(noise.shape).to(noise.dtype) if of_noise else None,
         product(own * slope, x, scale) if of_scale else None,
     )
 
@@ -48,6 +48,6 @@ def speckle_noise_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     of_image, of_noise, of_sigma = ctx.needs_input_grad[:3]
     return (
         (own * gain).to(image.dtype) if of_image else None,
-        (own * x * strength).to(noise.dtype) if of_noise else None,
+        (own * x * strength).sum_to_size(noise.shape).to(noise.dtype) if of_noise else None,
         product(own * x, values, sigma) if of_sigma else None,
     )

@@ -164,6 +164,8 @@ def color_sequence(image: Tensor, order: Tensor, parameters: Tensor, names: str)
 
 def _chosen_steps(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> Tensor:
     """Compute ``color_sequence`` by its chosen steps; their order is known, perhaps one for each image."""
+    if not order.is_cpu:  # reading it would wait for the device
+        return color_sequence(image, order, parameters, names)
     rows = order.reshape(-1, order.shape[-1])
     if len(rows) > 1 and not bool((rows == rows[:1]).all()):
         batch, count = image.shape[:-3], parameters.shape[-1]

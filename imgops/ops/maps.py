@@ -41,7 +41,7 @@ def _check_leading(op: str, name: str, batch: Sequence[Any], other_name: str, ot
 
 
 def _check_map_dtype(op: str, dtype: object) -> None:
-    if dtype not in (torch.float32, torch.float64):
+    if not isinstance(dtype, torch.dtype) or dtype not in (torch.float32, torch.float64):
         check.fail(TypeError, op, "dtype must be torch.float32 or torch.float64", dtype)
 
 

@@ -57,7 +57,7 @@ def _moved_middle(x: Tensor) -> Tensor:
 def _each(m: Maker, values: Any) -> Tensor:
     """Return a parameter that differs a little from one sample, and one seed, to the next."""
     batch = torch.Size(m.batch)
-    base = torch.tensor(values, dtype=m.dtype)
+    base = torch.tensor(values, dtype=torch.float64).to(m.dtype)
     scales = 1 + (torch.arange(batch.numel()) + m.seed).reshape((*batch, *[1] * base.ndim)) / 20
     return parameter(m, base * scales.to(m.dtype))
 

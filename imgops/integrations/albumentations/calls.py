@@ -73,7 +73,7 @@ class Call:
         data, processors = dict(data), deepcopy(self.processors)
         # albumentations' processors read lists; what was given as tensors comes back as tensors.
         annotations_in_tensors = {
-            n
+            n: x
             for n, x in data.items()
             if isinstance(x, Tensor) and (self.kind_of(n) in ("bboxes", "keypoints") or n in self.fields)
         }
@@ -97,10 +97,15 @@ class Call:
         kept = {n: v for n, v in data.items() if n not in self.fields}
         result = {n: self._output(n, out[n], v) if n in out else v for n, v in kept.items()}
         self._restore(result, data, out, processors)
-        for name in annotations_in_tensors & result.keys():
-            dtype = None if isinstance(result[name], np.ndarray) else torch.float32
-            result[name] = torch.tensor(result[name], dtype=dtype, device="cpu")
+        for name in annotations_in_tensors.keys() & result.keys():
+            result[name] = self._tensor_like(annotations_in_tensors[name], name, result[name])
         return result
+
+    def _tensor_like(self, given: Tensor, name: str, rows: Any) -> Tensor:
+        """Return rows as a tensor like the given one; boxes and points of whole numbers become float32."""
+        dtype = given.dtype if given.is_floating_point() or name in self.fields else torch.float32
+        made = torch.as_tensor(np.asarray(rows), device="cpu").to(dtype)
+        return made if len(rows) else made.new_zeros((0, *given.shape[1:]))
 
     def _is_tensor(self, name: str, value: Any) -> bool:
         if self.kind_of(name) in ("images", "masks") and isinstance(value, (list, tuple)) and value:

@@ -155,7 +155,7 @@ class _SmallestCounterpart(_NearestOfOpenCV, fit.SmallestMaxSize):
 
 
 class _ResizeCounterpart(_NearestOfOpenCV, fit._FitResize):
-    def __init__(self, size: Any, interpolation: Any, antialias: bool) -> None:
+    def __init__(self, size: Any, interpolation: Any = "bilinear", antialias: bool = True) -> None:
         super().__init__(interpolation, antialias, size=tuple(size))
 
     def _scaled_size(self, height: Any, width: Any) -> tuple[Any, Any]:

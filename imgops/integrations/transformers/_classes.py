@@ -60,14 +60,17 @@ def _rebound(original: Any) -> dict[str, Any]:
 def _replaced(original: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Return the methods of a class of transformers that resample by other means than PIL."""
     return {
-        name: functools.partialmethod(_method, function, body.get(name) or getattr(original, name))
+        name: _method(function, body.get(name) or getattr(original, name))
         for name, function in _models.METHODS.get(original.__name__, {}).items()
         if origin.is_code_of(("transformers",), getattr(original, name))
     }
 
 
-def _method(self: Any, function: Any, usual: Any, *args: Any, **keywords: Any) -> Any:
-    return function(self, usual, *args, **keywords)
+def _method(function: Any, usual: Any) -> Any:
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        return function(self, usual, *args, **keywords)
+
+    return method
 
 
 def _reduced(self: Any) -> Any:
