@@ -46,8 +46,9 @@ MORE = [
 PACKED = [
     s for s in SAMPLES if OPERATORS[s.op].operator.packed and not s.edge and set(DTYPES) & set(s.dtypes)
 ]
-#: What a kernel for CUDA leaves to a loop over the images, or never gets: area, many channels, results without pixels.
-LEFT = re.compile("area|five-to-one|^empty")
+#: What a kernel for CUDA leaves to a loop over the images, or never gets: area, many channels, results without pixels,
+#: and a scale, whose size is that of one image.
+LEFT = re.compile("area|five-to-one|^empty|^scale-")
 #: The samples of kernels for CUDA that take packed images.
 OF_KERNELS = [
     *(

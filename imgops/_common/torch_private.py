@@ -260,6 +260,7 @@ def register_gradient(
     zero tangent in forward mode. This one records a single-level function at each functorch level,
     runs ``jvp``, and raises where it has no rule.
     """
+    backward = _with_dtensors(backward)
     opdef.register_autograd(backward, setup_context=setup_context)
     overload = opdef._opoverload
     schema = overload._schema
@@ -410,17 +411,17 @@ def is_distributed(x: Tensor) -> bool:
     return distributed is not None and isinstance(x, distributed.DTensor)
 
 
-def with_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a backward ``(ctx, grad)`` that creates tensors, so that DTensor replicates them."""
+def _with_dtensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a backward ``(ctx, *grads)``, so that DTensor replicates the tensors that it creates."""
 
     @wraps(function)
-    def run(ctx: Any, grad: Tensor) -> Any:
-        if not is_distributed(grad):
-            return function(ctx, grad)
+    def run(ctx: Any, *grads: Tensor) -> Any:
+        if not is_distributed(grads[0]):
+            return function(ctx, *grads)
         from torch.distributed.tensor.experimental import implicit_replication
 
         with implicit_replication():
-            return function(ctx, grad)
+            return function(ctx, *grads)
 
     return run
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._common import torch_private
 from imgops.decomposition._precision import parameter, summed, working_dtype
 
 
@@ -47,6 +48,8 @@ def saved(*tensors: Tensor, needed: bool) -> tuple[Tensor | None, ...]:
 
 def unclamped(grad: Tensor, value: Tensor) -> Tensor:
     """Return the gradient of a value that was clamped to [0, 1], in the dtype of the value."""
+    if torch_private.is_distributed(value):  # which has no rule for the next operator
+        return torch.where((value > 0) & (value < 1), grad.to(value.dtype), 0)
     return torch.ops.aten.hardtanh_backward(grad.to(value.dtype), value, 0, 1)
 
 

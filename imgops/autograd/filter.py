@@ -52,7 +52,6 @@ def _products(wide: Tensor, grad: Tensor, rows: int, columns: int) -> Tensor:
     return products.reshape(*grad.shape[:-2], rows, columns).sum(-3)
 
 
-@torch_private.with_dtensors
 def adjust_sharpness_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     # The smooth image is that of a symmetric filter; the outermost pixels are not filtered.
     image, factor = ctx.saved_tensors

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imgops._common.torch_private import with_dtensors
 from imgops.decomposition import geometry as positions
 from imgops.decomposition._precision import summed
 
@@ -102,7 +101,6 @@ def _matrix_gradient(grad_inverse: Tensor, inverse: Tensor, matrix: Tensor) -> T
     return summed(back, matrix)
 
 
-@with_dtensors
 def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.affine_map, image, matrix)
@@ -119,7 +117,6 @@ def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return grad_image, grad_matrix, grad_fill, None, None, None, None
 
 
-@with_dtensors
 def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, matrix, fill = _load(ctx)
     map = _map(ctx, positions.perspective_map, image, matrix)
