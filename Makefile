@@ -99,6 +99,7 @@ bench: $(VENV)/.bench ## Time imgops next to the raw libraries, torchvision, kor
 	$(PY) -m benchmarks.loading
 	$(PY) -m benchmarks.threads
 	$(PY) -m benchmarks.batches
+	$(PY) -m benchmarks.gradients
 	$(PY) -m benchmarks.processors
 	$(PY) -m benchmarks.conversions
 	$(PY) -m benchmarks.converted
