@@ -243,7 +243,8 @@ def wrong_rows() -> Iterator[tuple[str, str, dict[str, Any]]]:
     hue = {"kinds": np.full((1, 1), 3, whole), "amounts": np.full((1, 1), 256, real)}
     yield "sequence", "a hue of bytes beyond the last", {**images(1, 3, 4), **hue}
     yield "sequence", "two channels", images(2, 2, 20, dtype=real)
-    yield "sequence_back", "a fifth kind", {"kinds": np.full((1, 2), 4, whole)}
+    for kinds in ([4, 0], [0, 6]):  # a conversion is the last step
+        yield "sequence_back", f"kinds {kinds}", {"kinds": np.array([kinds], whole)}
     many = {"kinds": zeros(1, 9, dtype=whole), "amounts": np.ones((1, 9)), "sums": zeros(2, 9, dtype=float)}
     yield "sequence_back", "more steps than the tape holds", many
     for name, value in (("taps", 3), ("border", 5), ("border", -1), ("height", 0), ("width", 1 << 24)):
