@@ -103,9 +103,22 @@ def test_profiler_shows_the_operator() -> None:
 def test_subclasses() -> None:
     from torchvision import tv_tensors
 
-    for x in (tv_tensors.Image(X), torch.nn.Parameter(X, requires_grad=False)):
-        assert not torch_private.is_plain(x)
-        assert bits_equal(imgops.crop(x, BOX).as_subclass(torch.Tensor), X[:, 1:4, 1:3])
+    image, parameter = tv_tensors.Image(X), torch.nn.Parameter(X)
+    assert not torch_private.is_plain(image) and not torch_private.is_plain(parameter)
+    for x in (image, parameter, parameter.requires_grad_(False)):
+        assert bits_equal(imgops.crop(x, BOX).as_subclass(torch.Tensor).detach(), X[:, 1:4, 1:3])
+        assert (type(imgops.crop(x, BOX)) is torch.Tensor) is (x is parameter)
+
+
+def test_gradients_with_and_without_the_dispatcher() -> None:
+    """Both record one function, whose backward calls the same operators."""
+    x = X.clone().requires_grad_()
+    outs = [imgops.crop(x, BOX), torch.ops.imgops.crop(x, *BOX)]
+    assert len({type(out.grad_fn) for out in outs}) == 1
+    grads = [torch.autograd.grad(out.square().sum(), x, create_graph=True)[0] for out in outs]
+    assert bits_equal(*(g.detach() for g in grads)) and all(g.requires_grad for g in grads)
+    with torch.no_grad():
+        assert not imgops.crop(x, BOX).requires_grad
 
 
 def test_negative_views() -> None:

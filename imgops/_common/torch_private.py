@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from types import FunctionType, MethodType
 from typing import Any, NoReturn, TypeVar
@@ -31,6 +31,7 @@ from torch._library.custom_ops import CustomOpDef
 from torch._library.utils import fill_defaults
 from torch.autograd import profiler
 from torch.autograd.function import _SingleLevelFunction
+from torch.nn import Parameter
 from torch.nn.modules import module as _modules
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from torch.utils._pytree import MappingKey, register_pytree_node
@@ -42,7 +43,7 @@ from torch.utils._pytree import tree_unflatten as tree_unflatten
 _is_compiling = torch.compiler.is_compiling
 # torch.compiler.disable imports dynamo, which takes seconds; this function imports it only when it is called.
 disable_dynamo: Any = torch._disable_dynamo  # type: ignore[attr-defined]
-_grad_enabled = torch.is_grad_enabled
+grad_enabled = torch.is_grad_enabled
 _function_modes = _C._len_torch_function_stack
 _dispatch_modes = _C._len_torch_dispatch_stack
 _tracing_state = _C._get_tracing_state
@@ -68,10 +69,14 @@ def can_bypass_dispatcher() -> bool:
 
 def is_plain(x: Tensor | None) -> bool:
     """Return whether ``x`` is None or an ordinary CPU tensor for which no gradient is recorded."""
-    return x is None or (
-        type(x) is Tensor
+    return x is None or (is_ordinary(x) and not (x.requires_grad and grad_enabled()))
+
+
+def is_ordinary(x: Tensor) -> bool:
+    """Return whether ``x`` is a CPU tensor with memory of its own kind, that a kernel may read."""
+    return (
+        (type(x) is Tensor or type(x) is Parameter)
         and x.is_cpu
-        and not (x.requires_grad and _grad_enabled())
         and not x.is_neg()
         and not x._is_zerotensor()  # a zero tensor has no memory
         and not x.is_conj()
@@ -253,28 +258,32 @@ def register_gradient(
     setup_context: Callable[..., None],
     backward: Callable[..., Any],
     jvp: Callable[..., Any] | None,
-) -> None:
+) -> Callable[[Callable[[Sequence[Any]], Any], tuple[Any, ...]], Any]:
     """Register a gradient like ``opdef.register_autograd``, but correctly for torch.func and forward mode.
 
     The stock Autograd kernel of a custom operator fails under ``torch.func.grad`` and gives a silent
     zero tangent in forward mode. This one records a single-level function at each functorch level,
     runs ``jvp``, and raises where it has no rule.
+
+    Return a function ``(run, args)`` that records ``run(args)`` without the dispatcher, for a call that
+    nothing but autograd would see.
     """
     backward = _with_dtensors(backward)
     opdef.register_autograd(backward, setup_context=setup_context)
     overload = opdef._opoverload
     schema = overload._schema
-    below = _below_autograd(overload)
+    below, arity = _below_autograd(overload), len(schema.arguments)
 
     def forward(ctx: Any, *args: Any) -> Any:
-        *inputs, keyset = args
+        *inputs, call = args
         if maybe_current_level() is None:
-            out = below(keyset, inputs)
+            out = call(inputs)
         else:  # inside torch.func the outer levels must still see a differentiable call
             with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
-                out = below(keyset, inputs)
+                out = call(inputs)
+        whole = tuple(inputs) if len(inputs) == arity else fill_defaults(schema, inputs, {})[0]
         with _C._AutoDispatchBelowAutograd():
-            setup_context(ctx=ctx, inputs=fill_defaults(schema, inputs, {})[0], output=out)
+            setup_context(ctx=ctx, inputs=whole, output=out)
         return out
 
     def run_backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
@@ -291,7 +300,7 @@ def register_gradient(
     function: Any = type(f"{opdef._namespace}_{opdef._name}", (_SingleLevelFunction,), body)
 
     def autograd_kernel(keyset: Any, *args: Any) -> Any:
-        records = _grad_enabled() and _C._any_requires_grad(*args)
+        records = grad_enabled() and _C._any_requires_grad(*args)
         run_deferred()
         forward_mode = forward_ad._current_level >= 0
         if forward_mode and (jvp is None or _forward_levels() > 1) and _any_dual(args):
@@ -300,10 +309,19 @@ def register_gradient(
             raise NotImplementedError(f"{opdef._name}: {must}, got none; {hint}")
         if records or (forward_mode and jvp is not None):
             with enable_single_level_autograd_function():
-                return function.apply(*args, keyset)
+                return function.apply(*args, partial(below, keyset))
         return below(keyset, args)
 
+    def recorded(run: Callable[[Sequence[Any]], Any], args: tuple[Any, ...]) -> Any:
+        def call(inputs: Sequence[Any]) -> Any:
+            with _C._AutoDispatchBelowAutograd():
+                return run(tuple(inputs))
+
+        with enable_single_level_autograd_function():
+            return function.apply(*args, call)
+
     _override_autograd(opdef, autograd_kernel)
+    return recorded
 
 
 _INCLUDED = _C._dispatch_tls_local_include_set()
@@ -333,7 +351,7 @@ def register_mutation(opdef: Any, check: Callable[..., Any], recorded: Callable[
 
     def autograd_kernel(keyset: Any, *args: Any) -> None:
         run_deferred()
-        tracked = _grad_enabled() and _C._any_requires_grad(*args)
+        tracked = grad_enabled() and _C._any_requires_grad(*args)
         forward_mode = forward_ad._current_level >= 0 and _any_floating(args)
         if not (tracked or forward_mode):
             below(keyset, args)

@@ -220,13 +220,16 @@ def _no_overlap(operator: Operator) -> Callable[[Sequence[Any]], None]:
     return named(validate, f"{operator.name}.validate")
 
 
-def function(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
+def function(
+    operator: Operator, run: Callable[[Sequence[Any]], Any], recorded: Callable[..., Any] | None
+) -> Function:
     """Make the Python function of an operator.
 
-    It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise.
+    It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise;
+    ``recorded`` runs it where autograd would record the call.
     """
     if not operator.contract.mutates:
-        return _functional(operator, run)
+        return _functional(operator, run, recorded)
     call = _mutating_call(operator, run)
     arity = len(operator.signature.parameters)
 
@@ -245,8 +248,11 @@ def _all_arguments(operator: Operator, args: tuple[Any, ...], keywords: Any) -> 
     return tuple(whole.arguments.values())
 
 
-def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Function:
-    can_bypass_dispatcher, is_plain = torch_private.can_bypass_dispatcher, torch_private.is_plain
+def _functional(
+    operator: Operator, run: Callable[[Sequence[Any]], Any], recorded: Callable[..., Any] | None
+) -> Function:
+    can_bypass_dispatcher, is_ordinary = torch_private.can_bypass_dispatcher, torch_private.is_ordinary
+    grad_enabled = torch_private.grad_enabled
     dispatch, casts = _through_dispatcher(operator), operator.autocast is not None
     arity, tensors = len(operator.signature.parameters), operator.tensors
 
@@ -258,12 +264,16 @@ def _functional(operator: Operator, run: Callable[[Sequence[Any]], Any]) -> Func
         for i, core in cores:
             if isinstance(args[i], Tensor) and args[i].ndim > core and isinstance(args[0], Tensor):
                 args = (*args[:i], check.of_one_image(args[i], args[0], core), *args[i + 1 :])
-        if not can_bypass_dispatcher() or (casts and _autocasts("cpu")) or not is_plain(args[0]):
+        if not can_bypass_dispatcher() or (casts and _autocasts("cpu")):
             return dispatch(args)
-        if tensors > 1:
-            for x in args[1:tensors]:
-                if not is_plain(x):
+        records = False
+        for x in args[:tensors]:
+            if x is not None:
+                if not is_ordinary(x):
                     return dispatch(args)
+                records = records or x.requires_grad
+        if records and grad_enabled():
+            return dispatch(args) if recorded is None else recorded(run, args)
         return run(args)
 
     return named(bound, operator.name)

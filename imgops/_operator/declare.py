@@ -213,13 +213,15 @@ def operator(
         trailing = () if random else getattr(vmap, "core", ())
         run_on_threads = partial(_threads.run, operator.kernel, trailing)
         run = call.prepare_then_kernel(operator, operator.kernel, call.prepare_once(operator), run_on_threads)
-        operator = replace(operator, overload=_define(operator, declared, run))
+        overload, recorded = _define(operator, declared, run)
+        operator = replace(operator, overload=overload)
         record.table[name] = operator
         if packed is not None:
             for observe in record.packed_observers:
                 observe(operator)
-        public = wraps(declared)(call.function(operator, run))
+        public = wraps(declared)(call.function(operator, run, recorded))
         public.operator = operator  # type: ignore[attr-defined]
+        record.calls.add(operator, public)
         return public
 
     return register
@@ -256,8 +258,11 @@ def _contract(name: str, signature: inspect.Signature, mutates: Sequence[str], d
     raise ValueError(f"operator: {name}: {must}, got {tuple(mutates)}")
 
 
-def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> Any:
-    """Register the facets with torch.library and return the overload; ``run`` is the operator on the CPU."""
+def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]], Any]) -> tuple[Any, Any]:
+    """Register the facets with torch.library; ``run`` is the operator on the CPU.
+
+    Return the overload, and what records ``run`` for autograd, None if the operator mutates.
+    """
     elsewhere = _as_kernel(
         call.prepare_then_kernel(operator, devices.kernel_of(operator), call.prepare_always(operator))
     )
@@ -281,14 +286,17 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
         # The fake that PyTorch makes for in-place and out= operators would accept invalid arguments.
         warnings.filterwarnings("ignore", "The fake registration for", UserWarning)
         opdef.register_fake(_registered_fake(operator))
+    recorded: Any = None
     if operator.contract.mutates:
-        recorded: Any = operator.autograd or record.missing_facet(operator, "autograd")
+        functional: Any = operator.autograd or record.missing_facet(operator, "autograd")
         if operator.contract is Contract.OUT:
-            recorded = None  # PyTorch has no gradients for out= operators
-        torch_private.register_mutation(opdef, call.prepare_always(operator), recorded)
+            functional = None  # PyTorch has no gradients for out= operators
+        torch_private.register_mutation(opdef, call.prepare_always(operator), functional)
     else:
         gradient = cast("Gradient | None", operator.autograd) or record.missing_gradient(operator)
-        torch_private.register_gradient(opdef, gradient.setup_context, gradient.backward, gradient.jvp)
+        recorded = torch_private.register_gradient(
+            opdef, gradient.setup_context, gradient.backward, gradient.jvp
+        )
     batched = operator.vmap or record.missing_facet(operator, "vmap")
     if operator.random:
         batched = vmap_rules.with_randomness(batched)
@@ -300,7 +308,7 @@ def _define(operator: Operator, declared: Function, run: Callable[[Sequence[Any]
     if operator.contract is Contract.INPLACE:
         rule = _without_outputs(rule)
     torch_private.when_distributed(partial(torch_private.register_sharding, overload, rule, operator.tensors))
-    return overload
+    return overload, recorded
 
 
 def _without_outputs(rule: Function) -> Function:

@@ -122,6 +122,20 @@ class Operator:
 
 
 table: dict[str, Operator] = {}
+
+
+class _Calls:
+    """The functions of imgops' operators by name: gradients call them as a user does, past the dispatcher."""
+
+    def add(self, operator: Operator, function: Function) -> None:
+        if operator.namespace == "imgops":
+            setattr(self, operator.name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"imgops has no operator {name}")
+
+
+calls = _Calls()
 #: Functions that are called with each operator that is declared with a packed facet.
 packed_observers: list[Callable[[Operator], None]] = []
 

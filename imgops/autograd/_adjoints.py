@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from torch.nn.functional import pad as constant_pad
 
+from imgops._operator.record import calls as ops
 from imgops.decomposition._borders import margins
 from imgops.decomposition._precision import working_dtype
-
-ops = torch.ops.imgops
 
 
 def folded(

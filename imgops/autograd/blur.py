@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._operator.record import calls as ops
 from imgops.autograd._adjoints import adjoint, folded
-
-ops = torch.ops.imgops
 
 
 def box_blur_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

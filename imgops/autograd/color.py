@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._operator.record import calls as ops
 from imgops.autograd._sums import number, product, saved, unclamped
 from imgops.decomposition._precision import summed, working_dtype
 from imgops.decomposition.color_space import LUMA
-
-ops = torch.ops.imgops
 
 
 def grayscale_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

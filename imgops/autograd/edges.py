@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from imgops._operator.record import calls as ops
 from imgops.autograd._adjoints import folded
 from imgops.decomposition.edges import SCHARR, taps
-
-ops = torch.ops.imgops
 
 
 def sobel_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -10,12 +10,11 @@ from torch.nn.functional import conv2d
 from torch.nn.functional import pad as constant_pad
 
 from imgops._common import torch_private
+from imgops._operator.record import calls as ops
 from imgops.autograd._adjoints import adjoint
 from imgops.autograd._sums import number, product, saved, unclamped
 from imgops.decomposition._borders import margins
 from imgops.decomposition._precision import summed, working_dtype
-
-ops = torch.ops.imgops
 
 
 def filter2d_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from imgops._operator.record import calls as ops
 from imgops.decomposition import geometry as positions
 from imgops.decomposition._precision import summed
-
-ops = torch.ops.imgops
 
 
 def _load(ctx: Any) -> tuple[Any, Any, Any]:

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from imgops._common import check
+from imgops._operator.record import calls as ops
 from imgops.decomposition._precision import working_dtype
-
-ops = torch.ops.imgops
 
 
 def zeros(like: Any, size: torch.Size) -> Tensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-_ops: Any = torch.ops.imgops
+from imgops._operator.record import calls as ops
 
 
 def _save_nothing(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -22,11 +21,11 @@ def pyr_down_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) ->
 
 
 def pyr_down_backward(ctx: Any, grad: Tensor) -> tuple[Tensor]:
-    return (_ops.pyr_down_adjoint(grad, *ctx.size),)
+    return (ops.pyr_down_adjoint(grad, *ctx.size),)
 
 
 def pyr_down_jvp(ctx: Any, tangent: Tensor) -> Tensor:
-    return _ops.pyr_down(tangent)
+    return ops.pyr_down(tangent)
 
 
 def pyr_down_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -34,24 +33,24 @@ def pyr_down_adjoint_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Te
 
 
 def pyr_down_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return _ops.pyr_down(grad), None, None
+    return ops.pyr_down(grad), None, None
 
 
 def pyr_down_adjoint_jvp(ctx: Any, tangent: Tensor, *sizes: Any) -> Tensor:
-    return _ops.pyr_down_adjoint(tangent, *ctx.size)
+    return ops.pyr_down_adjoint(tangent, *ctx.size)
 
 
 def pyr_up_backward(ctx: Any, grad: Tensor) -> tuple[Tensor]:
-    return (_ops.pyr_up_adjoint(grad),)
+    return (ops.pyr_up_adjoint(grad),)
 
 
 def pyr_up_jvp(ctx: Any, tangent: Tensor) -> Tensor:
-    return _ops.pyr_up(tangent)
+    return ops.pyr_up(tangent)
 
 
 def pyr_up_adjoint_backward(ctx: Any, grad: Tensor) -> tuple[Tensor]:
-    return (_ops.pyr_up(grad),)
+    return (ops.pyr_up(grad),)
 
 
 def pyr_up_adjoint_jvp(ctx: Any, tangent: Tensor) -> Tensor:
-    return _ops.pyr_up_adjoint(tangent)
+    return ops.pyr_up_adjoint(tangent)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-ops = torch.ops.imgops
+from imgops._operator.record import calls as ops
 
 
 def resize_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
