@@ -585,7 +585,9 @@ def rows(n: int, h: int, w: int) -> Iterator[Row]:
             fixed=True,
         )
     yield Row("flip", imgops.flip, {"formula": lambda x: x.flip(-1)}, fixed=True)
-    yield Row("rotate90", imgops.rotate90, {"formula": lambda x: x.rot90(1, (-2, -1)).clone()}, fixed=True)
+    yield Row(
+        "rotate90", imgops.rotate90, {"formula": lambda x: x.rot90(1, (-2, -1)).contiguous()}, fixed=True
+    )
     low = (10, 12, half[1], half[0])
     yield Row(
         "erase",

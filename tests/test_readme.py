@@ -306,6 +306,30 @@ def test_make_bench_makes_the_tables() -> None:
     assert set(re.findall(r"-m benchmarks\.(\w+)", commands)) == programs - _APART
 
 
+#: What PyTorch differentiates itself (maps), or what writes to given memory.
+_WITHOUT_ROW = {
+    "accumulate",
+    "flow_map",
+    "grid_distortion_map",
+    "optical_distortion_map",
+    "paste_",
+    "paste_out",
+}
+_WITHOUT_ROW |= {"polar_map", "resize_out", "thin_plate_spline_map"}
+
+
+def test_the_benchmark_of_gradients_has_every_operator() -> None:
+    pytest.importorskip("kornia")
+    from benchmarks.gradient_rows import rows
+
+    named = {name for row in rows(1, 16, 16) for name in re.findall(r"^\w+", row.name)} | {"elastic_map"}
+    refused = {"connected_components"} | {
+        n for n, s in SPECS.items() if s.is_operator and s.operator.no_gradient
+    }
+    files = {"decode_frames", "decode_image", "encode_image"}
+    assert named == {n for n, s in SPECS.items() if s.is_public} - refused - files - _WITHOUT_ROW
+
+
 def test_pages_install_from_a_clone() -> None:
     """There is no release on PyPI, so the name of the package installs nothing."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.rst"), *(ROOT / "examples").glob("*.py")]
