@@ -34,7 +34,7 @@ def unsharp_mask(
             for i in range(start, stop):
                 own = [values[i // image.shape[-3]] for values in numbers]
                 target = None if targets is None else targets[i]
-                sums[i] = _one(target, gradients[i], images[i], *own, grads[1] is not None)
+                sums[i] = _one(target, gradients[i], images[i], grads[1] is not None, *own)
 
         with _threads.opencv:
             _threads.split(len(sums), given.numel(), work)
@@ -48,10 +48,10 @@ def _one(
     out: np.ndarray | None,
     grad: np.ndarray,
     image: np.ndarray,
+    of_radius: bool,
     radius: float,
     percent: float,
     least: float,
-    of_radius: bool,
 ) -> tuple[float, float]:
     """Write the gradient of a plane; return those of the radius, if it is wanted, and of the percentage."""
     taps, blurred = box_taps(radius), cast("Any", image)
