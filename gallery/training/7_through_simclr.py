@@ -15,14 +15,10 @@ blur, with draws for each sample.
 # ------------------------------
 # scikit-learn's digits, in a random color on another one.
 
-import time
-
 import matplotlib.pyplot as plt
 import torch
 from sklearn.datasets import load_digits
-from torch import Tensor, nn
-from torch.nn import functional as F
-from tqdm.auto import tqdm
+from torch import Tensor
 
 import imgops
 from imgops import transforms as v2
@@ -42,7 +38,29 @@ def colored(strokes: Tensor) -> Tensor:
     return paper * 0.5 + strokes * (0.5 * (1 - paper) + 0.5 * ink)
 
 
+simclr = v2.Compose(
+    [
+        v2.RandomResizedCrop(SIZE, scale=(0.6, 1.0)),
+        v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        v2.RandomGrayscale(0.2),
+        v2.RandomApply([v2.GaussianBlur(5)], p=0.5),
+    ],
+    per_sample=True,
+)
 torch.manual_seed(0)
+shown = colored(strokes[:10])
+figure, axes = plt.subplots(2, 10, figsize=(10, 2.4), layout="constrained")
+for ax, image in zip(axes.flat, torch.cat([shown, simclr(shown)]), strict=True):
+    ax.imshow(image.permute(1, 2, 0))
+    ax.axis("off")
+
+# %%
+# Each digit and one of its views; a small network learns the digits.
+
+from torch import nn
+from torch.nn import functional as F
+from tqdm.auto import tqdm
+
 model = nn.Sequential(
     *(nn.Conv2d(3, 24, 3, 2, 1), nn.ReLU(), nn.Conv2d(24, 48, 3, 2, 1), nn.ReLU()),
     *(nn.Conv2d(48, 64, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 16, 10)),
@@ -61,15 +79,6 @@ print(f"accuracy {(model(colored(strokes)).argmax(1) == labels).float().mean():.
 # ----------------------------------
 # The pixels are the parameters. Each step draws four views of each image; without views it shows the images themselves.
 
-simclr = v2.Compose(
-    [
-        v2.RandomResizedCrop(SIZE, scale=(0.6, 1.0)),
-        v2.ColorJitter(0.4, 0.4, 0.4, 0.1),
-        v2.RandomGrayscale(0.2),
-        v2.RandomApply([v2.GaussianBlur(5)], p=0.5),
-    ],
-    per_sample=True,
-)
 classes = torch.arange(10)
 
 
@@ -114,6 +123,8 @@ for name, images in found.items():
 # The same pipeline of kornia, forward and backward, on 16 images of 128 x 128 pixels. The backward pass of an operator is a
 # native pass or another operator, and recomputes what it needs, so few images are kept between the passes. What autograd
 # keeps can be counted.
+
+import time
 
 import kornia.augmentation as K
 
