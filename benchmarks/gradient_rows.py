@@ -202,24 +202,13 @@ def rows(n: int, h: int, w: int) -> Iterator[Row]:
         return torch.stack([number, number], -1).expand(n, 2)
 
     # -- colors
-    yield Row(
-        "adjust_brightness",
-        imgops.adjust_brightness,
-        {"formula": _brightness, "torchvision": lambda x, f: tv.adjust_brightness(x, 1.2)},
-        of(1.2),
-    )
-    yield Row(
-        "adjust_contrast",
-        imgops.adjust_contrast,
-        {"formula": _contrast, "torchvision": lambda x, f: tv.adjust_contrast(x, 1.2)},
-        of(1.2),
-    )
-    yield Row(
-        "adjust_saturation",
-        imgops.adjust_saturation,
-        {"formula": _saturation, "torchvision": lambda x, f: tv.adjust_saturation(x, 1.2)},
-        of(1.2),
-    )
+    for adjust, formula, theirs in (
+        (imgops.adjust_brightness, _brightness, tv.adjust_brightness),
+        (imgops.adjust_contrast, _contrast, tv.adjust_contrast),
+        (imgops.adjust_saturation, _saturation, tv.adjust_saturation),
+    ):
+        peers = {"formula": formula, "torchvision": lambda x, f, call=theirs: call(x, 1.2)}
+        yield Row(adjust.__name__, adjust, peers, of(1.2))
     yield Row(
         "adjust_hue",
         imgops.adjust_hue,

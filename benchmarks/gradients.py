@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date
 from importlib.metadata import version
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -31,6 +30,7 @@ from tqdm import tqdm
 from benchmarks.__main__ import RESULTS
 from benchmarks.gradient_rows import Row, rows, transform_rows
 from benchmarks.table import machine
+from tests.memory_program import peak
 
 SHAPES = ((4, 224), (16, 64))
 OF = {"image": "the image", "all": "all", "each": "all, one value for each sample"}
@@ -123,11 +123,6 @@ def summary(found: list[dict[str, tuple[float, float]]]) -> dict[str, Any]:
 # -- memory ------------------------------------------------------------------------------------------------
 
 
-def _resident(key: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(key))
-
-
 def peaks(row: Row, of: str, n: int, size: int) -> dict[str, float]:
     """Return the peak memory of each column, in images: what a forward and a backward add to their inputs."""
     inputs, found = inputs_of(row, of, n, size), {}
@@ -136,10 +131,7 @@ def peaks(row: Row, of: str, n: int, size: int) -> dict[str, float]:
             run = step(call, inputs)
             for x in inputs:
                 x.grad = None
-            before = _resident("VmRSS:")
-            Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
-            run()
-            found[name] = (_resident("VmHWM:") - before) / inputs[0].nbytes
+            found[name] = peak(lambda _, run=run: run(), inputs[0])
     return found
 
 

@@ -462,12 +462,9 @@ def masks_of_no_objects(case: Every) -> tuple[Any, Any] | None:
 
 
 def clips(case: Every) -> tuple[Any, Any] | None:
-    # Torchvision grays no clip, and a graph leaves a draw out that nothing reads.
-    return (
-        None
-        if case.boxes or case.name == "RandomGrayscale"
-        else (case.applied(), tv_tensors.Video(images_of(case, torch.uint8, 2)))
-    )
+    if case.boxes or case.name == "RandomGrayscale":  # which torchvision does not apply to clips
+        return None
+    return case.applied(), tv_tensors.Video(images_of(case, torch.uint8, 2))
 
 
 def batches_of_nothing(case: Every) -> tuple[Any, Any] | None:

@@ -73,7 +73,7 @@ def is_plain(x: Tensor | None) -> bool:
 
 
 def is_ordinary(x: Tensor) -> bool:
-    """Return whether ``x`` is a CPU tensor with memory of its own kind, that a kernel may read."""
+    """Return whether ``x`` is an ordinary CPU tensor, whose memory a kernel can read directly."""
     return (
         (type(x) is Tensor or type(x) is Parameter)
         and x.is_cpu

@@ -221,12 +221,12 @@ def _no_overlap(operator: Operator) -> Callable[[Sequence[Any]], None]:
 
 
 def function(
-    operator: Operator, run: Callable[[Sequence[Any]], Any], recorded: Callable[..., Any] | None
+    operator: Operator, run: Callable[[Sequence[Any]], Any], recorded: Callable[..., Any]
 ) -> Function:
     """Make the Python function of an operator.
 
     It calls ``run`` on the CPU where the dispatcher would do nothing else, and the dispatcher otherwise;
-    ``recorded`` runs it where autograd would record the call.
+    ``recorded`` runs it where autograd would record the call, unless the operator mutates.
     """
     if not operator.contract.mutates:
         return _functional(operator, run, recorded)
@@ -249,7 +249,7 @@ def _all_arguments(operator: Operator, args: tuple[Any, ...], keywords: Any) -> 
 
 
 def _functional(
-    operator: Operator, run: Callable[[Sequence[Any]], Any], recorded: Callable[..., Any] | None
+    operator: Operator, run: Callable[[Sequence[Any]], Any], recorded: Callable[..., Any]
 ) -> Function:
     can_bypass_dispatcher, is_ordinary = torch_private.can_bypass_dispatcher, torch_private.is_ordinary
     grad_enabled = torch_private.grad_enabled
@@ -273,7 +273,7 @@ def _functional(
                     return dispatch(args)
                 records = records or x.requires_grad
         if records and grad_enabled():
-            return dispatch(args) if recorded is None else recorded(run, args)
+            return recorded(run, args)
         return run(args)
 
     return named(bound, operator.name)

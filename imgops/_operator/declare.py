@@ -210,8 +210,7 @@ def operator(
                 operator, autograd=_complete_gradient(operator, declared, decomposition, backward, linear)
             )
         # If the batching rule says that samples do not depend on each other, threads may divide them.
-        trailing = () if random else getattr(vmap, "core", ())
-        run_on_threads = partial(_threads.run, operator.kernel, trailing)
+        run_on_threads = partial(_threads.run, operator.kernel, () if random else getattr(vmap, "core", ()))
         run = call.prepare_then_kernel(operator, operator.kernel, call.prepare_once(operator), run_on_threads)
         overload, recorded = _define(operator, declared, run)
         operator = replace(operator, overload=overload)
@@ -221,7 +220,8 @@ def operator(
                 observe(operator)
         public = wraps(declared)(call.function(operator, run, recorded))
         public.operator = operator  # type: ignore[attr-defined]
-        record.calls.add(operator, public)
+        if namespace == "imgops":
+            setattr(record.calls, short, public)
         return public
 
     return register

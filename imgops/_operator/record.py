@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 Function = Callable[..., Any]
@@ -123,19 +124,8 @@ class Operator:
 
 table: dict[str, Operator] = {}
 
-
-class _Calls:
-    """The functions of imgops' operators by name: gradients call them as a user does, past the dispatcher."""
-
-    def add(self, operator: Operator, function: Function) -> None:
-        if operator.namespace == "imgops":
-            setattr(self, operator.name, function)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"imgops has no operator {name}")
-
-
-calls = _Calls()
+#: The functions of imgops' operators by name: gradients call them as a user does, past the dispatcher.
+calls = SimpleNamespace()
 #: Functions that are called with each operator that is declared with a packed facet.
 packed_observers: list[Callable[[Operator], None]] = []
 

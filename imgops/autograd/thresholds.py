@@ -20,22 +20,16 @@ def threshold_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, threshold, top = ctx.saved_tensors
     over = image.to(working_dtype(image)) - number(threshold, image)
     above = over > 0
-    nowhere = torch.zeros_like(above)
-    # Where the result shows the threshold and the color.
-    shown = {
-        "binary": (nowhere, above),
-        "binary_inv": (nowhere, ~above),
-        "trunc": (above, nowhere),
-        "tozero": (nowhere, nowhere),
-        "tozero_inv": (nowhere, nowhere),
-    }[ctx.operation]
+    operation = ctx.operation
     of_image, of_threshold, of_top = ctx.needs_input_grad[:3]
-    return (
-        _of_image(grad, over, ctx.operation) if of_image else None,
-        product(grad, shown[0], threshold) if of_threshold else None,
-        product(grad, shown[1], top) if of_top else None,
-        None,
-    )
+    of_value = None
+    if of_threshold:
+        of_value = product(grad, above if operation == "trunc" else torch.zeros_like(above), threshold)
+    color = None
+    if of_top:
+        shown = {"binary": above, "binary_inv": ~above}.get(operation, torch.zeros_like(above))
+        color = product(grad, shown, top)
+    return _of_image(grad, over, operation) if of_image else None, of_value, color, None
 
 
 def _of_image(grad: Tensor, over: Tensor, operation: str) -> Tensor:

@@ -241,8 +241,7 @@ def compilation(*calls: Call, backend: str = "aot_eager") -> None:
             )
     everything = [t for tensors in inputs for t in tensors]
     for a, b in zip(*(_sine_gradients(made, everything) for made in (results, eager)), strict=True):
-        close = 1e-6 if backend != "inductor" else 1e-5  # inductor has a sine of its own
-        torch.testing.assert_close(a, b, rtol=close, atol=close)
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
 
 
 def _sine_gradients(made: list[tuple[Tensor, ...]], inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -102,7 +102,7 @@ class Call:
         return result
 
     def _tensor_like(self, given: Tensor, name: str, rows: Any) -> Tensor:
-        """Return rows as a tensor like the given one; boxes and points of whole numbers become float32."""
+        """Convert rows to a tensor of the given dtype; integer boxes and points become float32."""
         dtype = given.dtype if given.is_floating_point() or name in self.fields else torch.float32
         made = torch.as_tensor(np.asarray(rows), dtype=dtype, device="cpu")
         return made if len(rows) else made.new_zeros((0, *given.shape[1:]))

@@ -59,8 +59,8 @@ def _matrix(code: str, channels: int) -> Tensor:
 
 
 # -- LAB and LUV -----------------------------------------------------------------------------------------
-# Slopes follow from the powers that the conversion itself computes. Where a curve has two parts, each is
-# multiplied by 1 or 0, in which ATen is ten times as fast as in torch.where.
+# The slopes reuse the powers that the conversion computes. A curve with two parts is their sum, each times 0
+# or 1: ATen multiplies ten times as fast as torch.where selects.
 
 
 def _from_light(grad: Tensor, image: Tensor, target: str) -> Tensor:

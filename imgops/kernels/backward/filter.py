@@ -55,7 +55,7 @@ def _one(
 ) -> tuple[float, float]:
     """Write the gradient of a plane; return those of the radius, if it is wanted, and of the percentage."""
     taps, blurred = box_taps(radius), cast("Any", image)
-    change: Any = np.zeros_like(image)
+    change: Any = np.zeros_like(image) if of_radius else None
     for _ in range(formula.PASSES):
         if of_radius:
             slopes = _box_slopes(radius)
@@ -66,7 +66,7 @@ def _one(
     value = image + apart * (percent / 100)
     own = np.where((value > 0) & (value < 1), grad, 0)
     through: Any = own * (percent / 100) * (apart != 0)
-    to_radius = -float((through * change).sum(dtype=np.float64))
+    to_radius = -float((through * change).sum(dtype=np.float64)) if of_radius else 0.0
     if out is not None:
         np.add(own, through, out=out)
         reach = len(taps) // 2
