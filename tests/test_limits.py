@@ -32,6 +32,7 @@ def test_more_than_there_is_memory_for(gigabytes: int) -> None:
 
 
 @nightly
+@pytest.mark.needs("native", "libjpeg")
 def test_memory_is_that_of_the_page() -> None:
     """The table of docs/security.rst names each call of tests/memory_program.py, and none takes more."""
     found = json.loads(run_python("-m", "tests.memory_program"))

@@ -1,11 +1,18 @@
-"""The public names, parameters and defaults are those of tests/public_api.json."""
+"""The public names, parameters and defaults are those of tests/public_api.json; other programs can serialize them."""
 
 from __future__ import annotations
 
 import json
+from types import ModuleType
 from typing import Any
 
+import pytest
+
+import imgops
+from imgops import transforms
+from imgops.transforms import functional
 from tests.public_api import FILE, public
+from tests.tiers import nightly_unless
 
 
 def differences(old: Any, new: Any, where: str = "") -> list[str]:
@@ -36,3 +43,22 @@ def test_differences_are_seen() -> None:
         "imgops new: None -> ['x']",
     ]
     assert not differences(old, old)
+
+
+NAMES = [(module, name) for module in (imgops, transforms, functional) for name in module.__all__]
+
+
+@pytest.mark.parametrize(("module", "name"), nightly_unless(lambda pair: pair[1] in ("crop", "ToImage"), NAMES))
+def test_dill_comes_to_an_end(module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """datasets.map() hashes a user's function with dill, which follows each global function, and a cycle forever."""
+    detect = pytest.importorskip("dill.detect")
+    count, follow = 0, detect.nestedglobals
+
+    def counted(*args: Any, **keywords: Any) -> Any:
+        nonlocal count
+        count += 1
+        assert count < 12_000, f"{args[0]} is looked at again and again"
+        return follow(*args, **keywords)
+
+    monkeypatch.setattr(detect, "nestedglobals", counted)
+    detect.globalvars(getattr(module, name))

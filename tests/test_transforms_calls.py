@@ -527,8 +527,8 @@ def test_a_graph_of_every_transform(cases: list[Every]) -> None:
     check_graph(made, whole=False, backend="eager")
 
 
-#: The forms in which the arguments of a transform decide nothing: the first case of each stands for the others.
-_OF_CLASSES = ("masks_of_no_objects", "clips", "batches_of_nothing")
+#: The forms in which the arguments of a transform decide nothing more: the first case of each stands for the others.
+_OF_CLASSES = ("batches_of_boxes", "masks_of_no_objects", "clips", "batches_of_nothing")
 
 
 @nightly

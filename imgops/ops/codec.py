@@ -300,17 +300,22 @@ torchvision.io.ImageReadMode or imgops.extend.config.DecodeImage
              [5, 6, 7]]], dtype=torch.uint8)
     """
     file = file_of(data)
+    how = mode, box, apply_exif_orientation, max_pixels, memory_format, device
     if isinstance(data, (str, os.PathLike)):
         with cpu.naming([os.fspath(data)]):
-            return decode_image(
-                file,
-                mode,
-                box=box,
-                apply_exif_orientation=apply_exif_orientation,
-                max_pixels=max_pixels,
-                memory_format=memory_format,
-                device=device,
-            )
+            return _decode(file, *how)
+    return _decode(file, *how)
+
+
+def _decode(
+    file: Tensor,
+    mode: Any,
+    box: Any,
+    apply_exif_orientation: bool,
+    max_pixels: int,
+    memory_format: Any,
+    device: Any,
+) -> Tensor:
     if isinstance(mode, DecodeImage):
         config = mode
         mode, box, max_pixels, device = config.mode, config.box, config.max_pixels, config.device

@@ -209,6 +209,19 @@ def _by_opencv(
     known = image.dtype in (*_OPENCV_TYPES, *HALF, torch.bool)
     if interpolation == "nearest" and not known and out.numel():
         return _by_index(op, out, image, where, fill, padding_mode, warp)
+    return _of_a_known_dtype(op, out, image, where, fill, interpolation, padding_mode, warp)
+
+
+def _of_a_known_dtype(
+    op: str,
+    out: Tensor,
+    image: Tensor,
+    where: Tensor,
+    fill: Tensor | None,
+    interpolation: str,
+    padding_mode: str,
+    warp: Warp,
+) -> bool:
     if image.dtype == torch.bool and interpolation == "nearest":
         fill = None if fill is None else (fill != 0).to(torch.uint8)
         out, image = out.view(torch.uint8), image.view(torch.uint8)
@@ -334,7 +347,7 @@ def _by_index(
     taken = torch.empty((*batch, 1, *out.shape[-2:]), dtype=torch.float32, device="cpu")
     own = where.detach().reshape(where.shape[where.ndim - core :]) if shared else where
     numbers = numbers.expand(*batch, 1, height, width).contiguous()
-    _by_opencv(op, taken, numbers, own, None, "nearest", padding_mode, warp)
+    _of_a_known_dtype(op, taken, numbers, own, None, "nearest", padding_mode, warp)
     index = layout.array(taken).reshape(-1, out.shape[-2] * out.shape[-1]).astype(np.int64) - 1
     source = layout.planes(image.detach().contiguous()).reshape(-1, image.shape[-3], height * width)
     moved = np.empty((*source.shape[:2], index.shape[1]), source.dtype)

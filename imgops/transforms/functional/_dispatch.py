@@ -315,7 +315,7 @@ def _functional(name: str) -> Function:
     def call(inpt: Any = None, *args: Any, **keywords: Any) -> Any:
         if keywords and not known.issuperset(keywords):
             check.keywords(name, names, args if inpt is None else (inpt, *args), keywords)
-        kernel = kernels[Tensor] if type(inpt) is Tensor else own_kernel(call, type(inpt))
+        kernel = kernels[Tensor] if type(inpt) is Tensor else own_kernel(theirs, type(inpt))
         if not torch.compiler.is_dynamo_compiling():
             return (kernel or theirs)(inpt, *args, **keywords)
         try:
