@@ -27,8 +27,9 @@ demo: $(VENV)/.demo ## Show the operators on a photograph; PHOTO=path takes your
 test: $(VENV)/.test ## Run the quick tests, on all cores: four minutes on two
 	$(PY) -m pytest -n auto --dist worksteal
 
+# Three workers for two cores: many of these tests wait for programs that they start.
 test-all: $(VENV)/.test ## Run all tests, nightly ones too: before a release; PART=2/6 runs the second sixth of the nightly ones
-	$(PY) -m pytest -n auto --dist worksteal --all $(if $(PART),--part $(PART))
+	$(PY) -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2)) --dist worksteal --all $(if $(PART),--part $(PART))
 
 same: $(VENV)/.test ## Compare pixels and draws of everything with the checksums in tests/same.json
 	$(PY) -m tests.same

@@ -60,8 +60,7 @@ def batches(method: str, seed: int, persistent: bool, pin: bool) -> list[list[to
 
 @nightly
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("pin", [False, True])
+@pytest.mark.parametrize(("persistent", "pin"), [(False, True), (True, False)])
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set")
 def test_every_kind_of_loader(method: str, persistent: bool, pin: bool) -> None:
     """Workers do not hang although OpenCV's pool ran in the parent, use one thread each, and draw by the loader's seed."""
