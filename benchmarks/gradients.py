@@ -219,9 +219,9 @@ def main() -> None:
     lines = [
         "# Forward and backward passes",
         "",
-        f"{facts['cpu']}; " + ", ".join(f"{p} {version(p)}" for p in packages) + ". Float32 images.",
+        f"{facts['cpu']}; " + ", ".join(f"{p} {version(p)}" for p in packages) + ".",
         "",
-        *(__doc__ or "").splitlines()[2:-1],
+        *(__doc__ or "").splitlines()[2:],
         "",
         "**Bold**: imgops takes more than 1.1 times as long, or 1.3 times on images of 64 × 64 and in rows that only",
         "copy or add images. A dash: no peer has this gradient.",

@@ -48,7 +48,9 @@ def test_differences_are_seen() -> None:
 NAMES = [(module, name) for module in (imgops, transforms, functional) for name in module.__all__]
 
 
-@pytest.mark.parametrize(("module", "name"), nightly_unless(lambda pair: pair[1] in ("crop", "ToImage"), NAMES))
+@pytest.mark.parametrize(
+    ("module", "name"), nightly_unless(lambda pair: pair[1] in ("crop", "ToImage"), NAMES)
+)
 def test_dill_comes_to_an_end(module: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """datasets.map() hashes a user's function with dill, which follows each global function, and a cycle forever."""
     detect = pytest.importorskip("dill.detect")

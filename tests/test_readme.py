@@ -271,6 +271,18 @@ def test_conversions_cost_what_the_page_says() -> None:
     assert processors in words(ROOT / "docs" / "transformers.rst")
 
 
+def test_the_speed_of_gradients_is_that_of_the_newest_results() -> None:
+    said = r"^(\d+) rows with a peer: median ([\d.]+), (\d+) in bold\.$"
+    (rows, median, losses), (_, of_two, _), *_ = re.findall(said, _newest("gradients").read_text(), re.M)
+    page = words(ROOT / PAGE)
+    assert f"the median is {median}, and {losses} of {rows} rows are losses" in page
+    assert f"the median is {of_two} there" in page
+    assert f"take {median} times as long as in the fastest of torchvision, kornia and plain PyTorch" in words(
+        ROOT / "README.md"
+    )
+    assert f"the median of {rows} rows ([{losses} losses]" in words(ROOT / "README.md")
+
+
 def test_the_speeds_are_those_of_the_newest_results() -> None:
     """All rows are those of one table: planar uint8 tensors, antialiased by each library."""
     newest = _newest("pipelines")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import show
 from benchmark_plots import newest
 from migration import table as migration_table
@@ -176,14 +178,21 @@ def _ratio(value: float | None) -> str:
 
 
 class Results(Parsed):
-    """``.. results:: recipes`` shows the tables of a benchmark's newest file."""
+    """``.. results:: recipes 1 5`` shows the first and the fifth section of a benchmark's newest file, or all."""
 
     required_arguments = 1
+    optional_arguments = 9
 
     def lines(self) -> list[str]:
-        text = newest(ROOT / "benchmarks" / "results", f"{self.arguments[0]}-*.md").read_text()
+        name, *shown = self.arguments
+        text = newest(ROOT / "benchmarks" / "results", f"{name}-*.md").read_text()
+        about, *sections = re.split(r"^## ", text, flags=re.M)
+        chosen = [sections[int(number) - 1] for number in shown] or sections
+        titled = [
+            f"**{title}**\n{rest}" for title, _, rest in (section.partition("\n") for section in chosen)
+        ]
         lines: list[str] = []
-        for part in text.split("\n\n")[1:]:
+        for part in "\n\n".join([about, *titled]).split("\n\n")[1:]:
             if part.startswith("|"):
                 head, _, *rest = (
                     [c.strip() for c in row.strip("| ").split("|")] for row in part.strip().splitlines()
