@@ -53,7 +53,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 def test_something_was_built() -> None:
     assert len(PAGES) > 100, "run make docs first"
-    assert len(NOTEBOOKS) == len(TUTORIALS) > 15
+    assert len(NOTEBOOKS) == len(TUTORIALS) == 20
 
 
 def test_the_gallery_has_sections_and_early_pictures() -> None:

@@ -57,7 +57,7 @@ RUN = (*ROWS, *COMPILED) if DEVICE == "cuda" else nightly_unless(FIRST.__contain
 def makers(sample: Sample, whole: bool) -> list[Maker]:
     """Return makers of each dtype and both layouts, with parameters for each image; dtypes that only move, once.
 
-    A GPU has run all of them: the interpreter takes all for the first sample of an operator, and a fifth for the others.
+    A GPU has run all of them: the interpreter takes all for the first sample of an operator, and a third for the others.
     """
     each = [Maker(torch.uint8, "interleaved", (2,), DEVICE)]
     if whole:
@@ -68,7 +68,7 @@ def makers(sample: Sample, whole: bool) -> list[Maker]:
             Maker(torch.int64, "interleaved", (2,), DEVICE),
         ]
         if DEVICE == "cpu" and sample.op in OPERATORS and sample != OPERATORS[sample.op].samples[0]:
-            each = each[len(sample.id) % 5 :: 5]
+            each = each[len(sample.id) % 3 :: 3]
     if sample in ROWS:
         each.append(Maker(torch.uint16, "interleaved", (2,), DEVICE))
     return [m for m in each if m.dtype in sample.dtypes]

@@ -159,7 +159,7 @@ def outcome(processor: Any, name: str, form: str, **settings: Any) -> Any:
 def distinctions(name: str, **settings: Any) -> dict[str, str]:
     """Return each form for which a processor and that of the PIL backend differ, and how they do.
 
-    CLIP's takes all forms, the others half of them, each after another.
+    CLIP's takes all forms, the others the even or the odd ones in turn.
     """
     ours, theirs = processors.small(name)
     ours, found = exact(ours), {}
