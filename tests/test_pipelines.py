@@ -510,7 +510,7 @@ def _draws_in(graph: Any, image: torch.Tensor) -> int:
 
     def count(module: Any, _: Any) -> Any:
         targets = [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
-        found.append(sum("imgops_transforms.sample" in target for target in targets))
+        found.append(sum(".sample" in target or ".run_pipeline" in target for target in targets))
         return module.forward
 
     torch.compiler.reset()

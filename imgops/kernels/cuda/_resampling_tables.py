@@ -463,7 +463,7 @@ def _nearest_kernel(
     for o in range(out_size):
         if RULE == "pil" or RULE == "pil_16_bits":
             if RULE == "pil_16_bits":
-                x = low + step * (o + 0.5)
+                x = low + step * (o + 0.5) + table.to(tl.float64) * 0  # of the shape that it has before
             at = x.to(tl.int32)
             at = tl.where((x < 0) | (at >= limit), -1, at + origin)
             x += step
