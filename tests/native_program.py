@@ -126,8 +126,23 @@ def right_calls() -> dict[str, dict[str, Any]]:
         "run_program": {**tensors, **program, **memory, "shrinks_rows_first": True},
         "run_sources": {"out": tensors["out"], **facts, **window, "done": zeros(2), **memory, **planes},
     }
-    without_simd = ("table", "crop", "crop_each")
-    return {name: call if name in without_simd else {**call, "simd": 2} for name, call in calls.items()}
+    for name, call in calls.items():
+        call |= {"threads": 2} if name in WITH_THREADS else {}
+        call |= {} if name in WITHOUT_SIMD else {"simd": 2}
+    return calls
+
+
+WITHOUT_SIMD = ("table", "crop", "crop_each")
+#: The functions that threads share.
+WITH_THREADS = (
+    *("resample", "pil_resize", "point", "lut", "statistics", "luma", "matrix", "sequence", "sequence_back"),
+    *("remap_back", "stretch_back", "crop", "crop_each"),
+)
+
+
+def both(simd: int) -> tuple[int, int]:
+    """Return a number of threads, another one for each SIMD level, and the level."""
+    return 1 + simd, simd
 
 
 #: Arguments that are written to, so that their memory must be writable.
@@ -381,7 +396,7 @@ def random_resample(native: Any, rng: np.random.Generator) -> list[Callable[[int
     high = height if rows is None else len(rows[0])
     wide = width if columns is None else len(columns[0])
     out = np.empty((planes, high, wide, channels), kind)
-    return [compared(out, lambda out, simd: native.resample(out, image, rows, columns, first, simd))]
+    return [compared(out, lambda out, simd: native.resample(out, image, rows, columns, first, *both(simd)))]
 
 
 def random_pixels(rng: np.random.Generator, channels: int, kind: Any) -> np.ndarray:
@@ -403,12 +418,12 @@ def random_color(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     matrices = rng.normal(size=(int(rng.choice([1, frames])), 3, 4)).astype(np.float32)
     gray, means = np.empty((frames, count), kind), np.empty((frames, 1))
     calls = [
-        compared(image, lambda out, simd: native.sequence(out, image, kinds, amounts, simd)),
-        compared(gray, lambda out, simd: native.luma("gray", out, image, simd)),
+        compared(image, lambda out, simd: native.sequence(out, image, kinds, amounts, *both(simd))),
+        compared(gray, lambda out, simd: native.luma("gray", out, image, *both(simd))),
     ]
     if kind == np.float32:
-        calls.append(compared(means, lambda out, simd: native.luma("mean", out, image, simd)))
-        calls.append(compared(image, lambda out, simd: native.matrix(out, image, matrices, simd)))
+        calls.append(compared(means, lambda out, simd: native.luma("mean", out, image, *both(simd))))
+        calls.append(compared(image, lambda out, simd: native.matrix(out, image, matrices, *both(simd))))
     return calls
 
 
@@ -422,10 +437,14 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
 
     def point(name: str) -> Callable[[int], np.ndarray]:
         how = other if name == "images" else None, amounts, constants
-        return compared(image, lambda out, simd: native.point(name, out, image, *how, simd))
+        return compared(image, lambda out, simd: native.point(name, out, image, *how, *both(simd)))
 
     extremes = np.stack([planes.min(-1), planes.max(-1)], -1)
-    calls = [compared(extremes, lambda out, simd: native.statistics("extremes", out, planes, simd), extremes)]
+    calls = [
+        compared(
+            extremes, lambda out, simd: native.statistics("extremes", out, planes, *both(simd)), extremes
+        )
+    ]
     if kind == np.float32:
         return calls + [point(n) for n in ("constant", "images", "invert_above", "floor_to_steps")]
     period = int(rng.choice([1, channels]))
@@ -444,8 +463,8 @@ def random_levels(native: Any, rng: np.random.Generator) -> list[Callable[[int],
         *calls,
         point("constant"),
         point("images"),
-        compared(image, lambda out, simd: native.lut(out, image, tables, simd), looked_up),
-        compared(counts, lambda out, simd: native.statistics("histogram", out, planes, simd), counts),
+        compared(image, lambda out, simd: native.lut(out, image, tables, *both(simd)), looked_up),
+        compared(counts, lambda out, simd: native.statistics("histogram", out, planes, *both(simd)), counts),
         compared(frame, lambda out, simd: native.blur(out, frame, *sides, *rows, simd)),
     ]
 
@@ -459,11 +478,11 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
     how = str(rng.choice(FILTERS)), 0.0, 0.0, float(part.shape[2]), float(part.shape[1])
     rows_first, first = bool(rng.integers(2)), int(rng.integers(high))
     whole, last = np.empty((frames, high, wide, 3), np.uint8), int(rng.integers(first + 1, high + 1))
-    done = native.pil_resize(whole, part.copy(), *how, 0, high, rows_first, True, 2)
+    done = native.pil_resize(whole, part.copy(), *how, 0, high, rows_first, True, *both(2))
     band = whole[:, first:last].copy()
 
     def resize(out: np.ndarray, simd: int) -> Any:
-        return native.pil_resize(out, part, *how, first, high, rows_first, True, simd)
+        return native.pil_resize(out, part, *how, first, high, rows_first, True, *both(simd))
 
     rows, pixels, planes = (
         frame.reshape(-1, 3 * width),
@@ -484,7 +503,7 @@ def random_moves(native: Any, rng: np.random.Generator) -> list[Callable[[int], 
         compared(split, lambda out, simd: native.move("split", out, pixels, simd), split),
         compared(warped, lambda out, simd: native.warp(out, dense, inverses, fills, simd)),
         compared(frame, lambda out, simd: native.sharpen(out, frame, factors, simd)),
-        compared(looked_up, lambda out, simd: native.lut(out, flat, table, simd), looked_up),
+        compared(looked_up, lambda out, simd: native.lut(out, flat, table, *both(simd)), looked_up),
     ]
 
 
@@ -527,15 +546,17 @@ def random_tensors(native: Any, rng: np.random.Generator) -> list[Callable[[int]
     cropped = around[..., top + far :, left + far :][..., : other.shape[2], : other.shape[3]]
     mirrored = np.where(chosen[:, None, None, None], image[..., ::-1], image)
 
-    def call(function: str, out: np.ndarray, *args: Any, wanted: Any = None, simd: bool = True) -> Any:
-        run = getattr(native, function)
+    def call(function: str, out: np.ndarray, *args: Any, wanted: Any = None) -> Any:
+        run, is_shared = getattr(native, function), function in WITH_THREADS
         return compared(
-            out, lambda out, level: run(Tensor(out), Tensor(image), *args, *([level] if simd else [])), wanted
+            out,
+            lambda out, level: run(Tensor(out), Tensor(image), *args, 1 + level if is_shared else level),
+            wanted,
         )
 
     return [
-        call("crop", other, left, top, wanted=cropped, simd=False),
-        call("crop_each", other, boxes[:, :2].copy(), simd=False),
+        call("crop", other, left, top, wanted=cropped),
+        call("crop_each", other, boxes[:, :2].copy()),
         call("levels", same, table.tobytes(), wanted=table[image]),
         call("mirror_chosen", same, chosen.tobytes(), wanted=mirrored),
         call("resized_crops", other, boxes, name, True),

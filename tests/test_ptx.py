@@ -1,7 +1,8 @@
 """The compiled CUDA kernels, run on the CPU from their PTX (tests/ptx), and the launches of their calls.
 
-The kernels run in processes of their own, because the other tests run Triton's interpreter in this one. Every night all
-of them are compiled; before a commit, those whose code has changed since ``python -m tests.ptx first counts --write``.
+The kernels run in processes of their own, because the other tests run Triton's interpreter in this one. Those are compiled
+whose code has changed: before a commit since ``python -m tests.ptx first counts --write``, and every night since
+``python -m tests.ptx KIND ... --all --write`` with all kinds, which takes half an hour.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def run(*options: str) -> None:
         pytest.skip("the system reserves no memory for images of this size")
     assert done.returncode == 0, done.stdout[-4000:]
     left = r"\d+" if {*options} & {"samples", "calls", "counts", "packed-counts"} else "0"
-    assert re.search(rf"^[1-9]\d* equal, {left} left to ATen, 0 differ$", done.stdout, re.M), done.stdout
+    equal = r"\d+" if "--changed" in options else r"[1-9]\d*"
+    assert re.search(rf"^{equal} equal, {left} left to ATen, 0 differ$", done.stdout, re.M), done.stdout
 
 
 @needs_compilers
@@ -71,8 +73,9 @@ def test_the_record_is_that_of_the_code() -> None:
         *("calls", "faults", "planes", "rows", "columns", "packed", "large"),
     ],
 )
-def test_every_kernel(options: str) -> None:
-    run(*options.split())
+def test_all_kinds_of_kernels_that_have_changed(options: str) -> None:
+    if budgets.changed("all"):
+        run(*options.split(), "--changed", "--all")
 
 
 # -- launches, of which none runs ------------------------------------------------------------------------

@@ -19,15 +19,13 @@ def threshold_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -
 def threshold_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, threshold, top = ctx.saved_tensors
     over = image.to(working_dtype(image)) - number(threshold, image)
-    above = over > 0
     operation = ctx.operation
     of_image, of_threshold, of_top = ctx.needs_input_grad[:3]
-    of_value = None
+    of_value = color = None
     if of_threshold:
-        of_value = product(grad, above if operation == "trunc" else torch.zeros_like(above), threshold)
-    color = None
+        of_value = product(grad, over > 0 if operation == "trunc" else torch.zeros_like(over), threshold)
     if of_top:
-        shown = {"binary": above, "binary_inv": ~above}.get(operation, torch.zeros_like(above))
+        shown = {"binary": over > 0, "binary_inv": ~(over > 0)}.get(operation, torch.zeros_like(over))
         color = product(grad, shown, top)
     return _of_image(grad, over, operation) if of_image else None, of_value, color, None
 

@@ -10,7 +10,8 @@
 
 Each case that differs, or that accesses memory which is not its own, is printed; the last line counts all.
 Tensors without values are poisoned, so that what a kernel leaves out differs. ``--changed`` runs the families of kernels
-whose code has changed since ``--write`` recorded it.
+whose code has changed since ``--write`` recorded it: after the first samples and the counts, or, with ``--all``, after
+all kinds.
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ def main() -> int:
     parser.add_argument("--part", default="0/1", help="0/2 takes every second case")
     parser.add_argument("--only", default="", help="cases whose operators or texts contain this")
     parser.add_argument("--changed", action="store_true")
+    parser.add_argument("--all", dest="runs", action="store_const", const="all", default="texts")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    families = budgets.changed() if options.changed else {*FAMILIES.values()}
+    families = budgets.changed(options.runs) if options.changed else {*FAMILIES.values()}
     found = {"": 0, "left": 0, "differ": 0}
     for kind in options.kinds:
         # Fills empty tensors with NaN and the largest integers; those of large images take no memory.
@@ -86,7 +88,7 @@ def main() -> int:
                     print(f"{kind} {case.text}: {said}", flush=True)
     print(f"{found['']} equal, {found['left']} left to ATen, {found['differ']} differ")
     if options.write and not found["differ"]:
-        budgets.save(budgets.read() | {"texts": budgets.texts()})
+        budgets.save(budgets.read() | {options.runs: budgets.texts()})
     return found["differ"] > 0
 
 

@@ -102,9 +102,12 @@ def texts() -> dict[str, str]:
     return {family: text_of(family) for family in sorted({*families().values()})}
 
 
-def changed() -> set[str]:
-    """Return the families whose code is not what the file has a hash of."""
-    known = read().get("texts", {})
+def changed(runs: str = "texts") -> set[str]:
+    """Return the families whose code is not what the file has a hash of.
+
+    ``runs`` is "texts" for those of a first sample and of the counts, and "all" for those of all kinds.
+    """
+    known = read().get(runs, {})
     return {family for family, text in texts().items() if known.get(family) != text}
 
 

@@ -423,6 +423,15 @@ COLOR_SEQUENCE = OpSpec(
                 ["contrast", histograms.AUTOCONTRAST.name, "sharpness"],
             ),
         ),
+        Sample(
+            "one or none",
+            lambda m: (
+                unit(m),
+                m.per_sample(1, -1, 0).long()[..., None],
+                torch.zeros(2, dtype=torch.float64),
+                [levels.INVERT.name, histograms.AUTOCONTRAST.name],
+            ),
+        ),
     ),
     refused={
         TypeError: {

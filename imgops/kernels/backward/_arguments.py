@@ -24,6 +24,11 @@ def in_real(out: Tensor | None, grad: Tensor) -> Iterator[tuple[Tensor | None, T
         out.copy_(made)
 
 
+def sum_of_products(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the sum of the products of two planes; the sums of the rows are added in double precision."""
+    return float(np.einsum("yx,yx->y", one, other).sum(dtype=np.float64))
+
+
 def add_per_image(grad: Tensor | None, sums: np.ndarray, image: Tensor) -> None:
     """Write sums ``(images, ...)`` to the gradient of a parameter, which images may share."""
     if grad is None:

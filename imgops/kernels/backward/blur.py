@@ -11,7 +11,7 @@ from torch import Tensor
 
 from imgops._common import layout
 from imgops.decomposition import blur as formula
-from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
+from imgops.kernels.backward._arguments import Grads, add_per_image, in_real, sum_of_products
 from imgops.kernels.backward._windows import choice
 from imgops.kernels.cpu import _threads, blur
 from imgops.kernels.cpu._arguments import array_per_image, real
@@ -70,7 +70,7 @@ def _of_sigma(
     for axis in (0, 1):
         weights = [_weights(*of, slope=axis == i) for i, of in enumerate(pair)]
         blurred = cv2.sepFilter2D(image, -1, weights[0], weights[1], borderType=cv2.BORDER_REFLECT_101)
-        found.append(float(np.einsum("yx,yx->y", blurred, grad).sum(dtype=np.float64)))
+        found.append(sum_of_products(blurred, grad))
     return (found[0], found[1]) if down > 0 else (sum(found), 0.0)
 
 

@@ -7,9 +7,10 @@ wanted, and returns ``NotImplemented`` where the decomposition is differentiated
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
@@ -53,6 +54,10 @@ def color_sequence(
     chosen, is_step = chosen[:, :count], is_step[:, :count]
     known = np.array([native.STEPS.index(n) if n in native.STEPS else -1 for n in each], np.int32)
     kinds = np.where(is_step, known[chosen], -1).astype(np.int32)
+    if count <= 1 and {each[k] for k in chosen[is_step]} <= {"invert", "autocontrast"}:
+        rows = zip(chosen.tolist(), is_step.tolist(), strict=True)
+        steps = ["".join(each[k] for k in row if any(is_one)) for row, is_one in rows]
+        return _one_or_none(grads, grad, image, steps)
     if not 0 < count <= native.LONGEST_SEQUENCE_BACK or (known[chosen][is_step] < 0).any():
         return NotImplemented
     found = _steps(grads, grad, image, kinds, np.take_along_axis(numbers, chosen, 1))
@@ -62,4 +67,24 @@ def color_sequence(
         total = np.zeros(numbers.shape)
         np.add.at(total, (np.arange(len(total))[:, None], chosen), np.where(is_step, found, 0))
         add_per_image(grads[2], total, image)
+    return None
+
+
+def _one_or_none(grads: Grads, grad: Tensor, image: Tensor, steps: list[str]) -> Any:
+    """Fill the gradients of images of which each was inverted, or stretched, or not changed."""
+    if image.numel() == 0 or not native.is_built():
+        return NotImplemented
+    if grads[2] is not None:  # these steps take no amount
+        grads[2].zero_()
+    if grads[0] is None:
+        return None
+    with in_real(grads[0], grad) as (out, given):
+        made, x = cast("Tensor", out), real(image)
+        for i, step in zip(np.ndindex(*image.shape[:-3]), steps, strict=True):
+            if step == "autocontrast":
+                native.stretch_back(made[i], x[i], given[i])
+            elif step == "invert":
+                torch.neg(given[i], out=made[i])
+            else:
+                made[i].copy_(given[i])
     return None

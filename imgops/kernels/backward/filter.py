@@ -11,7 +11,7 @@ from torch import Tensor
 
 from imgops._common import layout
 from imgops.decomposition import filter as formula
-from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
+from imgops.kernels.backward._arguments import Grads, add_per_image, in_real, sum_of_products
 from imgops.kernels.cpu import _threads
 from imgops.kernels.cpu._arguments import number_per_image, real
 from imgops.kernels.cpu.filter import box_taps
@@ -64,14 +64,15 @@ def _one(
     apart = image - blurred
     apart[np.abs(apart) * 255 <= least] = 0
     value = image + apart * (percent / 100)
-    own = np.where((value > 0) & (value < 1), grad, 0)
+    own = grad.copy()  # np.where takes five times as long
+    np.copyto(own, 0, where=(value <= 0) | (value >= 1))
     through: Any = own * (percent / 100) * (apart != 0)
-    to_radius = -float((through * change).sum(dtype=np.float64)) if of_radius else 0.0
+    to_radius = -sum_of_products(through, change) if of_radius else 0.0
     if out is not None:
         np.add(own, through, out=out)
         reach = len(taps) // 2
         for _ in range(formula.PASSES):
-            through = np.pad(through, reach)
+            through = cv2.copyMakeBorder(through, *(reach,) * 4, cv2.BORDER_CONSTANT, value=0)
             through = cv2.sepFilter2D(through, -1, taps, taps, borderType=cv2.BORDER_CONSTANT)
             through[reach] += through[:reach].sum(0)
             through[-reach - 1] += through[-reach:].sum(0)
@@ -79,7 +80,7 @@ def _one(
             through[:, -reach - 1] += through[:, -reach:].sum(1)
             through = through[reach:-reach, reach:-reach]
         out -= through
-    return to_radius, float((own * apart).sum(dtype=np.float64) / 100)
+    return to_radius, sum_of_products(own, apart) / 100
 
 
 def _pass(image: np.ndarray, across: np.ndarray, down: np.ndarray) -> Any:

@@ -43,6 +43,7 @@ typedef struct {
 } Table;
 
 #include "_native_arrays.h"
+#include "_native_threads.h"
 #include "_native_tables.h"
 #include "_native_uint8.h"
 #include "_native_float.h"
@@ -128,18 +129,37 @@ static int frames_of(Arrays *arrays, PyObject *out_object, PyObject *image_objec
                    "image must be contiguous, or of bytes in rows that are");
 }
 
-static int resampled(const Py_buffer *out, const Py_buffer *image, const Table *ty, const Table *tx, int rows_first,
-                     int simd) {
-    Py_ssize_t planes = image->shape[0], height = image->shape[1], width = image->shape[2], channels = image->shape[3];
-    char kind = kind_of(out);
-#define RESAMPLE(function, type) function((type *)out->buf, (const type *)image->buf, planes, height, width, channels, ty, tx)
+typedef struct {
+    const Py_buffer *out, *image;
+    const Table *ty, *tx;
+    int rows_first, simd, failed;
+} Resample;
+
+static void run_resample(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    Resample *r = job;
+    const Py_ssize_t *s = r->image->shape, planes = stop - start;
+    char *out = (char *)r->out->buf + start * r->out->shape[1] * r->out->shape[2] * s[3] * r->out->itemsize;
+    const char *image = (const char *)r->image->buf + start * r->image->strides[0];
+    char kind = kind_of(r->out);
+    int done;
+#define RESAMPLE(function, type) function((type *)out, (const type *)image, planes, s[1], s[2], s[3], r->ty, r->tx)
     if (kind == 'B')
-        return resample_u8(out->buf, image->buf, image->strides[0], image->strides[1], planes, height, width,
-                           (int)channels, ty, tx, rows_first, simd);
+        done = resample_u8((uint8_t *)out, (const uint8_t *)image, r->image->strides[0], r->image->strides[1], planes, s[1],
+                           s[2], (int)s[3], r->ty, r->tx, r->rows_first, r->simd);
 #if X86
-    if (simd) return kind == 'f' ? RESAMPLE(avx2_float, float) : RESAMPLE(avx2_double, double);
+    else if (r->simd)
+        done = kind == 'f' ? RESAMPLE(avx2_float, float) : RESAMPLE(avx2_double, double);
 #endif
-    return kind == 'f' ? RESAMPLE(portable_float, float) : RESAMPLE(portable_double, double);
+    else
+        done = kind == 'f' ? RESAMPLE(portable_float, float) : RESAMPLE(portable_double, double);
+    if (!done) r->failed = 1;
+}
+
+static int resampled(const Py_buffer *out, const Py_buffer *image, const Table *ty, const Table *tx, int rows_first,
+                     int threads, int simd) {
+    Resample job = {out, image, ty, tx, rows_first, simd, 0};
+    in_parallel(threads, image->shape[0], run_resample, &job);
+    return !job.failed;
 }
 
 static PyObject *resample(PyObject *self, PyObject *args) {
@@ -147,9 +167,10 @@ static PyObject *resample(PyObject *self, PyObject *args) {
     const Py_buffer *out, *image;
     Arrays arrays = {0};
     Table ty, tx;
-    int done, rows_first, simd;
+    int done, rows_first, threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOpi", &out_object, &image_object, &rows, &columns, &rows_first, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOpii", &out_object, &image_object, &rows, &columns, &rows_first, &threads, &simd))
+        return NULL;
     if (!frames_of(&arrays, out_object, image_object, &out, &image) ||
         !require(rows != Py_None || columns != Py_None, "one table at least must be given") ||
         !table_of(&arrays, rows, "rows", &ty, image->shape[1], out->shape[1]) ||
@@ -157,7 +178,7 @@ static PyObject *resample(PyObject *self, PyObject *args) {
         goto end;
     simd = usable_simd(simd);
     Py_BEGIN_ALLOW_THREADS
-    done = resampled(out, image, &ty, &tx, rows_first, simd);
+    done = resampled(out, image, &ty, &tx, rows_first, threads, simd);
     Py_END_ALLOW_THREADS
     result = PyBool_FromLong(done);
 end:
@@ -193,10 +214,10 @@ static PyObject *pil_resize(PyObject *self, PyObject *args) {
     double left, top, right, bottom;
     size_t filter;
     Py_ssize_t first, height;
-    int done = 0, rows_first, single, simd;
+    int done = 0, rows_first, single, threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOsddddnnppi", &out_object, &image_object, &name, &left, &top, &right, &bottom, &first,
-                          &height, &rows_first, &single, &simd))
+    if (!PyArg_ParseTuple(args, "OOsddddnnppii", &out_object, &image_object, &name, &left, &top, &right, &bottom, &first,
+                          &height, &rows_first, &single, &threads, &simd))
         return NULL;
     for (filter = 0; filter < sizeof filters / sizeof *filters && strcmp(filters[filter].name, name); filter++) {
     }
@@ -220,7 +241,7 @@ static PyObject *pil_resize(PyObject *self, PyObject *args) {
             band.weight += first * ty.taps;
             band.out = out->shape[1];
         }
-        done = resampled(out, image, &band, &tx, rows_first, simd);
+        done = resampled(out, image, &band, &tx, rows_first, threads, simd);
     }
     free((void *)ty.weight);
     free((void *)tx.weight);
@@ -277,17 +298,61 @@ static void (*pass_of(const char *name, char kind, int simd))(const Color *) {
     return NULL;
 }
 
+/* One pass over equal frames, each of which may be cut into pieces of its pixels. Steps and sizes are in bytes: from frame
+ * to frame, and from pixel to pixel. Of `group` frames in a row each lies `group_step` after the one before.
+ */
+typedef struct {
+    void (*pass)(const Color *);
+    Color first;
+    Py_ssize_t frames, group, piece, out_step, in_step, other_step, group_step, out_size, in_size, other_size;
+    const float *amounts, *constants;
+} Passes;
+
+static Py_ssize_t pieces_of(Py_ssize_t pixels, Py_ssize_t piece) { return piece ? (pixels + piece - 1) / piece : 1; }
+
+static void run_passes(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    const Passes *p = job;
+    Py_ssize_t u, pixels = p->first.pixels, pieces = pieces_of(pixels, p->piece);
+    for (u = start; u < stop; u++) {
+        Py_ssize_t frame = u / pieces, at = u % pieces * p->piece;
+        Color own = p->first;
+        own.out = (char *)own.out + frame * p->out_step + at * p->out_size;
+        own.in = (const char *)own.in + frame / p->group * p->in_step + frame % p->group * p->group_step + at * p->in_size;
+        if (own.other) own.other = (const char *)own.other + frame * p->other_step + at * p->other_size;
+        if (p->piece && own.pixels - at > p->piece)
+            own.pixels = p->piece;
+        else
+            own.pixels -= at;
+        if (p->amounts) own.amount = p->amounts[frame];
+        if (p->constants) own.constant = p->constants[frame];
+        p->pass(&own);
+    }
+}
+
+/* The pixels of a piece, a multiple of `unit`, so that threads find enough of them; 0 if frames are enough. */
+static Py_ssize_t piece_for(int threads, Py_ssize_t frames, Py_ssize_t pixels, Py_ssize_t unit) {
+    Py_ssize_t pieces, piece;
+    if (threads < 2 || frames >= threads * PARTS_PER_THREAD || !frames) return 0;
+    pieces = (threads * PARTS_PER_THREAD + frames - 1) / frames;
+    piece = (pixels + pieces - 1) / pieces;
+    return (piece + unit - 1) / unit * unit;
+}
+
+static void run_frames(Passes *p, int threads) {
+    in_parallel(threads, p->frames * pieces_of(p->first.pixels, p->piece), run_passes, p);
+}
+
 static PyObject *point(PyObject *self, PyObject *args) {
     const char *name;
     PyObject *out_object, *image_object, *other_object, *amounts_object, *constants_object, *result = NULL;
     const Py_buffer *out, *image, *other = NULL, *amounts, *constants;
     Arrays arrays = {0};
-    Py_ssize_t parts, i, step, size;
+    Py_ssize_t parts, step, size;
     void (*pass)(const Color *);
-    int simd;
+    int threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "sOOOOOi", &name, &out_object, &image_object, &other_object, &amounts_object,
-                          &constants_object, &simd))
+    if (!PyArg_ParseTuple(args, "sOOOOOii", &name, &out_object, &image_object, &other_object, &amounts_object,
+                          &constants_object, &threads, &simd))
         return NULL;
     if (!(out = array_of(&arrays, out_object, "out", "Bf", ANY_DIMENSIONS, CONTIGUOUS | WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "Bf", ANY_DIMENSIONS, CONTIGUOUS)) ||
@@ -312,19 +377,14 @@ static PyObject *point(PyObject *self, PyObject *args) {
         goto end;
     step = values_of(out) / parts;
     size = step * out->itemsize;
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < parts; i++) {
-        Color job = {(char *)out->buf + i * size,
-                     (const char *)image->buf + i * size,
-                     other ? (const char *)other->buf + i * size : NULL,
-                     step,
-                     1,
-                     0,
-                     ((const float *)amounts->buf)[i],
-                     ((const float *)constants->buf)[i]};
-        pass(&job);
+    {
+        Passes p = {pass, {out->buf, image->buf, other ? other->buf : NULL, step, 1, 0, 0, 0}, parts, 1,
+                    piece_for(threads, parts, step, 64), size, size, size, 0, out->itemsize, out->itemsize, out->itemsize,
+                    amounts->buf, constants->buf};
+        Py_BEGIN_ALLOW_THREADS
+        run_frames(&p, threads);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -335,11 +395,11 @@ static PyObject *lut(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *tables_object, *result = NULL;
     const Py_buffer *out, *image, *tables;
     Arrays arrays = {0};
-    Py_ssize_t parts, period, step, i;
+    Py_ssize_t parts, period, step;
     void (*pass)(const Color *);
-    int simd;
+    int threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &tables_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOii", &out_object, &image_object, &tables_object, &threads, &simd)) return NULL;
     if (!(out = array_of(&arrays, out_object, "out", "Bf", ANY_DIMENSIONS, CONTIGUOUS | WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "B", ANY_DIMENSIONS, CONTIGUOUS)) ||
         !(tables = array_of(&arrays, tables_object, "tables", "Bf", 3, CONTIGUOUS)) ||
@@ -354,13 +414,14 @@ static PyObject *lut(PyObject *self, PyObject *args) {
                  "tables must be those of equal parts"))
         goto end;
     step = image->len / parts;
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < parts; i++) {
-        Color job = {(char *)out->buf + i * step * out->itemsize, (const char *)image->buf + i * step,
-                     (const char *)tables->buf + i * 256 * period * tables->itemsize, step, 1, period, 0, 0};
-        pass(&job);
+    {
+        Passes p = {pass, {out->buf, image->buf, tables->buf, step, 1, period, 0, 0}, parts, 1,
+                    piece_for(threads, parts, step, 64 * period), step * out->itemsize, step, 256 * period * tables->itemsize,
+                    0, out->itemsize, 1, 0, NULL, NULL};
+        Py_BEGIN_ALLOW_THREADS
+        run_frames(&p, threads);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -507,11 +568,10 @@ static PyObject *statistics(PyObject *self, PyObject *args) {
     const Py_buffer *out, *image;
     Arrays arrays = {0};
     Pixels p;
-    Py_ssize_t i;
     void (*pass)(const Color *);
-    int simd, histogram;
+    int threads, simd, histogram;
     (void)self;
-    if (!PyArg_ParseTuple(args, "sOOi", &name, &out_object, &image_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "sOOii", &name, &out_object, &image_object, &threads, &simd)) return NULL;
     histogram = strcmp(name, "histogram") == 0;
     if (!require(histogram || strcmp(name, "extremes") == 0, "name must be histogram or extremes") ||
         !(out = array_of(&arrays, out_object, "out", histogram ? "q" : "Bf", 3, CONTIGUOUS | WRITABLE)) ||
@@ -523,19 +583,13 @@ static PyObject *statistics(PyObject *self, PyObject *args) {
         !require(out->shape[0] == p.frames && out->shape[1] == p.channels && out->shape[2] == (histogram ? 256 : 2),
                  "out must have numbers for each plane"))
         goto end;
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < p.frames * p.channels; i++) {
-        Color job = {(char *)out->buf + i * out->shape[2] * out->itemsize,
-                     p.at + i / p.channels * p.frame_step + i % p.channels * p.channel_step * image->itemsize,
-                     NULL,
-                     p.pixels,
-                     p.pixel_step,
-                     0,
-                     0,
-                     0};
-        pass(&job);
+    {
+        Passes job = {pass, {out->buf, p.at, NULL, p.pixels, p.pixel_step, 0, 0, 0}, p.frames * p.channels, p.channels, 0,
+                      out->shape[2] * out->itemsize, p.frame_step, 0, p.channel_step * image->itemsize, 0, 0, 0, NULL, NULL};
+        Py_BEGIN_ALLOW_THREADS
+        run_frames(&job, threads);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -549,11 +603,11 @@ static PyObject *luma(PyObject *self, PyObject *args) {
     const Py_buffer *out, *image;
     Arrays arrays = {0};
     Pixels p;
-    Py_ssize_t i, size;
+    Py_ssize_t size;
     void (*pass)(const Color *);
-    int simd, mean;
+    int threads, simd, mean;
     (void)self;
-    if (!PyArg_ParseTuple(args, "sOOi", &name, &out_object, &image_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "sOOii", &name, &out_object, &image_object, &threads, &simd)) return NULL;
     mean = strcmp(name, "mean") == 0;
     if (!require(mean || strcmp(name, "gray") == 0, "name must be gray or mean") ||
         !(out = array_of(&arrays, out_object, "out", mean ? "d" : "Bf", 2, CONTIGUOUS | WRITABLE)) ||
@@ -566,13 +620,14 @@ static PyObject *luma(PyObject *self, PyObject *args) {
         !require(mean ? p.pixels > 0 : kind_of(out) == kind_of(image), "out must have the type of image") ||
         !require(out->shape[0] == p.frames && out->shape[1] == size, "out must have a value for each pixel or frame"))
         goto end;
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < p.frames; i++) {
-        Color job = {(char *)out->buf + i * size * out->itemsize, p.at + i * p.frame_step, NULL, p.pixels, p.pixel_step,
-                     p.channel_step, 0, 0};
-        pass(&job);
+    {
+        Passes job = {pass, {out->buf, p.at, NULL, p.pixels, p.pixel_step, p.channel_step, 0, 0}, p.frames, 1,
+                      mean ? 0 : piece_for(threads, p.frames, p.pixels, 64), size * out->itemsize, p.frame_step, 0, 0,
+                      out->itemsize, p.pixel_step * image->itemsize, 0, NULL, NULL};
+        Py_BEGIN_ALLOW_THREADS
+        run_frames(&job, threads);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -594,11 +649,10 @@ static PyObject *matrix(PyObject *self, PyObject *args) {
     const Py_buffer *out, *image, *matrices;
     Arrays arrays = {0};
     Pixels p;
-    Py_ssize_t i;
     void (*pass)(const Color *);
-    int simd;
+    int threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &matrices_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOii", &out_object, &image_object, &matrices_object, &threads, &simd)) return NULL;
     if (!(out = array_of(&arrays, out_object, "out", "f", 3, WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "f", 3, 0)) ||
         !(matrices = array_of(&arrays, matrices_object, "matrices", "f", 3, CONTIGUOUS)) || !alike(out, image) ||
@@ -609,19 +663,15 @@ static PyObject *matrix(PyObject *self, PyObject *args) {
                      (matrices->shape[0] == p.frames || matrices->shape[0] == 1),
                  "matrices must be 3 x 4, one for all or one for each frame"))
         goto end;
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < p.frames; i++) {
-        Color job = {(char *)out->buf + i * out->strides[0],
-                     p.at + i * p.frame_step,
-                     (const float *)matrices->buf + i % matrices->shape[0] * 12,
-                     p.pixels,
-                     p.pixel_step,
-                     p.channel_step,
-                     0,
-                     0};
-        pass(&job);
+    {
+        Py_ssize_t own = matrices->shape[0] == 1 ? 0 : 12 * matrices->itemsize, pixel = p.pixel_step * image->itemsize;
+        Passes job = {pass, {out->buf, p.at, matrices->buf, p.pixels, p.pixel_step, p.channel_step, 0, 0}, p.frames, 1,
+                      piece_for(threads, p.frames, p.pixels, 64), out->strides[0], p.frame_step, own, 0, pixel, pixel, 0,
+                      NULL, NULL};
+        Py_BEGIN_ALLOW_THREADS
+        run_frames(&job, threads);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -639,15 +689,49 @@ static void copy_frame(char *out, const char *in, Pixels p, Py_ssize_t size) {
             for (i = 0; i < p.pixels; i++) memcpy(out + i * pixel, in + i * pixel, (size_t)size);
 }
 
+typedef struct {
+    char *out;
+    Py_ssize_t out_step, rows, most, piece, itemsize;
+    Pixels p;
+    const int32_t *kinds;
+    const float *amounts;
+    int simd;
+} Sequence;
+
+static void run_sequence(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    const Sequence *s = job;
+    Py_ssize_t u, pieces = pieces_of(s->p.pixels, s->piece);
+    for (u = start; u < stop; u++) {
+        Py_ssize_t i = u / pieces, at = u % pieces * s->piece, skip = at * s->p.pixel_step * s->itemsize;
+        const int32_t *own = s->kinds + i % s->rows * s->most;
+        const float *numbers = s->amounts + i % s->rows * s->most;
+        char *to = s->out + i * s->out_step + skip;
+        Pixels p = s->p;
+        int count = 0;
+        p.at += i * p.frame_step + skip;
+        p.pixels = s->piece && p.pixels - at > s->piece ? s->piece : p.pixels - at;
+        while (count < s->most && own[count] >= 0) count++;
+        if (!count)
+            copy_frame(to, p.at, p, s->itemsize);
+        else if (s->itemsize == 1)
+            sequences_u8[s->simd]((uint8_t *)to, (const uint8_t *)p.at, p.pixels, p.pixel_step, p.channel_step, own, numbers,
+                                  count);
+        else
+            sequences_f32[s->simd]((float *)to, (const float *)p.at, p.pixels, p.pixel_step, p.channel_step, own, numbers,
+                                   count);
+    }
+}
+
 static PyObject *sequence(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *kinds_object, *amounts_object, *result = NULL;
     const Py_buffer *out, *image, *kinds, *amounts;
     Arrays arrays = {0};
     Pixels p;
     Py_ssize_t i, rows, most;
-    int simd;
+    int threads, simd, is_whole = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOi", &out_object, &image_object, &kinds_object, &amounts_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOii", &out_object, &image_object, &kinds_object, &amounts_object, &threads, &simd))
+        return NULL;
     if (!(out = array_of(&arrays, out_object, "out", "Bf", 3, WRITABLE)) ||
         !(image = array_of(&arrays, image_object, "image", "Bf", 3, 0)) ||
         !(kinds = array_of(&arrays, kinds_object, "kinds", "i", 2, CONTIGUOUS)) ||
@@ -666,31 +750,51 @@ static PyObject *sequence(PyObject *self, PyObject *args) {
         if (!require(kind >= -1 && kind <= HUE_TURN, "kinds must be from 0 to 3, or -1 at the end") ||
             !require(kind != HUE_TURN || kind_of(out) != 'B' || (amount >= 0 && amount <= 255), HUES))
             goto end;
+        is_whole = is_whole || kind == CONTRAST; /* it depends on all pixels */
     }
     if (!require(p.pixels > 0, "image must have pixels")) goto end;
     simd = usable_simd(simd);
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < p.frames; i++) {
-        const int32_t *own = (const int32_t *)kinds->buf + i % rows * most;
-        const float *numbers = (const float *)amounts->buf + i % rows * most;
-        char *to = (char *)out->buf + i * out->strides[0];
-        const char *from = p.at + i * p.frame_step;
-        int count = 0;
-        while (count < most && own[count] >= 0) count++;
-        if (!count)
-            copy_frame(to, from, p, out->itemsize);
-        else if (kind_of(out) == 'B')
-            sequences_u8[simd]((uint8_t *)to, (const uint8_t *)from, p.pixels, p.pixel_step, p.channel_step, own, numbers,
-                               count);
-        else
-            sequences_f32[simd]((float *)to, (const float *)from, p.pixels, p.pixel_step, p.channel_step, own, numbers,
-                                count);
+    {
+        Py_ssize_t piece = is_whole ? 0 : piece_for(threads, p.frames, p.pixels, 64);
+        Sequence job = {out->buf, out->strides[0], rows, most, piece, out->itemsize, p, kinds->buf, amounts->buf, simd};
+        Py_BEGIN_ALLOW_THREADS
+        in_parallel(threads, p.frames * pieces_of(p.pixels, piece), run_sequence, &job);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
     return result;
+}
+
+typedef struct {
+    char *out;
+    const char *grad;
+    double *sums;
+    Py_ssize_t out_step, grad_step, rows, most, itemsize;
+    Pixels p;
+    const int32_t *kinds;
+    const double *amounts;
+    int simd;
+} SequenceBack;
+
+static void run_sequence_back(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    const SequenceBack *s = job;
+    const Pixels p = s->p;
+    Py_ssize_t i;
+    for (i = start; i < stop; i++) {
+        const int32_t *own = s->kinds + i % s->rows * s->most;
+        const double *numbers = s->amounts + i % s->rows * s->most;
+        double *found = s->sums + i * s->most;
+        void *to = s->out ? s->out + i * s->out_step : NULL;
+        const void *from = p.at + i * p.frame_step, *with = s->grad + i * s->grad_step;
+        int count = 0;
+        while (count < s->most && own[count] >= 0) count++;
+        if (s->itemsize == sizeof(float))
+            sequences_back_float[s->simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+        else
+            sequences_back_double[s->simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+    }
 }
 
 static PyObject *sequence_back(PyObject *self, PyObject *args) {
@@ -699,10 +803,10 @@ static PyObject *sequence_back(PyObject *self, PyObject *args) {
     Arrays arrays = {0};
     Pixels p;
     Py_ssize_t i, rows, most;
-    int simd;
+    int threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOOOi", &out_object, &sums_object, &image_object, &grad_object, &kinds_object,
-                          &amounts_object, &simd))
+    if (!PyArg_ParseTuple(args, "OOOOOOii", &out_object, &sums_object, &image_object, &grad_object, &kinds_object,
+                          &amounts_object, &threads, &simd))
         return NULL;
     if (!(image = array_of(&arrays, image_object, "image", "fd", 3, 0)) ||
         !(grad = array_of(&arrays, grad_object, "grad", "fd", 3, 0)) || !alike(grad, image) ||
@@ -730,25 +834,45 @@ static PyObject *sequence_back(PyObject *self, PyObject *args) {
             goto end;
     }
     simd = usable_simd(simd);
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < p.frames; i++) {
-        const int32_t *own = (const int32_t *)kinds->buf + i % rows * most;
-        const double *numbers = (const double *)amounts->buf + i % rows * most;
-        double *found = (double *)sums->buf + i * most;
-        void *to = out ? (char *)out->buf + i * out->strides[0] : NULL;
-        const void *from = p.at + i * p.frame_step, *with = (const char *)grad->buf + i * grad->strides[0];
-        int count = 0;
-        while (count < most && own[count] >= 0) count++;
-        if (kind_of(image) == 'f')
-            sequences_back_float[simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
-        else
-            sequences_back_double[simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
+    {
+        SequenceBack job = {out ? out->buf : NULL, grad->buf, sums->buf, out ? out->strides[0] : 0, grad->strides[0], rows,
+                            most, image->itemsize, p, kinds->buf, amounts->buf, simd};
+        Py_BEGIN_ALLOW_THREADS
+        in_parallel(threads, p.frames, run_sequence_back, &job);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
     return result;
+}
+
+typedef struct {
+    char *out;
+    const char *grad, *image;
+    double *slope;
+    const double *map, *outside;
+    Py_ssize_t maps, colors, itemsize;
+    Warped p;
+    int taps, simd;
+} RemapBack;
+
+static void run_remap_back(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    const RemapBack *r = job;
+    const Warped *p = &r->p;
+    Py_ssize_t i, pixels = p->height * p->width;
+    for (i = start; i < stop; i++) {
+        Py_ssize_t own = i * p->planes * r->itemsize;
+        void *to = r->out ? r->out + own * pixels : NULL;
+        double *towards = r->slope ? r->slope + 2 * i * p->count : NULL;
+        const void *given = r->grad + own * p->count, *from = r->slope ? r->image + own * pixels : NULL;
+        const double *at = r->map + i % r->maps * 2 * p->count;
+        const double *color = r->outside ? r->outside + i % r->colors * p->planes : NULL;
+        if (r->itemsize == sizeof(float))
+            remaps_back_float[r->simd](to, towards, given, from, at, color, p, r->taps);
+        else
+            remaps_back_double[r->simd](to, towards, given, from, at, color, p, r->taps);
+    }
 }
 
 static PyObject *remap_back(PyObject *self, PyObject *args) {
@@ -756,11 +880,11 @@ static PyObject *remap_back(PyObject *self, PyObject *args) {
     const Py_buffer *out = NULL, *slope = NULL, *grad, *image = NULL, *map, *outside = NULL;
     Arrays arrays = {0};
     Warped p;
-    Py_ssize_t i, maps, colors, frames;
-    int simd, taps;
+    Py_ssize_t maps, colors, frames;
+    int threads, simd, taps;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOOOnniii", &out_object, &slope_object, &grad_object, &image_object, &map_object,
-                          &outside_object, &p.height, &p.width, &taps, &p.border, &simd))
+    if (!PyArg_ParseTuple(args, "OOOOOOnniiii", &out_object, &slope_object, &grad_object, &image_object, &map_object,
+                          &outside_object, &p.height, &p.width, &taps, &p.border, &threads, &simd))
         return NULL;
     if (!(grad = array_of(&arrays, grad_object, "grad", "fd", 3, CONTIGUOUS)) ||
         !(map = array_of(&arrays, map_object, "map", "d", 3, CONTIGUOUS)) ||
@@ -793,21 +917,13 @@ static PyObject *remap_back(PyObject *self, PyObject *args) {
                           "image and slope must have the type, frames and planes of grad"))
         goto end;
     simd = usable_simd(simd);
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < frames; i++) {
-        Py_ssize_t own = i * p.planes, size = grad->itemsize, pixels = p.height * p.width;
-        void *to = out ? (char *)out->buf + own * pixels * size : NULL;
-        double *towards = slope ? (double *)slope->buf + 2 * i * p.count : NULL;
-        const void *g = (const char *)grad->buf + own * p.count * size;
-        const void *x = slope ? (const char *)image->buf + own * pixels * size : NULL;
-        const double *at = (const double *)map->buf + i % maps * 2 * p.count;
-        const double *color = outside ? (const double *)outside->buf + i % colors * p.planes : NULL;
-        if (kind_of(grad) == 'f')
-            remaps_back_float[simd](to, towards, g, x, at, color, &p, taps);
-        else
-            remaps_back_double[simd](to, towards, g, x, at, color, &p, taps);
+    {
+        RemapBack job = {out ? out->buf : NULL, grad->buf, slope ? image->buf : NULL, slope ? slope->buf : NULL, map->buf,
+                         outside ? outside->buf : NULL, maps, colors, grad->itemsize, p, taps, simd};
+        Py_BEGIN_ALLOW_THREADS
+        in_parallel(threads, frames, run_remap_back, &job);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -872,30 +988,46 @@ end:
     return result;
 }
 
+typedef struct {
+    char *out;
+    const char *image, *grad;
+    Py_ssize_t count, itemsize;
+    int simd;
+} StretchBack;
+
+static void run_stretch_back(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    const StretchBack *s = job;
+    Py_ssize_t i;
+    for (i = start; i < stop; i++) {
+        Py_ssize_t own = i * s->count * s->itemsize;
+        if (s->itemsize == sizeof(float))
+            stretches_back_float[s->simd]((float *)(s->out + own), (const float *)(s->image + own),
+                                          (const float *)(s->grad + own), s->count);
+        else
+            stretches_back_double[s->simd]((double *)(s->out + own), (const double *)(s->image + own),
+                                           (const double *)(s->grad + own), s->count);
+    }
+}
+
 static PyObject *stretch_back(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *grad_object, *result = NULL;
     const Py_buffer *out, *image, *grad;
     Arrays arrays = {0};
-    Py_ssize_t i, count;
-    int simd;
+    int threads, simd;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &grad_object, &simd)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOii", &out_object, &image_object, &grad_object, &threads, &simd)) return NULL;
     if (!(image = array_of(&arrays, image_object, "image", "fd", 2, CONTIGUOUS)) ||
         !planes_like(&arrays, out_object, "out", image, WRITABLE, &out) ||
         !planes_like(&arrays, grad_object, "grad", image, 0, &grad) ||
         !require(image->shape[1] > 0, "image must have pixels"))
         goto end;
-    count = image->shape[1];
     simd = usable_simd(simd);
-    Py_BEGIN_ALLOW_THREADS
-    for (i = 0; i < image->shape[0]; i++)
-        if (kind_of(image) == 'f')
-            stretches_back_float[simd]((float *)out->buf + i * count, (const float *)image->buf + i * count,
-                                       (const float *)grad->buf + i * count, count);
-        else
-            stretches_back_double[simd]((double *)out->buf + i * count, (const double *)image->buf + i * count,
-                                        (const double *)grad->buf + i * count, count);
-    Py_END_ALLOW_THREADS
+    {
+        StretchBack job = {out->buf, image->buf, grad->buf, image->shape[1], image->itemsize, simd};
+        Py_BEGIN_ALLOW_THREADS
+        in_parallel(threads, image->shape[0], run_stretch_back, &job);
+        Py_END_ALLOW_THREADS
+    }
     result = Py_NewRef(Py_None);
 end:
     release(&arrays);
@@ -954,14 +1086,14 @@ end:
 
 static PyMethodDef methods[] = {
     {"simd_level", simd_level, METH_VARARGS,
-     "simd_level() -> int\n\nThe most that this machine can: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. Every function\n"
-     "takes the level to use at most as its last argument."},
+     "simd_level() -> int\n\nThe most that this machine can: 0 portable C, 1 AVX2, 2 AVX-512 with VNNI. Functions\n"
+     "take the most threads that may work on a call, and the level to use at most, as their last arguments."},
     {"resample", resample, METH_VARARGS,
-     "resample(out, image, rows, columns, rows_first, simd) -> bool\n\n"
+     "resample(out, image, rows, columns, rows_first, threads, simd) -> bool\n\n"
      "Apply a banded table (start, length, weight), or None, to each axis of (planes, height, width, channels). False when\n"
      "it was not done, for want of memory or because of weights that 16 bits cannot hold."},
     {"pil_resize", pil_resize, METH_VARARGS,
-     "pil_resize(out, image, filter, left, top, right, bottom, first, height, rows_first, single, simd) -> bool\n\n"
+     "pil_resize(out, image, filter, left, top, right, bottom, first, height, rows_first, single, threads, simd) -> bool\n\n"
      "The same by PIL's tables of a filter over a region, which PIL keeps in single precision. out has the rows from first\n"
      "on of a result of this height. False too where the sizes and the region say that nothing is to be done."},
     {"table", table, METH_VARARGS,
@@ -971,10 +1103,10 @@ static PyMethodDef methods[] = {
      "The rows from first to last of (planes, height, width, channels), by weights (parts, n) along each axis in 256ths,\n"
      "the middle one first, of equal parts of the planes. False without memory."},
     {"point", point, METH_VARARGS,
-     "point(name, out, image, other, amounts, constants, simd)\n\n"
+     "point(name, out, image, other, amounts, constants, threads, simd)\n\n"
      "One pass over single values; equal parts of memory have an amount and a constant each. out may be image."},
     {"lut", lut, METH_VARARGS,
-     "lut(out, image, tables, simd)\n\n"
+     "lut(out, image, tables, threads, simd)\n\n"
      "Look bytes up in (parts, period, 256) tables of bytes or floats, which take turns in each equal part of memory."},
     {"sharpen", sharpen, METH_VARARGS,
      "sharpen(out, image, factors, simd)\n\n"
@@ -987,22 +1119,22 @@ static PyMethodDef methods[] = {
      "move(name, out, image, simd)\n\n"
      "mirror: each row of (rows, bytes) from its end; split: frames (frames, pixels, 3) to planes (frames, 3, pixels)."},
     {"statistics", statistics, METH_VARARGS,
-     "statistics(name, out, image, simd)\n\nThe histogram or the extremes of each plane of (frames, channels, pixels)."},
+     "statistics(name, out, image, threads, simd)\n\nThe histogram or the extremes of each plane of (frames, channels, pixels)."},
     {"luma", luma, METH_VARARGS,
-     "luma(name, out, image, simd)\n\nThe luma of (frames, 3, pixels), pixel by pixel (gray) or its mean."},
+     "luma(name, out, image, threads, simd)\n\nThe luma of (frames, 3, pixels), pixel by pixel (gray) or its mean."},
     {"matrix", matrix, METH_VARARGS,
-     "matrix(out, image, matrices, simd)\n\nMultiply (frames, 3, pixels) by matrices (frames or 1, 3, 4)."},
+     "matrix(out, image, matrices, threads, simd)\n\nMultiply (frames, 3, pixels) by matrices (frames or 1, 3, 4)."},
     {"sequence", sequence, METH_VARARGS,
-     "sequence(out, image, kinds, amounts, simd)\n\n"
+     "sequence(out, image, kinds, amounts, threads, simd)\n\n"
      "Brightness (0), contrast (1), saturation (2) and hue (3) in a given order, for all frames (1, steps) or for each; -1\n"
      "ends it. The amount of hue is a share of the circle, on bytes a number of PIL's 256 hues. out may be image."},
     {"sequence_back", sequence_back, METH_VARARGS,
-     "sequence_back(out, sums, image, grad, kinds, amounts, simd)\n\n"
+     "sequence_back(out, sums, image, grad, kinds, amounts, threads, simd)\n\n"
      "The gradients of a sequence of float32 or float64: that of the image in out, if it is not None, and those of the\n"
      "amounts (1 or frames, steps) for each frame in sums (frames, steps). out, image and grad have equal strides, but\n"
      "for frames."},
     {"remap_back", remap_back, METH_VARARGS,
-     "remap_back(out, slope, grad, image, map, outside, height, width, taps, border, simd)\n\n"
+     "remap_back(out, slope, grad, image, map, outside, height, width, taps, border, threads, simd)\n\n"
      "The gradients of a remap of float32 or float64 by positions (1 or frames, 2, count): that of the images (frames,\n"
      "planes, height * width) in out and that of the positions in slope (frames, 2, count), each if it is not None. outside\n"
      "has the colors (1 or frames, planes) beyond the image."},
@@ -1011,12 +1143,12 @@ static PyMethodDef methods[] = {
      "Add the gradient of a plane of chosen pixels to back, the gradient of the wide plane they were chosen from, at the\n"
      "offsets (n, 2) of the members of a window. Equal pixels share it, or the first one gets it."},
     {"stretch_back", stretch_back, METH_VARARGS,
-     "stretch_back(out, image, grad, simd)\n\nThe gradient of float autocontrast of each of (planes, pixels)."},
+     "stretch_back(out, image, grad, threads, simd)\n\nThe gradient of float autocontrast of each of (planes, pixels)."},
     {"crop", crop, METH_VARARGS,
-     "crop(out, image, left, top) -> bool\n\n"
+     "crop(out, image, left, top, threads) -> bool\n\n"
      "Show a tensor from a place on, zeros outside. False where the two are not of one memory format and type."},
     {"crop_each", crop_each, METH_VARARGS,
-     "crop_each(out, image, boxes) -> bool\n\nThe same, with the left and top of each of equal parts."},
+     "crop_each(out, image, boxes, threads) -> bool\n\nThe same, with the left and top of each of equal parts."},
     {"resized_crops", resized_crops, METH_VARARGS,
      "resized_crops(out, image, boxes, filter, shrinks_rows_first, simd) -> bool\n\n"
      "PIL's antialiased resize of what boxes (parts, 4) cut out of equal parts of a tensor of bytes."},
@@ -1051,4 +1183,7 @@ static struct PyModuleDef module = {
     NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__native(void) { return make_names() ? PyModule_Create(&module) : NULL; }
+PyMODINIT_FUNC PyInit__native(void) {
+    prepare_threads();
+    return make_names() ? PyModule_Create(&module) : NULL;
+}

@@ -140,29 +140,42 @@ static Py_ssize_t clamped(Py_ssize_t value) {
     return value > most ? most : value < -most ? -most : value;
 }
 
+typedef struct {
+    Image out, image;
+    const int64_t *boxes; /* the left and the top of each of equal parts of the planes */
+    Py_ssize_t per_box;
+} Crop;
+
+static void run_crop(void *job, Py_ssize_t start, Py_ssize_t stop) {
+    const Crop *c = job;
+    Py_ssize_t i, pixel = c->image.itemsize * c->image.channels;
+    Py_ssize_t out_size = c->out.height * c->out.width * pixel, size = c->image.height * c->image.width * pixel;
+    for (i = start; out_size && i < stop; i++) {
+        const int64_t *box = c->boxes + i / c->per_box * 2;
+        crop_plane(c->out.at + i * out_size, c->image.at + i * size, c->out.height, c->out.width * pixel, c->image.height,
+                   c->image.width * pixel, clamped(box[0]) * pixel, clamped(box[1]));
+    }
+}
+
 static PyObject *crop(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object;
-    Image out, image;
-    Py_ssize_t left, top, i, pixel, out_size, size;
-    int found;
+    Crop job;
+    int64_t box[2];
+    Py_ssize_t left, top;
+    int threads, found;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOnn", &out_object, &image_object, &left, &top)) return NULL;
-    if ((found = images_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!PyArg_ParseTuple(args, "OOnni", &out_object, &image_object, &left, &top, &threads)) return NULL;
+    if ((found = images_of(out_object, image_object, &job.out, &job.image)) < 0) return NULL;
     if (!found) Py_RETURN_FALSE;
-    pixel = image.itemsize * image.channels;
-    left = clamped(left) * pixel;
-    top = clamped(top);
-    out_size = out.height * out.width * pixel;
-    size = image.height * image.width * pixel;
-#define CROP                                                                                                    \
-    for (i = 0; i < out.planes; i++)                                                                            \
-        crop_plane(out.at + i * out_size, image.at + i * size, out.height, out.width * pixel, image.height,     \
-                   image.width * pixel, left, top)
-    if (out_size && out_size * out.planes < LONG_WORK) {
-        CROP;
-    } else if (out_size) {
+    box[0] = left;
+    box[1] = top;
+    job.boxes = box;
+    job.per_box = job.out.planes ? job.out.planes : 1;
+    if (job.out.planes * job.out.height * job.out.width * job.out.channels * job.out.itemsize < LONG_WORK) {
+        run_crop(&job, 0, job.out.planes);
+    } else {
         Py_BEGIN_ALLOW_THREADS
-        CROP;
+        in_parallel(threads, job.out.planes, run_crop, &job);
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_TRUE;
@@ -173,27 +186,20 @@ static PyObject *crop_each(PyObject *self, PyObject *args) {
     PyObject *out_object, *image_object, *boxes_object, *result = NULL;
     const Py_buffer *boxes;
     Arrays arrays = {0};
-    Image out, image;
-    Py_ssize_t i, pixel, out_size, size, per_image;
-    int found;
+    Crop job;
+    int threads, found;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO", &out_object, &image_object, &boxes_object)) return NULL;
-    if ((found = images_of(out_object, image_object, &out, &image)) < 0) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOi", &out_object, &image_object, &boxes_object, &threads)) return NULL;
+    if ((found = images_of(out_object, image_object, &job.out, &job.image)) < 0) return NULL;
     if (!found) Py_RETURN_FALSE;
     if (!(boxes = array_of(&arrays, boxes_object, "boxes", "q", 2, CONTIGUOUS)) ||
-        !require(boxes->shape[1] == 2 && boxes->shape[0] > 0 && out.planes % boxes->shape[0] == 0,
+        !require(boxes->shape[1] == 2 && boxes->shape[0] > 0 && job.out.planes % boxes->shape[0] == 0,
                  "boxes must be those of equal parts of the planes"))
         goto end;
-    per_image = out.planes / boxes->shape[0];
-    pixel = image.itemsize * image.channels;
-    out_size = out.height * out.width * pixel;
-    size = image.height * image.width * pixel;
+    job.boxes = boxes->buf;
+    job.per_box = job.out.planes / boxes->shape[0];
     Py_BEGIN_ALLOW_THREADS
-    for (i = 0; out_size && i < out.planes; i++) {
-        const int64_t *box = (const int64_t *)boxes->buf + i / per_image * 2;
-        crop_plane(out.at + i * out_size, image.at + i * size, out.height, out.width * pixel, image.height,
-                   image.width * pixel, clamped(box[0]) * pixel, clamped(box[1]));
-    }
+    in_parallel(threads, job.out.planes, run_crop, &job);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_True);
 end:
@@ -398,7 +404,7 @@ static int resize_boxes(const Image *out, const Image *image, const int64_t *box
         rows_first = shrinks_rows_first && out->height < height && height - out->height > 2 * (width - out->width);
         done = pil_axis(&ty, filter, height, 0.0, (double)height, out->height, 1) &&
                pil_axis(&tx, filter, width, 0.0, (double)width, out->width, 1) &&
-               resampled(&target, &source, &ty, &tx, rows_first, simd);
+               resampled(&target, &source, &ty, &tx, rows_first, 1, simd);
         free((void *)ty.weight);
         free((void *)tx.weight);
         if (!done) return 0;

@@ -136,7 +136,7 @@ static int run_window(const Program *p, const double *n, const int64_t *facts, c
             done = resampled(&target, &source, &y.table, &x.table,
                              p->shrinks_rows_first && target_height < height &&
                                  height - target_height > 2 * (width - target_width),
-                             p->simd);
+                             1, p->simd);
         }
         free(region);
         if (done == DONE && !whole) place(to, seen, &y, &x, s->a >> 8);

@@ -1,4 +1,7 @@
-"""A pool of as many threads as PyTorch uses, which a forked process starts anew."""
+"""A pool of as many threads as PyTorch uses, which a forked process starts anew.
+
+It calls Python; the native passes have threads of their own (``_native_threads.h``).
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,20 @@ from imgops._common.torch_private import is_eager
 
 #: Below this many values a second thread costs more than it saves.
 VALUES_PER_THREAD = 1 << 18
+#: The same for the threads of the native module, which start sooner.
+VALUES_PER_NATIVE_THREAD = 1 << 16
 #: The same for kernels that only move values or look them up: they wait for memory.
-MOVED_VALUES_PER_THREAD = 1 << 23
+MOVED_VALUES_PER_THREAD = 1 << 21
 
 #: From this many values on ATen divides elementwise work among threads.
 ATEN_DIVIDES = 1 << 15
 
-#: A batch is divided into more parts than there are threads: where another program holds a core, the thread
-#: of the caller takes the parts that nobody has begun.
+#: A large batch is divided into more parts than there are threads: where another program holds a core, the
+#: thread of the caller takes the parts that nobody has begun.
 _PARTS_PER_THREAD = 4
 
 _movers: set[Callable[..., None]] = set()
+_dividers: set[Callable[..., None]] = set()
 
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
 
@@ -52,6 +58,12 @@ def waits_for_memory(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def divides(kernel: Kernel) -> Kernel:
+    """Mark a kernel that divides a batch among threads itself."""
+    _dividers.add(kernel)
+    return kernel
+
+
 def is_small(image: Tensor) -> bool:
     """Return whether one thread does all the work on an image."""
     return is_for_one_thread(image.numel())
@@ -59,6 +71,11 @@ def is_small(image: Tensor) -> bool:
 
 def is_for_one_thread(values: int) -> bool:
     return values < 2 * VALUES_PER_THREAD or number() == 1
+
+
+def worth(values: int) -> int:
+    """Return how many threads a call of the native module is worth."""
+    return max(min(number(), values // VALUES_PER_NATIVE_THREAD), 1)
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:
@@ -181,7 +198,8 @@ def run(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args:
 
     ATen's threads are left to a single large image, whose kernel may be ATen's and takes longer than a copy.
     """
-    if trailing and args[0].ndim > trailing[0] and _by_images(kernel, trailing, out, args):
+    is_batch = trailing and args[0].ndim > trailing[0]
+    if is_batch and kernel not in _dividers and _by_images(kernel, trailing, out, args):
         return
     if kernel in _movers or out.numel() + args[0].numel() < 4 * VALUES_PER_THREAD:
         with OneATenThread():
@@ -200,7 +218,8 @@ def _by_images(
     """
     image = args[0]
     least = MOVED_VALUES_PER_THREAD if kernel in _movers else VALUES_PER_THREAD
-    threads = min(number(), max(out.numel(), image.numel()) // least)
+    worth = max(out.numel(), image.numel()) // least
+    threads = min(number(), worth)
     batch = image.shape[: image.ndim - trailing[0]]
     count = batch.numel()
     if threads <= 1 or count <= 1 or out.numel() == 0:
@@ -212,8 +231,9 @@ def _by_images(
         own = [x if x is None or len(x) == 1 else x[start:stop] for x in tensors]
         kernel(target[start:stop], *own, *rest)
 
-    parts = list(_ranges(count, min(_PARTS_PER_THREAD * threads, count)))
-    _in_turns(parts, min(threads, count), lambda part: work(*part))
+    threads = min(threads, count)
+    parts = list(_ranges(count, min(_PARTS_PER_THREAD * threads, worth, count)))
+    _in_turns(parts, threads, lambda part: work(*part))
     return True
 
 

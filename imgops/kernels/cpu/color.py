@@ -27,6 +27,7 @@ from imgops.kernels.decompositions import run_decomposition
 _RGB = 3
 
 
+@native.divides
 @_pil.compared(lambda image, factor: ImageEnhance.Brightness(image).enhance(factor))
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if image.dtype == torch.uint8 and _has_rgb_passes(image) and not layout.writes_interleaved(out):
@@ -37,6 +38,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         run_decomposition(out, formula.adjust_brightness, image, factor)
 
 
+@native.divides
 @_pil.compared(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor), joins_channels=True)
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     colors = image.shape[-3] == _RGB
@@ -54,6 +56,7 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     native.point("constant", out, image, factors, means)
 
 
+@native.divides
 @_pil.compared(lambda image, factor: ImageEnhance.Color(image).enhance(factor))
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("saturation", formula.adjust_saturation, out, image, factor)
@@ -69,6 +72,7 @@ def _turned_by_pil(image: Image.Image, factor: float) -> Image.Image:
     return Image.merge("HSV", (hue, *others)).convert("RGB")
 
 
+@native.divides
 @_pil.compared(_turned_by_pil)
 def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("hue", formula.adjust_hue, out, image, factor)
@@ -108,6 +112,7 @@ def _by_pil(image: Image.Image, channels: int) -> Image.Image:
     return gray if channels == 1 or image.mode == "L" else gray.convert("RGB")
 
 
+@native.divides
 @_pil.compared(_by_pil, (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
     is_small = image.dtype == torch.uint8 and _threads.is_small(image)
@@ -130,6 +135,7 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
         out.copy_(gray.expand_as(out))
 
 
+@native.divides
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     if (
         image.dtype not in (torch.uint8, torch.uint16, torch.float32)
@@ -175,6 +181,7 @@ def _step(name: str) -> tuple[Callable[..., None], bool]:
 _STEPS = {name: _step(name) for name in formula.STEPS}
 
 
+@native.divides
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str) -> None:
     """Run the chosen steps: the first step reads ``image``, the others read the result so far in ``out``."""
     if image.dtype in HALF:  # the result is rounded once, at the end
@@ -190,8 +197,13 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
     rows = orders.reshape(-1, order.shape[-1]), numbers.reshape(-1, len(each)), each
     if _in_one_call(out, image, *rows):
         return
-    for i in np.ndindex(*batch):
-        _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
+    places = list(np.ndindex(*batch))
+
+    def some(start: int, stop: int) -> None:
+        for i in places[start:stop]:
+            _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
+
+    _threads.split(len(places), image.numel(), some)
 
 
 def _fuses(image: Tensor) -> bool:

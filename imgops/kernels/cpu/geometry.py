@@ -38,6 +38,7 @@ _OPENCV_CHANNELS = (3, 4)
 Warp = Callable[..., Any]
 
 
+@_threads.divides
 def warp_affine(
     out: Tensor,
     image: Tensor,
@@ -51,6 +52,7 @@ def warp_affine(
     _warp("warp_affine", out, image, matrix, fill, height, width, interpolation, padding_mode)
 
 
+@_threads.divides
 def warp_perspective(
     out: Tensor,
     image: Tensor,
@@ -177,6 +179,7 @@ def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
     return True
 
 
+@_threads.divides
 def remap(
     out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> None:
@@ -380,6 +383,7 @@ def _colors(fill: Tensor | None, image: Tensor, interleaved: bool) -> list[tuple
     return [(value,) * 4 for row in rows for value in row]
 
 
+@native.divides
 def remap_adjoint(
     out: Tensor, grad: Tensor, map: Tensor, height: int, width: int, interpolation: str, padding_mode: str
 ) -> None:
@@ -392,6 +396,7 @@ def remap_adjoint(
         out.copy_(made)
 
 
+@native.divides
 def remap_grad_map(
     out: Tensor,
     grad: Tensor,

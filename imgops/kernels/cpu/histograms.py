@@ -71,6 +71,7 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return matched[place].reshape(source.shape)
 
 
+@native.divides
 @_pil.compared(ImageOps.autocontrast, (), is_native=False)
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.autocontrast`` to each plane."""
@@ -100,6 +101,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         out.clamp_(0, 1)
 
 
+@native.divides
 @_pil.compared(ImageOps.equalize, (), is_native=False)
 def equalize(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.equalize`` to each plane; a float image is quantized to 256 levels."""

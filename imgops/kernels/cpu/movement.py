@@ -30,9 +30,10 @@ _CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
 _WHOLE = (...,)
 
 
+@native.divides
 @_threads.waits_for_memory
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
-    if (out.numel() < _LARGE or _threads.number() == 1) and native.crop(out, image, left, top):
+    if native.crop(out, image, left, top):
         return
     height, width = image.shape[-2:]
     if left >= 0 and top >= 0 and right <= width and bottom <= height:
@@ -44,6 +45,7 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     _copy(out, window(x0 - left, x1 - left, y0 - top, y1 - top), image, window(x0, x1, y0, y1))
 
 
+@native.divides
 @_threads.waits_for_memory
 def crop_each(out: Tensor, image: Tensor, box: Tensor, height: int, width: int) -> None:
     if not out.numel():
@@ -72,11 +74,13 @@ def _with_rows(rows: list[list[int]], out: Tensor, *images: Tensor | None) -> It
         yield out[place], *(None if x is None else x[place] for x in images), row
 
 
+@_threads.waits_for_memory
 def paste(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, left: int, top: int) -> None:
     _copy(out, _WHOLE, image, _WHOLE)
     paste_onto(out, source, mask, left, top)
 
 
+@_threads.waits_for_memory
 def paste_each(out: Tensor, image: Tensor, source: Tensor, mask: Tensor | None, position: Tensor) -> None:
     _copy(out, _WHOLE, image, _WHOLE)
     if out.numel():
@@ -176,6 +180,7 @@ def _blend(part: Tensor, source: Tensor, mask: Tensor) -> None:
         part.copy_(part.to(working).mul_(1 - weight).add_(above))
 
 
+@_threads.waits_for_memory
 def pad(
     out: Tensor,
     image: Tensor,
@@ -186,6 +191,8 @@ def pad(
     bottom: int,
     padding_mode: str,
 ) -> None:
+    if padding_mode == "constant" and fill is None and native.crop(out, image, -left, -top):
+        return  # a crop has zeros outside of the image
     interleaved = layout.writes_interleaved(out)
     channels = out.shape[-3]
     values = None if fill is None or padding_mode != "constant" else saturate(fill.detach(), image.dtype)
@@ -223,6 +230,7 @@ def pad(
         out.copy_(image.detach()[..., rows[:, None], columns])
 
 
+@_threads.waits_for_memory
 def pad_each(
     out: Tensor,
     image: Tensor,
@@ -293,6 +301,7 @@ def _fold(grad: Tensor, dim: int, before: int, size: int, index: Tensor) -> Tens
     return total
 
 
+@_threads.waits_for_memory
 def erase(out: Tensor, image: Tensor, fill: Tensor, box: Tensor) -> None:
     """Erase boxes by NumPy, whose slicing costs a tenth of a tensor's."""
     target, pixels = layout.array(out), layout.array(fill)

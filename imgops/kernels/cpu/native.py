@@ -80,6 +80,11 @@ def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callabl
     return decorate
 
 
+def divides(kernel: _threads.Kernel) -> _threads.Kernel:
+    """Mark a kernel whose native passes divide a batch among threads."""
+    return kernel if module is None else _threads.divides(kernel)
+
+
 def has_passes(image: Tensor) -> bool:
     """Return whether the passes of color and levels support the dtype of an image."""
     return image.dtype in (torch.uint8, torch.float32) and is_built()
@@ -92,15 +97,8 @@ def resample(out: Tensor, image: Tensor, rows: Any, columns: Any, rows_first: bo
     """
     if not is_built():
         return False
-    target, source = _parts(out, image)
-    done = []
-
-    def work(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        done.append(module.resample(target[part], source[part], rows, columns, rows_first, SIMD_LEVEL))
-
-    _threads.split(len(source), image.numel(), work)
-    return all(done)
+    how = rows_first, _threads.worth(image.numel()), SIMD_LEVEL
+    return module.resample(*_parts(out, image), rows, columns, *how)  # type: ignore[no-any-return]
 
 
 def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], rows_first: bool) -> bool:
@@ -112,16 +110,11 @@ def pil_resize(out: Tensor, image: Tensor, name: str, region: Sequence[float], r
         return False
     target, source = _parts(out, image)
     left, top, right, bottom = region
-    height, how = target.shape[1], (rows_first, image.dtype != torch.float64, SIMD_LEVEL)
-    done = []
-    if len(source) >= _threads.number() or image.numel() < 2 * _threads.VALUES_PER_THREAD:
-
-        def planes(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            done.append(module.pil_resize(target[part], source[part], name, *region, 0, height, *how))
-
-        _threads.split(len(source), image.numel(), planes)
-        return all(done)
+    height, single, threads = target.shape[1], image.dtype != torch.float64, _threads.worth(image.numel())
+    if len(source) >= threads:
+        whole = 0, height, rows_first, single, threads, SIMD_LEVEL
+        return module.pil_resize(target, source, name, *region, *whole)  # type: ignore[no-any-return]
+    how, done = (rows_first, single, 1, SIMD_LEVEL), []
     same_rows = top == 0 and bottom == height == source.shape[1]
 
     def rows(start: int, stop: int) -> None:
@@ -160,40 +153,19 @@ def point(
     if not image.numel():
         return
     parts = len(amounts)
-    target, source = _memory(out).reshape(parts, -1), _memory(image).reshape(parts, -1)
-    second = None if other is None else _memory(other).reshape(parts, -1)
+    target, source = _memory(out), _memory(image)
+    second = None if other is None else _memory(other)
     numbers = np.array(amounts, np.float32)
     additions = np.zeros(parts, np.float32) if constants is None else np.array(constants, np.float32)
 
-    def work(part: slice, values: slice) -> None:
-        other = None if second is None else second[part, values]
-        how = other, numbers[part], additions[part], SIMD_LEVEL
-        module.point(name, target[part, values], source[part, values], *how)
-
-    _split_twice(parts, target.shape[1], image.numel(), work)
+    how = numbers, additions, _threads.worth(image.numel()), SIMD_LEVEL
+    module.point(name, target, source, second, *how)
 
 
 def lut(out: Tensor, image: Tensor, tables: np.ndarray) -> None:
     """Look up levels in ``(parts, period, 256)`` tables, which take turns in each equal part of memory."""
-    tables = np.ascontiguousarray(tables)
-    period = tables.shape[1]
-    target = _memory(out).reshape(len(tables), -1, period)
-    source = _memory(image).reshape(len(tables), -1, period)
-
-    def work(part: slice, values: slice) -> None:
-        module.lut(target[part, values], source[part, values], tables[part], SIMD_LEVEL)
-
-    _split_twice(len(tables), target.shape[1], image.numel(), work)
-
-
-def _split_twice(parts: int, size: int, values: int, work: Callable[[slice, slice], None]) -> None:
-    """Run ``work(parts, positions)`` on threads: on some of the parts each, or on a piece of each part."""
-    if parts >= _threads.number():
-        _threads.split(parts, values, lambda start, stop: work(slice(start, stop), slice(None)))
-        return
-    for i in range(parts):
-        part = slice(i, i + 1)
-        _threads.split(size, values // parts, lambda a, b, part=part: work(part, slice(a, b)))  # type: ignore[misc]
+    how = np.ascontiguousarray(tables), _threads.worth(image.numel()), SIMD_LEVEL
+    module.lut(_memory(out), _memory(image), *how)
 
 
 def mirror(out: Tensor, image: Tensor) -> bool:
@@ -225,12 +197,14 @@ def split(out: Tensor, image: Tensor) -> bool:
 
 def crop(out: Tensor, image: Tensor, left: int, top: int) -> bool:
     """Crop an image from (left, top) on, with zeros outside of it; return False if nothing was done."""
-    return is_built() and -_FAR < left < _FAR and -_FAR < top < _FAR and module.crop(out, image, left, top)
+    if not (is_built() and -_FAR < left < _FAR and -_FAR < top < _FAR):
+        return False
+    return module.crop(out, image, left, top, _threads.worth(out.numel()))  # type: ignore[no-any-return]
 
 
 def crop_each(out: Tensor, image: Tensor, places: np.ndarray) -> bool:
     """Crop equal parts of a batch, each from its (left, top) on; return False if nothing was done."""
-    return is_built() and module.crop_each(out, image, places)
+    return is_built() and module.crop_each(out, image, places, _threads.worth(out.numel()))
 
 
 def mirror_chosen(out: Tensor, image: Tensor, chosen: bytes) -> bool:
@@ -333,13 +307,7 @@ def statistics(name: str, image: Tensor) -> np.ndarray:
     size, dtype = (256, np.int64) if name == "histogram" else (2, pixels.dtype)
     found = np.empty((*pixels.shape[:2], size), dtype)
 
-    def work(part: slice, channels: slice) -> None:
-        for i in range(*part.indices(len(pixels))):
-            for c in range(*channels.indices(pixels.shape[1])):
-                one = slice(i, i + 1), slice(c, c + 1)
-                module.statistics(name, found[one], pixels[one], SIMD_LEVEL)
-
-    _split_twice(len(pixels), pixels.shape[1], image.numel(), work)
+    module.statistics(name, found, pixels, _threads.worth(image.numel()), SIMD_LEVEL)
     return found.reshape(-1, size)
 
 
@@ -348,12 +316,7 @@ def gray(out: Tensor, image: Tensor) -> None:
     source = _pixels(image)
     target = layout.array(out).reshape(len(source), source.shape[-1])
 
-    def work(part: slice, pixels: slice) -> None:
-        for i in range(*part.indices(len(source))):
-            own = slice(i, i + 1)
-            module.luma("gray", target[own, pixels], source[own, :, pixels], SIMD_LEVEL)
-
-    _split_twice(len(source), source.shape[-1], image.numel(), work)
+    module.luma("gray", target, source, _threads.worth(image.numel()), SIMD_LEVEL)
 
 
 def luma_means(image: Tensor) -> list[float]:
@@ -361,24 +324,15 @@ def luma_means(image: Tensor) -> list[float]:
     source = _pixels(image)
     found = np.empty((len(source), 1))
 
-    def work(start: int, stop: int) -> None:
-        module.luma("mean", found[start:stop], source[start:stop], SIMD_LEVEL)
-
-    _threads.split(len(source), image.numel(), work)
+    module.luma("mean", found, source, _threads.worth(image.numel()), SIMD_LEVEL)
     return found[:, 0].tolist()
 
 
 def matrix(out: Tensor, image: Tensor, matrices: np.ndarray) -> None:
     """Multiply three float32 channels by ``(1 or images, 3, 3 or 4)``; both images have one memory format."""
-    target, source = _pixels(out), _pixels(image)
     each = np.zeros((len(matrices), 3, 4), np.float32)
     each[..., : matrices.shape[-1]] = matrices
-
-    def work(part: slice, pixels: slice) -> None:
-        own = each if len(each) == 1 else each[part]
-        module.matrix(target[part, :, pixels], source[part, :, pixels], own, SIMD_LEVEL)
-
-    _split_twice(len(source), source.shape[-1], image.numel(), work)
+    module.matrix(_pixels(out), _pixels(image), each, _threads.worth(image.numel()), SIMD_LEVEL)
 
 
 def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray) -> None:
@@ -387,17 +341,8 @@ def sequence(out: Tensor, image: Tensor, kinds: np.ndarray, amounts: np.ndarray)
     ``kinds`` and ``amounts``, ``(1 or images, steps)``, are indices into ``STEPS``, -1 at the end, and their
     numbers.
     """
-    target, source = _pixels(out), _pixels(image)
-    amounts = amounts.astype(np.float32)
-
-    def work(part: slice, pixels: slice) -> None:
-        own = (kinds, amounts) if len(kinds) == 1 else (kinds[part], amounts[part])
-        module.sequence(target[part, :, pixels], source[part, :, pixels], *own, SIMD_LEVEL)
-
-    if (kinds == STEPS.index("contrast")).any():  # it depends on all pixels
-        _threads.split(len(source), image.numel(), lambda a, b: work(slice(a, b), slice(None)))
-    else:
-        _split_twice(len(source), source.shape[-1], image.numel(), work)
+    how = kinds, amounts.astype(np.float32), _threads.worth(image.numel()), SIMD_LEVEL
+    module.sequence(_pixels(out), _pixels(image), *how)
 
 
 #: The border rules of ``remap_back``, in its order, and the taps of interpolations.
@@ -432,15 +377,10 @@ def remap_back(
     given = layout.array(grad).reshape(-1, planes, height * width)
     towards = None if slope is None else layout.array(slope).reshape(-1, 2, height * width)
 
-    def work(start: int, stop: int) -> None:
-        def part(x: Any) -> Any:
-            return x if x is None or len(x) == 1 else x[start:stop]
-
-        arrays = (part(x) for x in (target, towards, given, source, at, color))
-        interpolation, border = how
-        module.remap_back(*arrays, *size, TAPS[interpolation], REMAP_BORDERS.index(border), SIMD_LEVEL)
-
-    _threads.split(len(given), given.size, work)
+    interpolation, border = how
+    taps, rule = TAPS[interpolation], REMAP_BORDERS.index(border)
+    threads = _threads.worth(given.size)
+    module.remap_back(target, towards, given, source, at, color, *size, taps, rule, threads, SIMD_LEVEL)
     return True
 
 
@@ -459,11 +399,7 @@ def select_back(
 def stretch_back(out: Tensor, image: Tensor, grad: Tensor) -> None:
     """Write the gradient of autocontrast of each plane of a planar image."""
     planes = [layout.planes(x).reshape(-1, x.shape[-1] * x.shape[-2]) for x in (out, image, grad)]
-
-    def work(start: int, stop: int) -> None:
-        module.stretch_back(*(p[start:stop] for p in planes), SIMD_LEVEL)
-
-    _threads.split(len(planes[0]), image.numel(), work)
+    module.stretch_back(*planes, _threads.worth(image.numel()), SIMD_LEVEL)
 
 
 #: The most steps whose gradient the native module computes.
@@ -479,14 +415,8 @@ def sequence_back(
     """
     target, source, given = None if out is None else _pixels(out), _pixels(image), _pixels(grad)
     sums = np.zeros((len(source), kinds.shape[1]))
-
-    def work(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        own = (kinds, amounts) if len(kinds) == 1 else (kinds[part], amounts[part])
-        to = None if target is None else target[part]
-        module.sequence_back(to, sums[part], source[part], given[part], *own, SIMD_LEVEL)
-
-    _threads.split(len(source), image.numel(), work)
+    how = kinds, amounts, _threads.worth(image.numel()), SIMD_LEVEL
+    module.sequence_back(target, sums, source, given, *how)
     return sums
 
 

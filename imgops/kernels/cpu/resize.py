@@ -90,6 +90,7 @@ def resize_out(
     layout.copy_back(out, canvas)
 
 
+@native.divides
 def resize_adjoint(
     out: Tensor,
     grad: Tensor,
