@@ -57,7 +57,9 @@ class Build(build_ext):
         remove_left_out(self)
 
     def build_extension(self, extension: Extension) -> None:
-        extension.extra_compile_args = WINDOWS if self.compiler.compiler_type == "msvc" else UNIX
+        is_windows = self.compiler.compiler_type == "msvc"
+        extension.extra_compile_args = WINDOWS if is_windows else UNIX
+        extension.extra_link_args = [] if is_windows else ["-pthread"]  # a library apart in older systems
         try:
             super().build_extension(extension)
         except Exception as error:  # of several types, none of them public

@@ -716,7 +716,7 @@ def _of_torchvision(module: Any, size: int, **each: Any) -> dict[str, Any]:
         "RandomAdjustSharpness": module.RandomAdjustSharpness(1.7, p=1.0, **each),
         "RandomAutocontrast": module.RandomAutocontrast(p=1.0, **each),
         "RandomInvert": module.RandomInvert(p=1.0, **each),
-        "GaussianNoise": module.GaussianNoise(**each),
+        "GaussianNoise": module.GaussianNoise(clip=False, **each),  # kornia does not clamp
         "SimCLR": steps("SimCLR", module, [], size=size, **each),
     }
 

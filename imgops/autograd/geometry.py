@@ -34,15 +34,20 @@ def remap_setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 def remap_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     image, map, fill = _load(ctx)
     grad_image, grad_map, grad_fill = _pull_back(ctx, grad, image, map, fill)
-    return grad_image, grad_map, grad_fill, None, None
+    return grad_image, _or_zeros(ctx, grad_map, map), grad_fill, None, None
+
+
+def _or_zeros(ctx: Any, found: Tensor | None, like: Tensor) -> Tensor | None:
+    """Return the gradient of positions: zeros where it is wanted and there is none."""
+    return torch.zeros_like(like) if found is None and ctx.needs_input_grad[1] else found
 
 
 def _pull_back(ctx: Any, grad: Tensor, image: Tensor, map: Tensor, fill: Any) -> tuple[Any, Any, Any]:
-    """Return the gradients for image, map and fill."""
+    """Return the gradients for image, map and fill; that of a map is None for "nearest"."""
     grad_image = grad_map = grad_fill = None
     if ctx.needs_input_grad[0]:
         grad_image = ops.remap_adjoint(grad, map, *image.shape[-2:], *ctx.how)
-    if ctx.needs_input_grad[1]:
+    if ctx.needs_input_grad[1] and ctx.how[0] != "nearest":
         grad_map = ops.remap_grad_map(grad, image, map, fill, *ctx.how)
     if ctx.needs_input_grad[2]:
         one = grad.new_ones(()).expand(*image.shape[:-3], 1, *image.shape[-2:])
@@ -113,7 +118,7 @@ def warp_affine_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         third_row = torch.eye(3, dtype=inverse.dtype, device=inverse.device)[2]
         inverse = torch.cat([inverse, third_row.expand(*inverse.shape[:-2], 1, 3)], -2)
         grad_matrix = _matrix_gradient(pulled, inverse, matrix)
-    return grad_image, grad_matrix, grad_fill, None, None, None, None
+    return grad_image, _or_zeros(ctx, grad_matrix, matrix), grad_fill, None, None, None, None
 
 
 def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -124,10 +129,12 @@ def warp_perspective_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ..
     if grad_map is not None:
         inverse = positions.inverse_perspective(matrix.double())
         grid = _grid(ctx, image)
+        if inverse.shape[:-2].numel() == 1:  # all images share the matrix, so that their gradients are added
+            map, grad_map = map[(0,) * (map.ndim - 3)], grad_map.sum_to_size(grad_map.shape[-3:])
         x, y = _flat(map)[..., 0, :], _flat(map)[..., 1, :]
         gx, gy = _flat(grad_map)[..., 0, :], _flat(grad_map)[..., 1, :]
         w = (inverse.to(image.device) @ grid)[..., 2:, :]
         scale = torch.where(w == 0, 0, 1 / torch.where(w == 0, 1, w))
         pulled = torch.stack([gx, gy, -(gx * x + gy * y)], -2) * scale
         grad_matrix = _matrix_gradient((pulled @ grid.mT).to(matrix.device), inverse, matrix)
-    return grad_image, grad_matrix, grad_fill, None, None, None, None
+    return grad_image, _or_zeros(ctx, grad_matrix, matrix), grad_fill, None, None, None, None
