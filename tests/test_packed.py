@@ -63,6 +63,7 @@ def _argument(function: Callable[..., Any], name: str, *args: Any, **keywords: A
 )
 def test_each_image_gets_its_own_bits(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_threads, "VALUES_PER_THREAD", 1)
+    monkeypatch.setattr(_threads, "VALUES_PER_NATIVE_THREAD", 1)
     monkeypatch.setattr(operator_call, "ATEN_DIVIDES", 1)
     before, row = torch.get_num_threads(), operators()[sample.op]
     for dtype, interleaved in product([d for d in DTYPES if d in sample.dtypes], (False, True)):

@@ -124,7 +124,8 @@ def test_split_covers_everything_and_reports_errors() -> None:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch, set_threads: Callable[[int], None]) -> Callable[[int], None]:
     """Return ``torch.set_num_threads``, and let the smallest call be shared among threads."""
-    monkeypatch.setattr(_threads, "VALUES_PER_THREAD", 1)
+    for name in ("VALUES_PER_THREAD", "VALUES_PER_NATIVE_THREAD"):
+        monkeypatch.setattr(_threads, name, 1)
     monkeypatch.setattr(call, "ATEN_DIVIDES", 1)
     monkeypatch.setattr(_threads, "MOVED_VALUES_PER_THREAD", 1)
     return set_threads

@@ -36,6 +36,7 @@ Region = tuple[float, float, float, float]
 _OPENCV_HAS = (torch.uint8, torch.uint16, torch.float32)
 
 
+@_threads.divides
 def resize(
     out: Tensor,
     image: Tensor,
@@ -180,9 +181,13 @@ def _each_box(out: Tensor, image: Tensor, box: Tensor, work: Callable[[Tensor, T
     if box.numel() == 4:
         work(out, image, tuple(box.flatten().tolist()))
         return
-    rows = box.expand(*batch, 4).reshape(-1, 4).tolist()
-    for index, row in zip(np.ndindex(*batch), rows, strict=True):
-        work(out[index], image[index], tuple(row))
+    rows = list(zip(np.ndindex(*batch), box.expand(*batch, 4).reshape(-1, 4).tolist(), strict=True))
+
+    def some(start: int, stop: int) -> None:
+        for index, row in rows[start:stop]:
+            work(out[index], image[index], tuple(row))
+
+    _threads.split(len(rows), image.numel(), some)
 
 
 def _each_region(
@@ -232,12 +237,15 @@ def _nearest(
 ) -> None:
     sizes = image.shape[-2:], region, out.shape[-2:]
     rows, columns = _positions(*sizes, interpolation, antialias, scale, image.dtype)
-    target, source = layout.array(out), layout.array(image)
-    if layout.writes_interleaved(out):  # whole pixels move together
-        target, source = np.moveaxis(target, -3, -1), np.moveaxis(source, -3, -1)
-        np.take(source.take(rows, axis=-3, mode="clip"), columns, axis=-2, out=target, mode="clip")
-    else:
-        np.take(source.take(rows, axis=-2, mode="clip"), columns, axis=-1, out=target, mode="clip")
+    # The pixels of interleaved frames move as a whole.
+    view = layout.frames if layout.writes_interleaved(out) else layout.planes
+    targets, sources = view(out), view(image)
+
+    def some(start: int, stop: int) -> None:
+        seen = sources[start:stop].take(rows, axis=1, mode="clip")
+        np.take(seen, columns, axis=2, out=targets[start:stop], mode="clip")
+
+    _threads.split(len(targets), image.numel(), some)
     if rows[-1] < 0 or columns[-1] < 0:
         target = layout.array(out)
         target[..., rows < 0, :] = 0
