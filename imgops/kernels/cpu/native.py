@@ -81,8 +81,8 @@ def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callabl
 
 
 def divides(kernel: _threads.Kernel) -> _threads.Kernel:
-    """Mark a kernel whose native passes divide a batch among threads."""
-    return kernel if module is None else _threads.divides(kernel)
+    """Mark a kernel whose native passes divide a batch among threads; without them its images are divided."""
+    return _threads.divides(kernel) if module else kernel
 
 
 def has_passes(image: Tensor) -> bool:
