@@ -104,9 +104,9 @@ def calls(dtype: str, layout: str, side: int = 512, batch: int = 2) -> Iterator[
             yield Call(f"{kind} {name}, each", f"warp_{kind}", arguments)
     yield Call("remap bilinear", "remap", (x, map, None, "bilinear", "constant"))
     for name in ("bilinear", "area", "lanczos"):
-        yield Call(f"resize plain {name}", "resize", (x, None, small, small, name, False))
+        yield Call(f"resize plain {name}", "resize", (x, None, small, small, name, False, None))
     for name in ("bilinear", "bicubic"):
-        yield Call(f"resize {name}", "resize", (x, None, small, small, name, True))
+        yield Call(f"resize {name}", "resize", (x, None, small, small, name, True, None))
     yield Call("resized crop, a box each", "resized_crop", (x, boxes, small, small, "bilinear", True), 9 / 16)
     yield Call("gaussian blur 23 x 23, each", "gaussian_blur", (x, sigma, 23, 23))
     yield Call("sharpness, each", "adjust_sharpness", (x, each))
