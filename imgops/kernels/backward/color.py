@@ -55,8 +55,8 @@ def color_sequence(
     known = np.array([native.STEPS.index(n) if n in native.STEPS else -1 for n in each], np.int32)
     kinds = np.where(is_step, known[chosen], -1).astype(np.int32)
     if count <= 1 and {each[k] for k in chosen[is_step]} <= {"invert", "autocontrast"}:
-        rows = zip(chosen.tolist(), is_step.tolist(), strict=True)
-        steps = ["".join(each[k] for k in row if any(is_one)) for row, is_one in rows]
+        rows = zip(chosen, is_step, strict=True)
+        steps = [each[row[0]] if is_one.any() else "" for row, is_one in rows]
         return _one_or_none(grads, grad, image, steps)
     if not 0 < count <= native.LONGEST_SEQUENCE_BACK or (known[chosen][is_step] < 0).any():
         return NotImplemented
@@ -71,7 +71,7 @@ def color_sequence(
 
 
 def _one_or_none(grads: Grads, grad: Tensor, image: Tensor, steps: list[str]) -> Any:
-    """Fill the gradients of images of which each was inverted, or stretched, or not changed."""
+    """Fill the gradients if each image was inverted, stretched or left alone."""
     if image.numel() == 0 or not native.is_built():
         return NotImplemented
     if grads[2] is not None:  # these steps take no amount

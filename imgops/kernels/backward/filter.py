@@ -65,7 +65,7 @@ def _one(
     apart[np.abs(apart) * 255 <= least] = 0
     value = image + apart * (percent / 100)
     own = grad.copy()  # np.where takes five times as long
-    np.copyto(own, 0, where=(value <= 0) | (value >= 1))
+    np.copyto(own, 0, where=~((value > 0) & (value < 1)))
     through: Any = own * (percent / 100) * (apart != 0)
     to_radius = -sum_of_products(through, change) if of_radius else 0.0
     if out is not None:

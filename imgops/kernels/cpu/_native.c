@@ -298,8 +298,8 @@ static void (*pass_of(const char *name, char kind, int simd))(const Color *) {
     return NULL;
 }
 
-/* One pass over equal frames, each of which may be cut into pieces of its pixels. Steps and sizes are in bytes: from frame
- * to frame, and from pixel to pixel. Of `group` frames in a row each lies `group_step` after the one before.
+/* One pass over equal frames, which may be cut into pieces of pixels. Steps (from frame to frame) and sizes (from pixel to
+ * pixel) are in bytes. The frames of a group of `group` are `group_step` apart.
  */
 typedef struct {
     void (*pass)(const Color *);

@@ -79,7 +79,7 @@ static void forget_threads(void) {
 
 static void prepare_threads(void) { pthread_atfork(NULL, NULL, forget_threads); }
 
-/* Do `work` on [0, count) by at most this many threads */
+/* Do `work` on [0, count) by at most this many threads. */
 static void in_parallel(int threads, Py_ssize_t count, Work work, void *job) {
     Call call = {work, job, count, 0, 0};
     int is_mine = 0;

@@ -33,7 +33,7 @@ MOVED_VALUES_PER_THREAD = 1 << 21
 ATEN_DIVIDES = 1 << 15
 
 #: A large batch is divided into more parts than there are threads: where another program holds a core, the
-#: thread of the caller takes the parts that nobody has begun.
+#: calling thread takes the parts that no other thread has begun.
 _PARTS_PER_THREAD = 4
 
 _movers: set[Callable[..., None]] = set()
@@ -75,7 +75,8 @@ def is_for_one_thread(values: int) -> bool:
 
 def worth(values: int) -> int:
     """Return how many threads a call of the native module is worth."""
-    return max(min(number(), values // VALUES_PER_NATIVE_THREAD), 1)
+    most = values // VALUES_PER_NATIVE_THREAD
+    return min(most, number()) if most > 1 else 1  # a small image does not ask for the number
 
 
 def split(count: int, values: int, work: Callable[[int, int], None]) -> None:

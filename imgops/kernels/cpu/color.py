@@ -151,17 +151,22 @@ def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
     matrix = matrix.detach().expand(*image.shape[:-3], *matrix.shape[-2:])
     each = matrix.reshape(-1, *matrix.shape[-2:]).double().numpy()
     image = in_format_of(image)
-    with _threads.opencv:
-        if layout.is_interleaved(image):
-            sources = list(layout.frames(image))
-        else:
-            sources = [cv2.merge(list(planes)) for planes in _group(image)]
-        if layout.writes_interleaved(out):
-            for source, m, target in zip(sources, each, layout.frames(out), strict=True):
-                cv2.transform(source, m, dst=target)
-        else:
-            for source, m, targets in zip(sources, each, _group(out), strict=True):
-                cv2.split(cv2.transform(source, m), list(targets))
+    is_interleaved, writes_interleaved = layout.is_interleaved(image), layout.writes_interleaved(out)
+    sources = layout.frames(image) if is_interleaved else _group(image)
+    targets = layout.frames(out) if writes_interleaved else _group(out)
+
+    def some(start: int, stop: int) -> None:
+        with _threads.opencv:
+            for source, m, target in zip(
+                sources[start:stop], each[start:stop], targets[start:stop], strict=True
+            ):
+                frame = source if is_interleaved else cv2.merge(list(source))
+                if writes_interleaved:
+                    cv2.transform(frame, m, dst=target)
+                else:
+                    cv2.split(cv2.transform(frame, m), list(target))
+
+    _threads.split(len(each), image.numel(), some)
 
 
 def _group(image: Tensor) -> Any:

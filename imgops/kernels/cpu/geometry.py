@@ -38,7 +38,6 @@ _OPENCV_CHANNELS = (3, 4)
 Warp = Callable[..., Any]
 
 
-@_threads.divides
 def warp_affine(
     out: Tensor,
     image: Tensor,
@@ -52,7 +51,6 @@ def warp_affine(
     _warp("warp_affine", out, image, matrix, fill, height, width, interpolation, padding_mode)
 
 
-@_threads.divides
 def warp_perspective(
     out: Tensor,
     image: Tensor,
@@ -179,7 +177,6 @@ def _copy_if_identity(out: Tensor, image: Tensor, matrix: Tensor) -> bool:
     return True
 
 
-@_threads.divides
 def remap(
     out: Tensor, image: Tensor, map: Tensor, fill: Tensor | None, interpolation: str, padding_mode: str
 ) -> None:

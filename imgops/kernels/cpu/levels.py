@@ -51,7 +51,6 @@ def _posterize_by_pil(image: Image.Image, bits: float) -> Image.Image:
     return ImageOps.posterize(image, kept) if kept else image.point(lambda _: 0)
 
 
-@native.divides
 @_threads.waits_for_memory
 @_pil.compared(_posterize_by_pil, (3.0,), (7.0,), is_native=False)
 def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
@@ -75,7 +74,6 @@ def posterize(out: Tensor, image: Tensor, bits: Tensor) -> None:
         torch.mul(image.detach(), levels, out=out).floor_().clamp_(0, levels - 1).mul_(1 / levels)
 
 
-@native.divides
 @_threads.waits_for_memory
 @_pil.compared(ImageOps.solarize, (77.0,), is_native=False)
 def solarize(out: Tensor, image: Tensor, threshold: Tensor) -> None:
@@ -112,7 +110,6 @@ def _by_formula(out: Tensor, function: Callable[..., Tensor], image: Tensor, *pa
         lut(out, image, function(levels, *parameters).squeeze(-2))
 
 
-@native.divides
 @_threads.waits_for_memory
 def lut(out: Tensor, image: Tensor, table: Tensor) -> None:
     """Look up the levels of an image in tables.

@@ -30,7 +30,6 @@ _CARRIER = {1: "u1", 2: "i2", 4: "i4", 8: "f8"}
 _WHOLE = (...,)
 
 
-@native.divides
 @_threads.waits_for_memory
 def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: int) -> None:
     if native.crop(out, image, left, top):
@@ -45,7 +44,6 @@ def crop(out: Tensor, image: Tensor, left: int, top: int, right: int, bottom: in
     _copy(out, window(x0 - left, x1 - left, y0 - top, y1 - top), image, window(x0, x1, y0, y1))
 
 
-@native.divides
 @_threads.waits_for_memory
 def crop_each(out: Tensor, image: Tensor, box: Tensor, height: int, width: int) -> None:
     if not out.numel():

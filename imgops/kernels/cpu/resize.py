@@ -316,7 +316,14 @@ def _by_opencv(
     size = (width, height) if scale is None else None
     fx, fy = scale or (0.0, 0.0)
     view = layout.frames if interleaved else layout.planes
-    sources = view(image if interleaved else image.contiguous())
-    with _threads.opencv:
-        for source, target in zip(sources, view(out), strict=True):
-            cv2.resize(source, size, target, fx, fy, INTERPOLATIONS[interpolation])
+    sources, targets = view(image if interleaved else image.contiguous()), view(out)
+
+    def some(start: int, stop: int) -> None:
+        with _threads.opencv:
+            for source, target in zip(sources[start:stop], targets[start:stop], strict=True):
+                cv2.resize(source, size, target, fx, fy, INTERPOLATIONS[interpolation])
+
+    if image.ndim == 3:  # OpenCV divides a large image itself
+        some(0, len(sources))
+    else:
+        _threads.split(len(sources), image.numel(), some)
