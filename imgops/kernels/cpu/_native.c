@@ -310,6 +310,11 @@ typedef struct {
 
 static Py_ssize_t pieces_of(Py_ssize_t pixels, Py_ssize_t piece) { return piece ? (pixels + piece - 1) / piece : 1; }
 
+/* The pixels of the piece that begins at one. */
+static Py_ssize_t pixels_from(Py_ssize_t at, Py_ssize_t pixels, Py_ssize_t piece) {
+    return piece && pixels - at > piece ? piece : pixels - at;
+}
+
 static void run_passes(void *job, Py_ssize_t start, Py_ssize_t stop) {
     const Passes *p = job;
     Py_ssize_t u, pixels = p->first.pixels, pieces = pieces_of(pixels, p->piece);
@@ -319,10 +324,7 @@ static void run_passes(void *job, Py_ssize_t start, Py_ssize_t stop) {
         own.out = (char *)own.out + frame * p->out_step + at * p->out_size;
         own.in = (const char *)own.in + frame / p->group * p->in_step + frame % p->group * p->group_step + at * p->in_size;
         if (own.other) own.other = (const char *)own.other + frame * p->other_step + at * p->other_size;
-        if (p->piece && own.pixels - at > p->piece)
-            own.pixels = p->piece;
-        else
-            own.pixels -= at;
+        own.pixels = pixels_from(at, pixels, p->piece);
         if (p->amounts) own.amount = p->amounts[frame];
         if (p->constants) own.constant = p->constants[frame];
         p->pass(&own);
@@ -689,6 +691,13 @@ static void copy_frame(char *out, const char *in, Pixels p, Py_ssize_t size) {
             for (i = 0; i < p.pixels; i++) memcpy(out + i * pixel, in + i * pixel, (size_t)size);
 }
 
+/* How many steps come before the end of a row of kinds. */
+static int steps_of(const int32_t *kinds, Py_ssize_t most) {
+    int count = 0;
+    while (count < most && kinds[count] >= 0) count++;
+    return count;
+}
+
 typedef struct {
     char *out;
     Py_ssize_t out_step, rows, most, piece, itemsize;
@@ -707,10 +716,9 @@ static void run_sequence(void *job, Py_ssize_t start, Py_ssize_t stop) {
         const float *numbers = s->amounts + i % s->rows * s->most;
         char *to = s->out + i * s->out_step + skip;
         Pixels p = s->p;
-        int count = 0;
+        int count = steps_of(own, s->most);
         p.at += i * p.frame_step + skip;
-        p.pixels = s->piece && p.pixels - at > s->piece ? s->piece : p.pixels - at;
-        while (count < s->most && own[count] >= 0) count++;
+        p.pixels = pixels_from(at, p.pixels, s->piece);
         if (!count)
             copy_frame(to, p.at, p, s->itemsize);
         else if (s->itemsize == 1)
@@ -788,8 +796,7 @@ static void run_sequence_back(void *job, Py_ssize_t start, Py_ssize_t stop) {
         double *found = s->sums + i * s->most;
         void *to = s->out ? s->out + i * s->out_step : NULL;
         const void *from = p.at + i * p.frame_step, *with = s->grad + i * s->grad_step;
-        int count = 0;
-        while (count < s->most && own[count] >= 0) count++;
+        int count = steps_of(own, s->most);
         if (s->itemsize == sizeof(float))
             sequences_back_float[s->simd](to, found, from, with, p.pixels, p.pixel_step, p.channel_step, own, numbers, count);
         else
