@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -45,18 +46,26 @@ pytestmark = [
 
 def run(
     *command: object,
-    watch: Callable[[subprocess.Popen[str]], None] = lambda process: None,
+    watch: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
     fails: bool = False,
     **env: object,
 ) -> str:
     """Return the output of a program; ``watch`` may act on it while it runs."""
     known = {"HF_DATASETS_OFFLINE": 1, "RAY_DEDUP_LOGS": 0, "PYTHONUNBUFFERED": 1, "CUDA_VISIBLE_DEVICES": ""}
     environment = os.environ | {name: str(value) for name, value in (known | env).items()}
-    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen([sys.executable, *map(str, command)], env=environment, **how)
-    watch(process)
-    out, _ = process.communicate(timeout=400)
-    assert (process.returncode != 0) == fails, out[-6000:]
+    # A file, because a program that has filled a pipe waits until somebody reads it.
+    with tempfile.TemporaryFile("w+") as written:
+        how: dict[str, Any] = {"stdout": written, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen([sys.executable, *map(str, command)], env=environment, **how)
+        try:
+            watch(process)
+            code = process.wait(timeout=400)
+        finally:
+            process.kill()
+            written.seek(0)
+            out = written.read()
+            print(out)  # pytest shows it if the test fails
+    assert (code != 0) == fails
     return out
 
 
@@ -89,16 +98,14 @@ def named(part: str) -> Iterator[int]:
             continue
 
 
-def kill(find: Callable[[], int | None], process: subprocess.Popen[str]) -> None:
+def kill(find: Callable[[], int | None], process: subprocess.Popen[bytes]) -> None:
     """Kill the first process that is found, as the system does when it runs out of memory."""
     for _ in range(20_000):
         pid = find()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
             return
-        assert process.poll() is None, (
-            "it ended before anything could be killed:\n" + process.communicate()[0]
-        )
+        assert process.poll() is None, "it ended before anything could be killed"
         time.sleep(0.01)
     raise AssertionError("nothing was found to kill")
 
@@ -158,7 +165,7 @@ def test_hf_datasets(photos: Path, tmp_path: Path) -> None:
     reported(one)
     assert {count for count, _ in sums(one)} == {str(COUNT - CORRUPT)} and len(set(sums(one))) == EPOCHS
 
-    def watch(process: subprocess.Popen[str]) -> None:
+    def watch(process: subprocess.Popen[bytes]) -> None:
         """Kill the oldest process of map() once it writes (while it waits for work it holds a lock), and any of the loader."""
         seen: list[int] = []
 
@@ -208,7 +215,7 @@ def test_webdataset_loader(shards: Path, tmp_path: Path) -> None:
     assert sums(run(*command, "--workers", 1, "--threads", 2)) == sums(one)
     options = (*command, "--workers", 2, "--state", tmp_path / "state.pt")
 
-    def worker(process: subprocess.Popen[str]) -> int | None:
+    def worker(process: subprocess.Popen[bytes]) -> int | None:
         return (children(process.pid) or [None])[-1] if (tmp_path / "state.pt").exists() else None
 
     stopped = run(*options, "--stop-after", 45, watch=lambda p: kill(lambda: worker(p), p))
@@ -247,7 +254,7 @@ def test_train_ddp(photos: Path, tmp_path: Path) -> None:
     assert one[1] < one[0] and all(abs(a - b) < 1e-3 for a, b in zip(one, two, strict=True))
     state = tmp_path / "killed.pt"
 
-    def rank(process: subprocess.Popen[str]) -> int | None:
+    def rank(process: subprocess.Popen[bytes]) -> int | None:
         return (children(process.pid) or [None])[-1] if state.exists() else None
 
     out = run(

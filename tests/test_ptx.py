@@ -130,6 +130,14 @@ def call(each: rows.Call) -> None:
     operator.cuda(operator.fake(*each.arguments), *each.arguments)
 
 
+@pytest.mark.parametrize("calls", [rows.calls, rows.packed_calls])
+def test_rows_have_all_arguments_of_their_operators(calls: Any) -> None:
+    for each in calls("uint8", "planar"):
+        space, _, name = each.qualified.partition("::")
+        schema = getattr(getattr(torch.ops, space), name).default._schema
+        assert len(each.arguments) == len(schema.arguments), each.name
+
+
 def test_a_call_makes_few_launches(launches: Launches) -> None:
     """Tables that depend on sizes alone are made once."""
     for each in rows.calls("uint8", "planar", 48, 4):

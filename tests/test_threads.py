@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from typing import Any
 
 import cv2
@@ -17,10 +18,12 @@ from torch import Tensor
 
 import imgops
 from imgops._operator import call
-from imgops.kernels.cpu import _threads
+from imgops.kernels.cpu import _threads, native
 from tests.checks import bits_equal
+from tests.native_program import WITH_THREADS, WITHOUT_SIMD
 from tests.specs import OPERATORS
 from tests.specs._draw import Draw
+from tests.specs._maker import Maker
 from tests.test_random_calls import DRAWN, arguments_of
 from tests.tiers import nightly
 
@@ -180,6 +183,48 @@ def test_bits_depend_on_no_thread_and_no_place(
                 assert bits_equal(other, found[0]), (seed, image.dtype, image.shape, others)
         compared += 1
     assert not whole or compared
+
+
+#: Operators that run in one thread: those of one file, and a sum over the labels of a batch.
+ALONE = ("encode_image", "decode_image", "decode_region", "decode_frames", "component_statistics")
+
+
+@pytest.fixture
+def shared(threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of the calls that are shared among threads, by the pool or in the native module."""
+    found: list[str] = []
+    module = native.module
+
+    class Native:
+        def __getattr__(self, name: str) -> Any:
+            function = getattr(module, name)
+
+            def watched(*args: Any) -> Any:
+                place = -1 if name in WITHOUT_SIMD else -2
+                found.extend([name] * (name in WITH_THREADS and args[place] > 1))
+                return function(*args)
+
+            return watched if callable(function) else function
+
+    run_parts = _threads._run_parts
+    watched = lambda *args, **options: (found.append("pool"), run_parts(*args, **options))[1]
+    threads(3)
+    monkeypatch.setattr(_threads, "_run_parts", watched)
+    if native.is_built():
+        monkeypatch.setattr(native, "module", Native())
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in SHARED if name not in ALONE])
+def test_a_batch_is_shared_in_each_dtype_and_layout(name: str, shared: list[str], whole: bool) -> None:
+    """A kernel that does not divide a batch itself, because its native pass does not take it, is divided by images."""
+    spec = OPERATORS[name]
+    for sample in spec.samples if whole else spec.samples[:1]:
+        for dtype, layout in product(sample.dtypes, ("planar", "interleaved", "sliced")):
+            made = sample.checked(Maker(dtype, layout, (4,)))
+            shared.clear()
+            out = getattr(torch.ops.imgops, name)(*made.op_args, **made.op_keywords)
+            assert shared or out.numel() == 0, (sample, dtype, layout)
 
 
 def test_a_batch_is_shared_by_images(threads: Callable[[int], None]) -> None:

@@ -25,6 +25,7 @@ from tests.ptx.machine import Machine
 from tests.specs import OPERATORS, Sample
 from tests.specs._maker import Maker
 from tests.specs._spec import EXACT, Tolerance
+from tests.specs.color_space import tolerances
 
 LEVELS = (torch.uint8, torch.float32)
 
@@ -63,10 +64,10 @@ def calls() -> Iterator[Case]:
             for layout in rows.LAYOUTS:
                 for call in rows.calls(dtype, layout, side):
                     own = tolerance(call.qualified.partition("::")[2], rows.DTYPES[dtype])
+                    if call.operator == "cvt_color":
+                        own = tolerances(call.arguments[1]).get(rows.DTYPES[dtype], EXACT)
                     if call.operator.startswith(("warp_", "remap")) and dtype != "uint8":
-                        own = Tolerance(
-                            max(own.real, 1e-4)
-                        )  # float32 coordinates round more in larger images
+                        own = Tolerance(max(own.real, 1e-4))  # coordinates round more in larger images
                     check = partial(_compare, record.table[call.qualified], call.arguments, own)
                     yield Case(f"{call.name} {dtype} {layout} {side}", call.qualified, check)
 

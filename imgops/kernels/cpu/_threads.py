@@ -37,7 +37,7 @@ ATEN_DIVIDES = 1 << 15
 _PARTS_PER_THREAD = 4
 
 _movers: set[Callable[..., None]] = set()
-_dividers: set[Callable[..., None]] = set()
+_dividers: dict[Callable[..., None], Callable[..., bool]] = {}
 
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
 
@@ -58,10 +58,18 @@ def waits_for_memory(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def divides(kernel: Kernel) -> Kernel:
-    """Mark a kernel that divides a batch among threads itself."""
-    _dividers.add(kernel)
-    return kernel
+def divides(when: Callable[..., bool]) -> Callable[[Kernel], Kernel]:
+    """Mark a kernel that divides a batch among threads itself, if ``when`` is true of its arguments."""
+
+    def mark(kernel: Kernel) -> Kernel:
+        _dividers[kernel] = when
+        return kernel
+
+    return mark
+
+
+def _divides(kernel: Callable[..., None], args: Sequence[Any]) -> bool:
+    return kernel in _dividers and _dividers[kernel](*args)
 
 
 def is_small(image: Tensor) -> bool:
@@ -200,7 +208,7 @@ def run(kernel: Callable[..., None], trailing: Sequence[int], out: Tensor, args:
     ATen's threads are left to a single large image, whose kernel may be ATen's and takes longer than a copy.
     """
     is_batch = trailing and args[0].ndim > trailing[0]
-    if is_batch and kernel not in _dividers and _by_images(kernel, trailing, out, args):
+    if is_batch and not _divides(kernel, args) and _by_images(kernel, trailing, out, args):
         return
     if kernel in _movers or out.numel() + args[0].numel() < 4 * VALUES_PER_THREAD:
         with OneATenThread():
@@ -244,7 +252,7 @@ def _flat(x: Tensor | None, batch: torch.Size, trailing: int) -> Tensor | None:
         return None
     x, own = x.detach(), x.shape[x.ndim - trailing :]
     lead = x.shape[: x.ndim - trailing]
-    return x.reshape(1, *own) if lead.numel() == 1 else x.expand(*batch, *own).reshape(-1, *own)
+    return x.reshape(1, *own) if lead.numel() == 1 else x.expand(*batch, *own).flatten(0, len(batch) - 1)
 
 
 def _ranges(count: int, parts: int) -> Iterator[tuple[int, int]]:

@@ -60,7 +60,7 @@ def add_weighted(
             cv2.addWeighted(a, of_a, b, of_b, more, target)
 
 
-@native.divides
+@native.divides(native.has_passes)
 @_pil.compared(Image.blend, (_pil.OTHER, 0.37), (_pil.OTHER, 1.6))
 def blend(out: Tensor, image: Tensor, other: Tensor, alpha: Tensor) -> None:
     if not native.has_passes(image) or image.numel() == 0:

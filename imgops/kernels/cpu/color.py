@@ -27,7 +27,11 @@ from imgops.kernels.decompositions import run_decomposition
 _RGB = 3
 
 
-@native.divides
+def _has_rgb_passes(image: Tensor, *_: object) -> bool:
+    return native.has_passes(image) and image.shape[-3] == _RGB and image.numel() > 0
+
+
+@native.divides(native.has_passes)
 @_pil.compared(lambda image, factor: ImageEnhance.Brightness(image).enhance(factor))
 def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
     if image.dtype == torch.uint8 and _has_rgb_passes(image) and not layout.writes_interleaved(out):
@@ -38,7 +42,7 @@ def adjust_brightness(out: Tensor, image: Tensor, factor: Tensor) -> None:
         run_decomposition(out, formula.adjust_brightness, image, factor)
 
 
-@native.divides
+@native.divides(native.has_passes)
 @_pil.compared(lambda image, factor: ImageEnhance.Contrast(image).enhance(factor), joins_channels=True)
 def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     colors = image.shape[-3] == _RGB
@@ -56,7 +60,7 @@ def adjust_contrast(out: Tensor, image: Tensor, factor: Tensor) -> None:
     native.point("constant", out, image, factors, means)
 
 
-@native.divides
+@native.divides(_has_rgb_passes)
 @_pil.compared(lambda image, factor: ImageEnhance.Color(image).enhance(factor))
 def adjust_saturation(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("saturation", formula.adjust_saturation, out, image, factor)
@@ -72,7 +76,7 @@ def _turned_by_pil(image: Image.Image, factor: float) -> Image.Image:
     return Image.merge("HSV", (hue, *others)).convert("RGB")
 
 
-@native.divides
+@native.divides(_has_rgb_passes)
 @_pil.compared(_turned_by_pil)
 def adjust_hue(out: Tensor, image: Tensor, factor: Tensor) -> None:
     _one_step("hue", formula.adjust_hue, out, image, factor)
@@ -103,16 +107,12 @@ def _in_levels(kinds: np.ndarray, amounts: np.ndarray) -> np.ndarray:
     return np.where(is_hue, np.where(np.isfinite(turns), turns, 0.0) % 256, amounts)
 
 
-def _has_rgb_passes(image: Tensor) -> bool:
-    return native.has_passes(image) and image.shape[-3] == _RGB and image.numel() > 0
-
-
 def _by_pil(image: Image.Image, channels: int) -> Image.Image:
     gray = image.convert("L")
     return gray if channels == 1 or image.mode == "L" else gray.convert("RGB")
 
 
-@native.divides
+@native.divides(_has_rgb_passes)
 @_pil.compared(_by_pil, (1,), (3,))
 def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
     is_small = image.dtype == torch.uint8 and _threads.is_small(image)
@@ -135,13 +135,14 @@ def grayscale(out: Tensor, image: Tensor, num_output_channels: int) -> None:
         out.copy_(gray.expand_as(out))
 
 
-@native.divides
+def _is_for_opencv(image: Tensor, matrix: Tensor) -> bool:
+    has_dtype = image.dtype in (torch.uint8, torch.uint16, torch.float32)
+    return has_dtype and max(image.shape[-3], matrix.shape[-2]) <= 4
+
+
+@_threads.divides(_is_for_opencv)
 def color_matrix(out: Tensor, image: Tensor, matrix: Tensor) -> None:
-    if (
-        image.dtype not in (torch.uint8, torch.uint16, torch.float32)
-        or out.numel() == 0
-        or max(out.shape[-3], image.shape[-3]) > 4
-    ):
+    if out.numel() == 0 or not _is_for_opencv(image, matrix):
         run_decomposition(out, formula.color_matrix, image, matrix)
         return
     planar = image.dtype == torch.float32 and not layout.writes_interleaved(out)
@@ -186,7 +187,19 @@ def _step(name: str) -> tuple[Callable[..., None], bool]:
 _STEPS = {name: _step(name) for name in formula.STEPS}
 
 
-@native.divides
+def _fuses(image: Tensor) -> bool:
+    """Return whether one native pass computes several steps with the right bits."""
+    return _has_rgb_passes(image) and (
+        image.dtype != torch.uint8 or all(map(compare.agrees, _FUSED_LIKE_PIL))
+    )
+
+
+def _is_one_pass(image: Tensor, order: Tensor, parameters: Tensor, names: str) -> bool:
+    fuses = _fuses(image) or (image.dtype in HALF and image.shape[-3] == _RGB)
+    return fuses and {*names.split(",")} <= {*native.STEPS}
+
+
+@native.divides(_is_one_pass)
 def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor, names: str) -> None:
     """Run the chosen steps: the first step reads ``image``, the others read the result so far in ``out``."""
     if image.dtype in HALF:  # the result is rounded once, at the end
@@ -209,13 +222,6 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
             _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
 
     _threads.split(len(places), image.numel(), some)
-
-
-def _fuses(image: Tensor) -> bool:
-    """Return whether one native pass computes several steps with the right bits."""
-    return _has_rgb_passes(image) and (
-        image.dtype != torch.uint8 or all(map(compare.agrees, _FUSED_LIKE_PIL))
-    )
 
 
 def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, names: list[str]) -> bool:

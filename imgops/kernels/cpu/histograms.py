@@ -71,7 +71,7 @@ def _match_values(source: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return matched[place].reshape(source.shape)
 
 
-@native.divides
+@native.divides(native.has_passes)
 @_pil.compared(ImageOps.autocontrast, (), is_native=False)
 def autocontrast(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.autocontrast`` to each plane."""
@@ -101,7 +101,7 @@ def autocontrast(out: Tensor, image: Tensor) -> None:
         out.clamp_(0, 1)
 
 
-@native.divides
+@native.divides(native.has_passes)
 @_pil.compared(ImageOps.equalize, (), is_native=False)
 def equalize(out: Tensor, image: Tensor) -> None:
     """Apply ``ImageOps.equalize`` to each plane; a float image is quantized to 256 levels."""

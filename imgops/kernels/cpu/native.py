@@ -80,12 +80,12 @@ def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callabl
     return decorate
 
 
-def divides(kernel: _threads.Kernel) -> _threads.Kernel:
-    """Mark a kernel whose native passes divide a batch among threads; without them its images are divided."""
-    return _threads.divides(kernel) if module else kernel
+def divides(when: Callable[..., bool]) -> Callable[[_threads.Kernel], _threads.Kernel]:
+    """Mark a kernel whose native passes divide a batch among threads, if they run."""
+    return _threads.divides(when if module else lambda *args: False)
 
 
-def has_passes(image: Tensor) -> bool:
+def has_passes(image: Tensor, *_: object) -> bool:
     """Return whether the passes of color and levels support the dtype of an image."""
     return image.dtype in (torch.uint8, torch.float32) and is_built()
 

@@ -36,7 +36,7 @@ Region = tuple[float, float, float, float]
 _OPENCV_HAS = (torch.uint8, torch.uint16, torch.float32)
 
 
-@_threads.divides
+@_threads.divides(lambda *args: True)
 def resize(
     out: Tensor,
     image: Tensor,
@@ -91,7 +91,11 @@ def resize_out(
     layout.copy_back(out, canvas)
 
 
-@native.divides
+def _has_tables(grad: Tensor, box: Any, height: int, width: int, interpolation: str, *_: object) -> bool:
+    return not interpolation.endswith("nearest")
+
+
+@native.divides(_has_tables)
 def resize_adjoint(
     out: Tensor,
     grad: Tensor,
