@@ -198,16 +198,8 @@ CALLERS = {
 
 def record(everything: bool) -> int:
     """Run the tests under coverage, with the test that runs each line."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-n",
-        "auto",
-        "--cov=imgops",
-        "--cov-context=test",
-        "--cov-report=",
-    ]
+    coverage = ("--cov=imgops", "--cov-context=test", "--cov-report=")
+    command = [sys.executable, "-m", "pytest", "-n", "auto", *coverage]
     environment = {**os.environ, "COVERAGE_FILE": str(BUILD / "contexts"), "COVERAGE_CORE": "ctrace"}
     BUILD.mkdir(exist_ok=True)
     return subprocess.run([*command, *["--all"][:everything]], cwd=ROOT, env=environment).returncode

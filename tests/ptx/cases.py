@@ -46,11 +46,8 @@ def samples(every: bool) -> Iterator[Case]:
     formats = [(torch.uint8, "interleaved"), (torch.uint8, "planar"), (torch.float32, "planar")]
     formats += [(torch.float32, "sliced"), (torch.uint16, "planar")]
     first = [spec.samples[0] for spec in OPERATORS.values()]
-    for sample in (
-        (*kernels.KERNELS, *kernels.ROWS, *kernels.COMPILED)
-        if every
-        else [s for s in kernels.KERNELS if s in first]
-    ):
+    chosen = (*kernels.KERNELS, *kernels.ROWS, *kernels.COMPILED)
+    for sample in chosen if every else [s for s in kernels.KERNELS if s in first]:
         for dtype, layout in formats if every else formats[:1]:
             if dtype in sample.dtypes:
                 check = partial(kernels.check_kernel, sample, Maker(dtype, layout, (2,)))

@@ -82,14 +82,6 @@ class OtherSizes(Counted):
     random: Random = field(default_factory=Random)
     sizes: dict[int, int] = field(default_factory=dict)
 
-    def image(
-        self,
-        channels: int,
-        height: int,
-        width: int,
-        low: float = -2,
-        high: float = 2,
-        snap: bool = False,
-    ) -> Tensor:
+    def image(self, channels: int, height: int, width: int, *args: Any, **options: Any) -> Tensor:
         height, width = (self.sizes.setdefault(n, self.random.randint(1, 24)) for n in (height, width))
-        return super().image(channels, height, width, low, high, snap)
+        return super().image(channels, height, width, *args, **options)

@@ -289,12 +289,7 @@ BLEND = OpSpec(
     reference=blend_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
-    tolerance={
-        torch.float16: Tolerance(1e-3),
-        torch.bfloat16: Tolerance(8e-3),
-        torch.float32: Tolerance(1e-6),
-        torch.float64: Tolerance(1e-6),
-    },
+    tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-6)},
     reference_name="`PIL.Image.blend`",
     difference="uint8, uint16 0; floats 1e-6",
     decomposed_difference="uint8, uint16 0; floats 1e-5",

@@ -65,19 +65,26 @@ def _at_a_multiple_of_64(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def _calls(
-    ours: Callable[[Tensor], Tensor], raw: Callable[..., Any], theirs: str, scikit: str, **options: Any
-) -> Callable[[Any], bench.Calls]:
-    return bench.filters(
+def _benchmark(
+    name: str,
+    library: str,
+    ours: Callable[[Tensor], Tensor],
+    raw: Callable[..., Any],
+    theirs: str,
+    scikit: str,
+    **options: Any,
+) -> tuple[Benchmark]:
+    calls = bench.filters(
         ours,
         lambda a: raw(a, _DEPTHS[a.dtype]),
         lambda kornia, y: getattr(kornia.filters, theirs)(y, **options).flatten(1, -3)[:, :3],
         bench.planes(bench.scikit(f"filters.{scikit}")),
     )
+    return (Benchmark(name, library, calls),)
 
 
-#: The errors that every derivative raises.
 def _refused(call: Callable[..., Tensor]) -> Refused:
+    """Return the errors that every derivative raises."""
     return {
         TypeError: {
             "image must be uint8, uint16 or floating point, got torch.int16": lambda x: call(x.short()),
@@ -136,17 +143,13 @@ SOBEL = OpSpec(
         lambda x: chw(cv2.Sobel(photo_frame(x), cv2.CV_16S, 1, 0)),
     ),
     picture=lambda x: imgops.sobel(x, 0, 1),
-    benchmarks=(
-        Benchmark(
-            "sobel",
-            "cv2.Sobel, 3 x 3",
-            _calls(
-                lambda x: imgops.sobel(x, 1, 0),
-                lambda a, d: cv2.Sobel(a, d, 1, 0),
-                "spatial_gradient",
-                "sobel_v",
-            ),
-        ),
+    benchmarks=_benchmark(
+        "sobel",
+        "cv2.Sobel, 3 x 3",
+        lambda x: imgops.sobel(x, 1, 0),
+        lambda a, d: cv2.Sobel(a, d, 1, 0),
+        "spatial_gradient",
+        "sobel_v",
     ),
 )
 
@@ -180,17 +183,13 @@ SCHARR = OpSpec(
         lambda x: chw(cv2.Scharr(photo_frame(x), cv2.CV_16S, 0, 1)),
     ),
     picture=lambda x: imgops.scharr(x, 1, 0),
-    benchmarks=(
-        Benchmark(
-            "scharr",
-            "cv2.Scharr",
-            _calls(
-                lambda x: imgops.scharr(x, 1, 0),
-                lambda a, d: cv2.Scharr(a, d, 1, 0),
-                "spatial_gradient",
-                "scharr_v",
-            ),
-        ),
+    benchmarks=_benchmark(
+        "scharr",
+        "cv2.Scharr",
+        lambda x: imgops.scharr(x, 1, 0),
+        lambda a, d: cv2.Scharr(a, d, 1, 0),
+        "spatial_gradient",
+        "scharr_v",
     ),
 )
 
@@ -225,18 +224,14 @@ LAPLACIAN = OpSpec(
         lambda x: chw(cv2.Laplacian(photo_frame(x), cv2.CV_16S, ksize=3)),
     ),
     picture=lambda x: imgops.laplacian(x, 3),
-    benchmarks=(
-        Benchmark(
-            "laplacian",
-            "cv2.Laplacian, 3 x 3",
-            _calls(
-                lambda x: imgops.laplacian(x, 3),
-                lambda a, d: cv2.Laplacian(a, d, ksize=3),
-                "laplacian",
-                "laplace",
-                kernel_size=3,
-            ),
-        ),
+    benchmarks=_benchmark(
+        "laplacian",
+        "cv2.Laplacian, 3 x 3",
+        lambda x: imgops.laplacian(x, 3),
+        lambda a, d: cv2.Laplacian(a, d, ksize=3),
+        "laplacian",
+        "laplace",
+        kernel_size=3,
     ),
 )
 

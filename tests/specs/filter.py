@@ -23,7 +23,7 @@ from tests.specs._libraries import (
     with_border,
 )
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
-from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import LEVEL, REAL, ROUNDED, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ones = torch.ones
 _EDGES = torch.tensor([[0.5, -1.0], [0.25, 0.75], [-0.3, 0.2]], dtype=torch.float64)
@@ -156,12 +156,7 @@ ADJUST_SHARPNESS = OpSpec(
     reference=sharpness_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
-    tolerance={
-        torch.float16: Tolerance(1e-3),
-        torch.bfloat16: Tolerance(8e-3),
-        torch.float32: Tolerance(1e-6),
-        torch.float64: Tolerance(1e-6),
-    },
+    tolerance={**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-6)},
     reference_name="`PIL.ImageEnhance.Sharpness`",
     difference="uint8, uint16 0; floats 1e-6",
     decomposed_difference="uint8, uint16 0; floats 1e-5",

@@ -17,7 +17,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs._draw import Draw
 from tests.specs._libraries import BORDERS, Array, by_pil_planes, chw, of_pil, photo_frame, photo_pil, to_pil
 from tests.specs._maker import ANY_DTYPE, FLOATS, Maker, parameter, rows
-from tests.specs._spec import CLOSE, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import CLOSE, REAL, ROUNDED, Benchmark, ErrorInput, OpSpec, Sample
 
 ops = torch.ops.imgops
 DIMENSIONS = "must have at least 3 dimensions (..., C, H, W)"
@@ -301,7 +301,7 @@ PASTE = OpSpec(
     reference=paste_reference,
     draw=lambda d: _drawn_paste(d, shared=True),
     drawn=CLOSE,
-    tolerance={torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)},
+    tolerance=ROUNDED,
     decomposed={},
     dtypes=ANY_DTYPE,
     reference_name="`PIL.Image.paste`",
@@ -384,7 +384,7 @@ PASTE_EACH = OpSpec(
     },
     reference=lambda image, source, mask, position: paste_reference(image, source, mask, *position.tolist()),
     draw=lambda d: _drawn_paste(d),
-    tolerance={torch.float16: Tolerance(1e-3), torch.bfloat16: Tolerance(8e-3)},
+    tolerance=ROUNDED,
     decomposed={},
     drawn=CLOSE,
     dtypes=ANY_DTYPE,

@@ -17,6 +17,7 @@ from tests.specs._libraries import Array
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker
 from tests.specs._spec import (
     LEVEL,
+    ROUNDED,
     Benchmark,
     ErrorInput,
     OpSpec,
@@ -27,12 +28,7 @@ from tests.specs._spec import (
     merged,
 )
 
-_CLOSE: Tolerances = {
-    torch.float16: Tolerance(1e-3),
-    torch.bfloat16: Tolerance(8e-3),
-    torch.float32: Tolerance(1e-6),
-    torch.float64: Tolerance(1e-12),
-}
+_CLOSE: Tolerances = {**ROUNDED, torch.float32: Tolerance(1e-6), torch.float64: Tolerance(1e-12)}
 
 
 def _parts(image: Array, noise: Array, *numbers: float) -> tuple[Any, ...]:
@@ -105,10 +101,10 @@ def _refused(call: Callable[[Tensor, Tensor], Tensor], *, channels: str = "1 or 
     }
 
 
-def _calls(
-    ours: Callable[[Tensor, Tensor], Tensor], theirs: Callable[[Array, Array], Array]
-) -> Callable[[Any], bench.Calls]:
-    """Return imgops' call, and NumPy's formula on the same numbers."""
+def _benchmark(
+    name: str, ours: Callable[[Tensor, Tensor], Tensor], theirs: Callable[[Array, Array], Array]
+) -> tuple[Benchmark]:
+    """Return the comparison of imgops' call with NumPy's formula on the same numbers."""
 
     def calls(case: Any) -> bench.Calls:
         x = case.image()
@@ -121,7 +117,7 @@ def _calls(
             None,
         )
 
-    return calls
+    return (Benchmark(name, "NumPy", calls),)
 
 
 def _normal(channels: int, x: Tensor) -> Tensor:
@@ -173,15 +169,10 @@ SALT_AND_PEPPER = _spec(
     formula=r"y = 0\ \text{where}\ n < a(1-s),\quad 1\ \text{where}\ n \ge 1 - a s,\quad x\ \text{elsewhere}",
     transforms=("RandomSaltAndPepper",),
     picture=lambda x: imgops.salt_and_pepper(x, _normal(1, x).erf() / 2 + 0.5, 0.15),
-    benchmarks=(
-        Benchmark(
-            "salt and pepper",
-            "NumPy",
-            _calls(
-                lambda x, n: imgops.salt_and_pepper(x, n, 0.1),
-                lambda a, n: salt_reference(a, n, 0.1, 0.5),
-            ),
-        ),
+    benchmarks=_benchmark(
+        "salt and pepper",
+        lambda x, n: imgops.salt_and_pepper(x, n, 0.1),
+        lambda a, n: salt_reference(a, n, 0.1, 0.5),
     ),
 )
 SHOT_NOISE = _spec(
@@ -209,15 +200,8 @@ SHOT_NOISE = _spec(
     formula=r"y = x + \sqrt{a\,x}\; n",
     transforms=("RandomShotNoise",),
     picture=lambda x: imgops.shot_noise(x, _normal(3, x), 0.08),
-    benchmarks=(
-        Benchmark(
-            "shot noise",
-            "NumPy",
-            _calls(
-                lambda x, n: imgops.shot_noise(x, n, 0.01),
-                lambda a, n: shot_reference(a, n, 0.01),
-            ),
-        ),
+    benchmarks=_benchmark(
+        "shot noise", lambda x, n: imgops.shot_noise(x, n, 0.01), lambda a, n: shot_reference(a, n, 0.01)
     ),
 )
 SPECKLE_NOISE = _spec(
@@ -232,15 +216,10 @@ SPECKLE_NOISE = _spec(
     reference=multiplied_reference,
     formula=r"y = x\,(1 + a\,n)",
     picture=lambda x: imgops.speckle_noise(x, _normal(3, x), 0.4),
-    benchmarks=(
-        Benchmark(
-            "multiplicative noise",
-            "NumPy",
-            _calls(
-                lambda x, n: imgops.speckle_noise(x, n, 0.1),
-                lambda a, n: multiplied_reference(a, n, 0.1),
-            ),
-        ),
+    benchmarks=_benchmark(
+        "multiplicative noise",
+        lambda x, n: imgops.speckle_noise(x, n, 0.1),
+        lambda a, n: multiplied_reference(a, n, 0.1),
     ),
 )
 

@@ -15,7 +15,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs._draw import Draw
 from tests.specs._libraries import Array, by_opencv, chw, photo_frame
 from tests.specs._maker import LEVELS_AND_FLOATS
-from tests.specs._spec import Benchmark, OpSpec, Refused, Sample, Tolerance
+from tests.specs._spec import ROUNDED, Benchmark, OpSpec, Refused, Sample, Tolerance
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -63,11 +63,7 @@ def _public(name: str, raw: Callable[[Array], Array], **facts: Any) -> OpSpec:
         dtypes=LEVELS_AND_FLOATS,
         dtype_names="uint8, uint16, floats",
         # On a device ATen sums in a different order.
-        decomposed={
-            **{d: Tolerance(1e-5) for d in _FLOATS},
-            torch.float16: Tolerance(1e-3),
-            torch.bfloat16: Tolerance(8e-3),
-        },
+        decomposed={**{d: Tolerance(1e-5) for d in _FLOATS}, **ROUNDED},
         reference_name=f"`cv2.{raw.__name__}`",
         decomposed_difference="uint8, uint16 0; floats 1e-5",
         section="Resizing",

@@ -16,7 +16,7 @@ from tests.specs import _benchmarks as bench
 from tests.specs._draw import Draw
 from tests.specs._libraries import FILTERS, FLAGS, Array, by_opencv, by_pil_planes, chw, photo_pil
 from tests.specs._maker import ANY_DTYPE, FLOATS, LEVELS_AND_FLOATS, Maker, rows
-from tests.specs._spec import CLOSE, EXACT, LEVEL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
+from tests.specs._spec import CLOSE, EXACT, LEVEL, ROUNDED, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 
 ops = torch.ops.imgops
 X = torch.rand(2, 3, 5, 6)
@@ -119,12 +119,7 @@ def _drawn(d: Draw) -> tuple[Any, ...]:
 
 
 #: PIL has no double precision, and OpenCV's weights are single: the exact test is in tests/test_values.py.
-_TOLERANCE = {
-    torch.float32: Tolerance(1e-5),
-    torch.float64: Tolerance(1e-5),
-    torch.float16: Tolerance(1e-3),
-    torch.bfloat16: Tolerance(8e-3),
-}
+_TOLERANCE = {**ROUNDED, torch.float32: Tolerance(1e-5), torch.float64: Tolerance(1e-5)}
 _SIZE = "size must have 2 integers (height, width)"
 _BOX = "box must have 4 numbers (left, top, right, bottom)"
 _REGION = "box must satisfy 0 <= left <= right <= 6 and 0 <= top <= bottom <= 5"
