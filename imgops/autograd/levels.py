@@ -19,7 +19,7 @@ def adjust_gamma_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # In place, and without the finite powers that only a second gradient needs.
         power = x.pow(exponent)
         through = unclamped(grad, scale * power).mul_(power).mul_(scale * exponent).div_(x)
-        return where_positive(through, x.abs()).to(image.dtype), None, None
+        return where_positive(through, x.abs(), into=through).to(image.dtype), None, None
     # A black pixel stays black, or is clamped: nothing passes through it. Its power must be finite.
     black = x == 0
     safe = x + black

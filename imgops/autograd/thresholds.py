@@ -32,5 +32,5 @@ def threshold_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 def _of_image(grad: Tensor, over: Tensor, operation: str) -> Tensor:
     if operation == "tozero":
-        return where_positive(grad.to(over.dtype), over).to(grad.dtype)
+        return where_positive(grad.to(over.dtype), over, into=over).to(grad.dtype)
     return torch.where((over > 0) | operation.startswith("binary"), 0, grad)

@@ -140,7 +140,7 @@ def _packed(sample: Sample, dtype: torch.dtype, is_far: bool) -> None:
     images, given, args = packed_arguments(sample, dtype, dtype != torch.uint8 and not is_far)
     operator, row = operators("imgops_packed")[sample.op], row_of(sample)
     if not is_far:
-        _compare(operator, args, tolerance(sample.op, dtype))
+        _compare(operator, args, tolerance(sample.op, dtype, sample.decomposed))
         return
     out, most = operator.fake(*args), images.sizes.amax(0).tolist()
 
