@@ -434,12 +434,65 @@ INLINE void NAME(strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, 
     }
 }
 
+/* The weights of four pixels along an axis, and their derivatives, for positions that read pixels of the image alone. */
+INLINE void NAME(cubic_axis)(REAL weight[4][TAPE], REAL slope[4][TAPE], int32_t *place, int32_t *seen, const double *position,
+                             Py_ssize_t n, Py_ssize_t size, int32_t step) {
+    const double most = (double)(size - 2) - 1e-6;
+    Py_ssize_t i, k;
+    for (i = 0; i < n; i++) {
+        double x = position[i] > 1 ? position[i] : 1, w[4], s[4];
+        x = x < most ? x : most;
+        place[i] += (int32_t)taps_of(x, 4, w, s) * step;
+        seen[i] &= x == position[i];
+        for (k = 0; k < 4; k++) weight[k][i] = (REAL)w[k], slope[k][i] = (REAL)s[k];
+    }
+}
+
+/* As strip_back, for positions whose sixteen pixels are all inside of the image. */
+INLINE void NAME(cubic_strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, const NAME(Four) *from, const double *map,
+                                   const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t planes, int32_t *seen) {
+    int32_t place[TAPE];
+    REAL wx[4][TAPE], wy[4][TAPE], sx[4][TAPE], sy[4][TAPE], given[TAPE][4];
+    Py_ssize_t width = p->width, i, c, j, k;
+    for (i = 0; i < n; i++) place[i] = 0, seen[i] = 1;
+    NAME(cubic_axis)(wx, sx, place, seen, map + at, n, width, 1);
+    NAME(cubic_axis)(wy, sy, place, seen, map + p->count + at, n, p->height, (int32_t)width);
+    for (c = 0; c < 4; c++) {
+        const REAL *own = grad + (c < planes ? c : 0) * p->count + at;
+        for (i = 0; i < n; i++) given[i][c] = (c < planes) & seen[i] ? own[i] : 0;
+    }
+    for (i = 0; onto && i < n; i++)
+        for (j = 0; j < 4; j++) {
+            NAME(Four) *row = onto + place[i] + j * width, value = *(const NAME(Four) *)given[i] * wy[j][i];
+            for (k = 0; k < 4; k++) row[k] += value * wx[k][i];
+        }
+    for (i = 0; slope && i < n; i++) {
+        NAME(Four) value = *(const NAME(Four) *)given[i], across = {0}, down = {0};
+        for (j = 0; j < 4; j++) {
+            const NAME(Four) *row = from + place[i] + j * width;
+            NAME(Four) level = row[0] * wx[0][i], rate = row[0] * sx[0][i];
+            for (k = 1; k < 4; k++) {
+                level += row[k] * wx[k][i];
+                rate += row[k] * sx[k][i];
+            }
+            across += rate * wy[j][i];
+            down += level * sy[j][i];
+        }
+        across *= value;
+        down *= value;
+        slope[at + i] += seen[i] ? (across[0] + across[1]) + (across[2] + across[3]) : 0;
+        slope[p->count + at + i] += seen[i] ? (down[0] + down[1]) + (down[2] + down[3]) : 0;
+    }
+}
+
+/* `taps` is 2 or 4. Return 0 if nothing was done. */
 INLINE int NAME(planes_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
-                             const double *outside, const Warped *p) {
+                             const double *outside, const Warped *p, int taps) {
     Py_ssize_t plane = p->height * p->width, first, i, c, n;
     NAME(Four) *mixed, *onto, *from;
     int32_t seen[TAPE];
-    if (p->width < 2 || p->height < 2 || plane > INT32_MAX) return 0;
+    const double reach = taps / 2;
+    if (p->width < taps || p->height < taps || plane > INT32_MAX) return 0;
     mixed = malloc((size_t)plane * ((out != NULL) + (slope != NULL)) * sizeof(NAME(Four)));
     if (!mixed) return 0;
     onto = out ? mixed : NULL;
@@ -454,12 +507,16 @@ INLINE int NAME(planes_back)(REAL *out, double *slope, const REAL *grad, const R
         }
         for (i = 0; i < p->count; i += n) {
             n = p->count - i < TAPE ? p->count - i : TAPE;
-            NAME(strip_back)(onto, slope, grad + first * p->count, from, map, p, i, n, planes, seen);
+            if (taps == 2)
+                NAME(strip_back)(onto, slope, grad + first * p->count, from, map, p, i, n, planes, seen);
+            else
+                NAME(cubic_strip_back)(onto, slope, grad + first * p->count, from, map, p, i, n, planes, seen);
             for (c = i; !first && c < i + n; c++) {
                 double x = map[c], y = map[p->count + c];
-                int beyond = x <= -1 || y <= -1 || x >= (double)p->width || y >= (double)p->height;
+                int beyond = x <= -reach || y <= -reach || x >= (double)p->width + reach - 1 ||
+                             y >= (double)p->height + reach - 1;
                 if (!seen[c - i] && !(beyond && p->border == CONSTANT_BORDER && !outside))
-                    NAME(position_back)(out, slope, grad, image, map, outside, p, 2, c);
+                    NAME(position_back)(out, slope, grad, image, map, outside, p, taps, c);
             }
         }
         for (c = 0; onto && c < planes; c++) {
@@ -480,7 +537,7 @@ INLINE void NAME(remap_back)(REAL *out, double *slope, const REAL *grad, const R
     if (out) memset(out, 0, (size_t)(p->planes * p->height * p->width) * sizeof(REAL));
     if (slope) memset(slope, 0, (size_t)(2 * p->count) * sizeof(double));
 #if defined(__GNUC__)
-    if (taps == 2 && NAME(planes_back)(out, slope, grad, image, map, outside, p)) return;
+    if (taps > 1 && NAME(planes_back)(out, slope, grad, image, map, outside, p, taps)) return;
 #endif
     for (i = 0; i < p->count; i++) NAME(position_back)(out, slope, grad, image, map, outside, p, taps, i);
 }
