@@ -56,10 +56,10 @@ def unclamped(grad: Tensor, value: Tensor) -> Tensor:
 def where_positive(value: Tensor, condition: Tensor, into: Tensor | None = None) -> Tensor:
     """Return a value, of the dtype of the condition, where the condition is above 0; else 0.
 
-    This is one vectorized pass of ATen on the CPU; ``torch.where`` takes ten times as long. ``into`` is a tensor
-    that is not needed any more: if no gradient of the result is wanted, its memory may become that of the result.
+    This is one vectorized pass of ATen on the CPU; ``torch.where`` takes ten times as long. ``into`` is a
+    tensor that is not needed any more; if no gradient is recorded, its memory may become that of the result.
     """
-    if into is not None and into.shape == value.shape and not torch.is_grad_enabled():
-        if torch_private.is_ordinary(value) and torch_private.is_ordinary(into):
-            return torch.ops.aten.threshold_backward.grad_input(value, condition, 0, grad_input=into)
+    reuses = into is not None and not torch.is_grad_enabled() and torch_private.can_bypass_dispatcher()
+    if reuses and torch_private.is_plain(value) and torch_private.is_plain(into):
+        return torch.ops.aten.threshold_backward.grad_input(value, condition, 0, grad_input=into)
     return torch.ops.aten.threshold_backward(value, condition, 0)
