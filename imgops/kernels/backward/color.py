@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from imgops.kernels.backward._arguments import Grads, add_per_image, in_real
@@ -80,11 +79,10 @@ def _one_or_none(grads: Grads, grad: Tensor, image: Tensor, steps: list[str]) ->
         return None
     with in_real(grads[0], grad) as (out, given):
         made, x = cast("Tensor", out), real(image)
+        made.copy_(given)
         for i, step in zip(np.ndindex(*image.shape[:-3]), steps, strict=True):
             if step == "autocontrast":
                 native.stretch_back(made[i], x[i], given[i])
-            elif step == "invert":
-                torch.neg(given[i], out=made[i])
-            else:
-                made[i].copy_(given[i])
+            elif step:
+                made[i].neg_()
     return None

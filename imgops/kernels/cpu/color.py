@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cv2
@@ -25,6 +26,7 @@ from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.decompositions import run_decomposition
 
 _RGB = 3
+_ONE = torch.ones((), device="cpu")
 
 
 def _has_rgb_passes(image: Tensor, *_: object) -> bool:
@@ -181,7 +183,14 @@ def _step(name: str) -> tuple[Callable[..., None], bool]:
         kernel = getattr(family, name, None) or getattr(family, f"adjust_{name}", None)
         if kernel is not None:
             return kernel, len(inspect.signature(kernel).parameters) > 2
-    return lambda out, image: run_decomposition(out, formula.STEPS[name], image, None), False
+    return partial(_step_without_kernel, name), False
+
+
+def _step_without_kernel(name: str, out: Tensor, image: Tensor) -> None:
+    if name == "invert" and image.is_floating_point():
+        torch.sub(_ONE, image.detach(), out=out)
+    else:
+        run_decomposition(out, formula.STEPS[name], image, None)
 
 
 _STEPS = {name: _step(name) for name in formula.STEPS}
@@ -215,13 +224,16 @@ def color_sequence(out: Tensor, image: Tensor, order: Tensor, parameters: Tensor
     rows = orders.reshape(-1, order.shape[-1]), numbers.reshape(-1, len(each)), each
     if _in_one_call(out, image, *rows):
         return
-    places = list(np.ndindex(*batch))
+    rules = zip(np.ndindex(*batch), rows[0].tolist(), rows[1].tolist(), strict=True)
+    changed = [rule for rule in rules if any(0 <= which < len(each) for which in rule[1])]
+    if len(changed) < len(rows[0]):
+        out.copy_(image)
 
     def some(start: int, stop: int) -> None:
-        for i in places[start:stop]:
-            _sequence(out[i], image[i], orders[i].tolist(), numbers[i].tolist(), each)
+        for i, steps, amounts in changed[start:stop]:
+            _sequence(out[i], image[i], steps, amounts, each)
 
-    _threads.split(len(places), image.numel(), some)
+    _threads.split(len(changed), image.numel(), some)
 
 
 def _in_one_call(out: Tensor, image: Tensor, orders: Tensor, numbers: Tensor, names: list[str]) -> bool:
