@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ import imgops
 from imgops._operator.record import Contract, operators
 from tests.checks import check_compiled_raises, check_raises, through_dispatcher
 from tests.specs import SPECS
+from tests.specs._maker import Maker
 from tests.specs._spec import ErrorInput
 from tests.tiers import nightly_unless
 
@@ -54,6 +57,16 @@ def test_compiled(error: ErrorInput) -> None:
     dynamic = None if "overlap" in error.check else True
     check_compiled_raises(error.call, error.message, x, dynamic=dynamic, backend="aot_eager")
     assert torch.equal(x, image(error)), "something was written"
+
+
+@pytest.mark.parametrize("name", [n for n, s in SPECS.items() if s.is_public and s.samples])
+def test_what_is_no_tensor_is_named(name: str) -> None:
+    for sample in SPECS[name].samples:
+        function, args, keywords = sample.call(Maker(sample.dtypes[0]))
+        given = inspect.signature(function).bind(*args, **keywords).arguments
+        for parameter in (key for key, value in given.items() if isinstance(value, torch.Tensor)):
+            with pytest.raises(TypeError, match=f"^{name}: {parameter} must (be|have) .*, got object$"):
+                function(**given | {parameter: object()})
 
 
 def test_no_half_result_in_a_batch() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from imgops import transforms as ours
 from imgops._operator.record import Contract
 from imgops.extend.testing._call import leaves, several
 from tests.added_cases import ROWS
+from tests.checks import bits_equal
 from tests.groups import groups
 from tests.specs import SPECS, Sample
 from tests.specs._maker import Maker
@@ -84,6 +86,28 @@ def test_gradients_of_operators_are_finite(samples: list[Sample]) -> None:
             check_finite(outs, live, 2 if outs else 0)
         except AssertionError as error:
             raise AssertionError(f"{sample}: {error}") from None
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, *every_night(torch.float32)])
+def test_nan_stays_in_its_image(dtype: torch.dtype) -> None:
+    """The gradient of another image of the batch is the same."""
+    compared = 0
+    for sample in DIFFERENTIABLE:
+        operator = SPECS[sample.op].operator if SPECS[sample.op].is_operator else None
+        if operator is None or operator.contract is not Contract.FUNCTIONAL or dtype not in sample.dtypes:
+            continue
+        function, given = leaves(call := sample.checked(Maker(dtype, batch=(2,))), call.differentiable)
+        image, *others = (t.detach() for t in given)
+        if call.differentiable[:1] != call.names[:1] or image.ndim < 4 or not image.numel():
+            continue
+        found = []
+        for value in (0.5, math.nan):
+            image[1, ..., image.shape[-2] // 2, image.shape[-1] // 2] = value
+            out = function(own := image.clone().requires_grad_(), *others)
+            found.append(torch.autograd.grad(out.sum(), own)[0][0] if out.requires_grad else own[0])
+        assert bits_equal(*found), sample
+        compared += 1
+    assert compared > 100
 
 
 def applied(transform: Any) -> Any:

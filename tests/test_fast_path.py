@@ -21,24 +21,22 @@ BOX = (1, 1, 3, 4)
 OVERLOAD = "imgops.crop.default"
 
 
-class Dispatches(TorchDispatchMode):
+class Seen:
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[str] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def see(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.seen.append(str(func))
         return func(*args, **(kwargs or {}))
 
 
-class Functions(TorchFunctionMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[str] = []
+class Dispatches(Seen, TorchDispatchMode):
+    __torch_dispatch__ = Seen.see
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append(str(func))
-        return func(*args, **(kwargs or {}))
+
+class Functions(Seen, TorchFunctionMode):
+    __torch_function__ = Seen.see
 
 
 @pytest.mark.parametrize("context", [nullcontext, torch.no_grad, torch.inference_mode])

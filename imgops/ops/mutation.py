@@ -212,7 +212,9 @@ def accumulate(
     >>> total / count
     tensor([[[1.0000, 1.5000, 1.5000, 2.0000]]])
     """
+    check.tensors("accumulate", total=total, count=count, source=source)
+    if weight is not None:
+        check.tensor("accumulate", "weight", weight)
     left, top = paste_arguments("accumulate", total, source, position, weight)
-    check.tensor("accumulate", "count", count)
     source, weight = _broadcast_to(total, source, weight)
     _accumulate(total, count, source, weight, left, top)
