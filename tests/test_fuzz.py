@@ -16,14 +16,7 @@ from tests.tiers import nightly, nightly_unless
 #: How many calls of each kind are in a part of the night, and outcomes that more than some of them must have.
 OUTCOMES = {
     "calls": (250, 10, ["the library's pixels", "ValueError", "TypeError"]),
-    "new": (
-        400,
-        5,
-        [
-            "ragged: as alone",
-            "annotations: annotations follow",
-        ],
-    ),
+    "new": (400, 5, ["ragged: as alone", "annotations: annotations follow"]),
 }
 
 

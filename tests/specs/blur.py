@@ -11,14 +11,7 @@ from torch import Tensor
 
 import imgops
 from tests.specs import _benchmarks as bench
-from tests.specs._libraries import (
-    BORDERS,
-    Array,
-    by_opencv,
-    chw,
-    photo_frame,
-    with_border,
-)
+from tests.specs._libraries import BORDERS, Array, by_opencv, chw, photo_frame, with_border
 from tests.specs._maker import LEVELS_AND_FLOATS, Maker, parameter
 from tests.specs._spec import LEVEL, REAL, Benchmark, ErrorInput, OpSpec, Sample, Tolerance
 from tests.specs.geometry import OPENCV_IS_EXACT
@@ -161,7 +154,7 @@ BILATERAL_FILTER = OpSpec(
             "sigma_color must be positive, got nan": ErrorInput(
                 lambda x: imgops.bilateral_filter(x, 3, float("nan"), 1), reads_values=True
             ),
-        },
+        }
     },
     of_number=lambda x, v: imgops.bilateral_filter(x, 3, v, 1.0),
     draw=lambda d: (
@@ -417,11 +410,9 @@ MEDIAN_BLUR = OpSpec(
         Sample("one-row", lambda m: (m.image(3, 1, 5), 3), edge=True),
     ),
     refused={
-        ValueError: {
-            "kernel_size must be odd and positive, got 4": lambda x: imgops.median_blur(x, 4),
-        },
+        ValueError: {"kernel_size must be odd and positive, got 4": lambda x: imgops.median_blur(x, 4)},
         TypeError: {
-            "kernel_size must be an integer, got tuple (3, 3)": lambda x: imgops.median_blur(x, (3, 3)),
+            "kernel_size must be an integer, got tuple (3, 3)": lambda x: imgops.median_blur(x, (3, 3))
         },
     },
     reference=median_reference,
@@ -434,10 +425,7 @@ MEDIAN_BLUR = OpSpec(
     formula=r"y_{i,j} = \operatorname{median}\{x_{i+u,\,j+v} : |u|, |v| \le \lfloor k/2 \rfloor\}",
     border="edge (BORDER_REPLICATE)",
     transforms=("RandomMedianBlur",),
-    photo=(
-        lambda x: imgops.median_blur(x, 5),
-        lambda x: chw(cv2.medianBlur(photo_frame(x), 5)),
-    ),
+    photo=(lambda x: imgops.median_blur(x, 5), lambda x: chw(cv2.medianBlur(photo_frame(x), 5))),
     picture=lambda x: imgops.median_blur(x, 13),
     benchmarks=(Benchmark("median", "cv2.medianBlur, 5 x 5", _median_calls),),
 )

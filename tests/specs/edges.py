@@ -87,12 +87,12 @@ def _refused(call: Callable[..., Tensor]) -> Refused:
     """Return the errors that every derivative raises."""
     return {
         TypeError: {
-            "image must be uint8, uint16 or floating point, got torch.int16": lambda x: call(x.short()),
+            "image must be uint8, uint16 or floating point, got torch.int16": lambda x: call(x.short())
         },
         ValueError: {
             "padding_mode must be one of 'constant', 'edge', 'reflect', 'symmetric', 'wrap', got 'none'": lambda x: (
                 call(x, padding_mode="none")
-            ),
+            )
         },
     }
 
@@ -118,7 +118,7 @@ SOBEL = OpSpec(
                 ),
             },
             TypeError: {
-                "dx must be an integer, got float 1.5": lambda x: imgops.sobel(x, 1.5, 0),  # type: ignore[arg-type]
+                "dx must be an integer, got float 1.5": lambda x: imgops.sobel(x, 1.5, 0)  # type: ignore[arg-type]
             },
         },
     ),
@@ -138,10 +138,7 @@ SOBEL = OpSpec(
     words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = S_{d_y} *_y (S_{d_x} *_x x)",
     border=_BORDER,
-    photo=(
-        lambda x: imgops.sobel(x, 1, 0),
-        lambda x: chw(cv2.Sobel(photo_frame(x), cv2.CV_16S, 1, 0)),
-    ),
+    photo=(lambda x: imgops.sobel(x, 1, 0), lambda x: chw(cv2.Sobel(photo_frame(x), cv2.CV_16S, 1, 0))),
     picture=lambda x: imgops.sobel(x, 0, 1),
     benchmarks=_benchmark(
         "sobel",
@@ -162,11 +159,7 @@ SCHARR = OpSpec(
     ),
     refused=merged(
         _refused(lambda x, padding_mode="edge": imgops.scharr(x, 1, 0, padding_mode)),
-        {
-            ValueError: {
-                "dx and dy must be 1 and 0, or 0 and 1, got (1, 1)": lambda x: imgops.scharr(x, 1, 1),
-            },
-        },
+        {ValueError: {"dx and dy must be 1 and 0, or 0 and 1, got (1, 1)": lambda x: imgops.scharr(x, 1, 1)}},
     ),
     draw=lambda d: (d.image(), *d.choice((1, 0), (0, 1)), d.padding_mode()),
     reference=scharr_reference,
@@ -178,10 +171,7 @@ SCHARR = OpSpec(
     words="``dx``, ``dy`` (OpenCV)",
     formula=r"y = \begin{bmatrix}-3&0&3\\-10&0&10\\-3&0&3\end{bmatrix} * x\ \text{along x}",
     border=_BORDER,
-    photo=(
-        lambda x: imgops.scharr(x, 0, 1),
-        lambda x: chw(cv2.Scharr(photo_frame(x), cv2.CV_16S, 0, 1)),
-    ),
+    photo=(lambda x: imgops.scharr(x, 0, 1), lambda x: chw(cv2.Scharr(photo_frame(x), cv2.CV_16S, 0, 1))),
     picture=lambda x: imgops.scharr(x, 1, 0),
     benchmarks=_benchmark(
         "scharr",
@@ -203,11 +193,7 @@ LAPLACIAN = OpSpec(
     ),
     refused=merged(
         _refused(lambda x, padding_mode="edge": imgops.laplacian(x, 1, padding_mode)),
-        {
-            ValueError: {
-                "kernel_size must be one of 1, 3, 5, 7, got 9": lambda x: imgops.laplacian(x, 9),
-            },
-        },
+        {ValueError: {"kernel_size must be one of 1, 3, 5, 7, got 9": lambda x: imgops.laplacian(x, 9)}},
     ),
     draw=lambda d: (d.image(), d.choice(1, 3, 5, 7), d.padding_mode()),
     drawn=_CANCELING,
@@ -283,7 +269,7 @@ CANNY = OpSpec(
         },
         NotImplementedError: {
             "no argument may require a gradient, because there is none (a pixel is 255 on an edge, else 0), "
-            "got one that does": ErrorInput(lambda x: imgops.canny(x, _LEARNED, 2), dtype=torch.uint8),
+            "got one that does": ErrorInput(lambda x: imgops.canny(x, _LEARNED, 2), dtype=torch.uint8)
         },
     },
     draw=lambda d: (
@@ -304,10 +290,7 @@ CANNY = OpSpec(
     formula=r"y = 255\ \text{on the ridges of}\ |\nabla x|\ \text{that lead to}\ t_{high}",
     border="edge (BORDER_REPLICATE)",
     transforms=("Corruption",),
-    photo=(
-        lambda x: imgops.canny(x, 60, 120),
-        lambda x: chw(cv2.Canny(photo_frame(x), 60, 120)),
-    ),
+    photo=(lambda x: imgops.canny(x, 60, 120), lambda x: chw(cv2.Canny(photo_frame(x), 60, 120))),
     picture=lambda x: imgops.canny(x, 60, 140),
     benchmarks=(
         Benchmark(

@@ -89,9 +89,7 @@ def _noise(m: Maker, channels: int = 3, low: float = -1, high: float = 1) -> Ten
 
 def _refused(call: Callable[[Tensor, Tensor], Tensor], *, channels: str = "1 or 3", bad: int = 2) -> Refused:
     return {
-        TypeError: {
-            "noise must be floating point, got torch.int64": lambda x: call(x, x.long()),
-        },
+        TypeError: {"noise must be floating point, got torch.int64": lambda x: call(x, x.long())},
         ValueError: {
             f"noise must have {channels} channels, got {bad}": lambda x: call(
                 x, torch.cat([x, x], 1)[:, :bad]
@@ -136,13 +134,7 @@ def _spec(name: str, samples: tuple[Sample, ...], **facts: Any) -> OpSpec:
         "reference_name": "NumPy's formula",
         **facts,
     }
-    return OpSpec(
-        name,
-        samples=samples,
-        section="Noise",
-        border="none",
-        **facts,
-    )
+    return OpSpec(name, samples=samples, section="Noise", border="none", **facts)
 
 
 SALT_AND_PEPPER = _spec(
@@ -158,8 +150,8 @@ SALT_AND_PEPPER = _spec(
             ValueError: {
                 "amount must be in [0, 1], got 1.5": ErrorInput(
                     lambda x: imgops.salt_and_pepper(x, x, 1.5), reads_values=True
-                ),
-            },
+                )
+            }
         },
     ),
     reference=salt_reference,
@@ -188,8 +180,8 @@ SHOT_NOISE = _spec(
             ValueError: {
                 "scale must not be negative, got -0.5": ErrorInput(
                     lambda x: imgops.shot_noise(x, x, -0.5), reads_values=True
-                ),
-            },
+                )
+            }
         },
     ),
     of_number=lambda x, v: imgops.shot_noise(x, x, v),
@@ -250,8 +242,8 @@ ISO_NOISE = _spec(
             ValueError: {
                 "image must have 3 channels, because HLS is a space of RGB colors, got 1": lambda x: (
                     imgops.iso_noise(x[:, :1], x[:, :2])
-                ),
-            },
+                )
+            }
         },
     ),
     of_number=lambda x, v: imgops.iso_noise(x, x[..., :2, :, :], 3.6 * v),
