@@ -387,7 +387,7 @@ def erasing(mode: str, /, **attributes: Any) -> Row:
         vars(made).update(attributes)
         return made
 
-    return Row("timm.RandomErasing", make, [FLOATS])
+    return Row("timm.RandomErasing", make, [torch.stack([FLOATS, FLOATS.flip(-1)]), FLOATS], graph="one")
 
 
 def bordered(fill: Any) -> Row:
