@@ -1,7 +1,7 @@
 """Checksums of pixels and draws, to see that a change of the code changes no result: ``python -m tests.same``.
 
 ``same.json`` holds a checksum of each transform in each mode, of each operator on its samples, and of public
-pipelines, made by ``python -m tests.same --write``. A checksum covers the results of a call and the states of the
+pipelines, and texts of errors, made by ``python -m tests.same --write``. A checksum covers the results of a call and the states of the
 random generators after it. Other versions of the libraries and other processors may give other bits, so that the
 comparison is skipped, with its reason, where they differ from those in the file; write the file before a change to
 compare on such a machine.
@@ -17,7 +17,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -223,6 +225,14 @@ def _together(transforms: list[Any]) -> Callable[[Tensor], list[Any]]:
     return lambda x: [transform(x) for transform in transforms]
 
 
+def refusals() -> Iterator[Row]:
+    """Yield the calls that tests compare with the beginnings of their errors."""
+    for name in ("corruptions", "from_albumentations", "packed", "training_recipes"):
+        for error, calls in import_module(f"tests.test_{name}").REFUSED.items():
+            for i, call in enumerate(chain.from_iterable(calls.values())):
+                yield f"{name}, {error.__name__} {i}", call
+
+
 def _of_other_sizes() -> set[str]:
     return {str(case) for case in CASES if case.sized}
 
@@ -233,6 +243,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "files": files,
     "pipelines": pipelines,
     "graphs": graphs,
+    "refusals": refusals,
 }
 
 

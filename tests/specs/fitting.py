@@ -60,7 +60,7 @@ DOWNSCALE = OpSpec(
             "up must be one of 'bilinear', 'nearest', 'bicubic', got 'area'": lambda x: imgops.downscale(
                 x, 0.5, "area", "area"
             ),
-        },
+        }
     },
     of_number=lambda x, v: imgops.downscale(x, 0.1 + v / 10),
     draw=lambda d: (
@@ -80,10 +80,7 @@ DOWNSCALE = OpSpec(
     formula=r"y = R_{H \times W}(R_{fH \times fW}(x))",
     border="edge, as in cv2.resize",
     transforms=("RandomDownscale",),
-    photo=(
-        lambda x: imgops.downscale(x, 0.25),
-        lambda x: chw(by_frame(photo_frame(x), 0.25)),
-    ),
+    photo=(lambda x: imgops.downscale(x, 0.25), lambda x: chw(by_frame(photo_frame(x), 0.25))),
     picture=lambda x: imgops.downscale(x, 0.08, up="nearest"),
     benchmarks=(
         Benchmark(
@@ -122,11 +119,7 @@ def _calls(name: str) -> Callable[[Any], bench.Calls]:
 
 
 def _spec(
-    name: str,
-    samples: tuple[Sample, ...],
-    formula: str,
-    refused: Refused | None = None,
-    **facts: Any,
+    name: str, samples: tuple[Sample, ...], formula: str, refused: Refused | None = None, **facts: Any
 ) -> OpSpec:
     call = getattr(imgops, name)
     return OpSpec(
@@ -157,10 +150,7 @@ def _spec(
         section="Resizing",
         formula=formula,
         border="as for resize",
-        photo=(
-            lambda x: call(x, (90, 160)),
-            lambda x: chw(getattr(ImageOps, name)(photo_pil(x), (160, 90))),
-        ),
+        photo=(lambda x: call(x, (90, 160)), lambda x: chw(getattr(ImageOps, name)(photo_pil(x), (160, 90)))),
         benchmarks=(Benchmark(name, f"PIL.ImageOps.{name}", _calls(name)),),
         **facts,
     )
@@ -195,7 +185,7 @@ FIT = _spec(
     r"\text{size} = (h, w)\ \text{of the largest box with these proportions}",
     refused={
         TypeError: {
-            "image must be a Tensor, got list": lambda x: imgops.fit([], (3, 3)),  # type: ignore[arg-type]
+            "image must be a Tensor, got list": lambda x: imgops.fit([], (3, 3))  # type: ignore[arg-type]
         },
         ValueError: {
             "bleed must be in [0, 0.5), got 0.5": lambda x: imgops.fit(x, (2, 2), bleed=0.5),

@@ -57,9 +57,7 @@ DISTANCE_TRANSFORM = OpSpec(
         Sample("no-rows", lambda m: (_mask(m)[..., :0, :].contiguous(),), edge=True),
     ),
     refused={
-        TypeError: {
-            "image must be uint8 or bool, got torch.float32": lambda x: imgops.distance_transform(x),
-        },
+        TypeError: {"image must be uint8 or bool, got torch.float32": lambda x: imgops.distance_transform(x)},
         ValueError: {
             "distance must be one of 'l2', 'l1', 'c', got 'l3'": ErrorInput(
                 lambda x: imgops.distance_transform(x, "l3"), dtype=torch.uint8
@@ -69,11 +67,7 @@ DISTANCE_TRANSFORM = OpSpec(
             ),
         },
     },
-    draw=lambda d: (
-        d.levels() // d.choice(1, 100, 200),
-        d.choice(0, 3, 5),
-        d.choice("l1", "l2", "c"),
-    ),
+    draw=lambda d: (d.levels() // d.choice(1, 100, 200), d.choice(0, 3, 5), d.choice("l1", "l2", "c")),
     reference=distance_reference,
     # OpenCV's own exact distances differ in a bit from call to call.
     tolerance={torch.float32: Tolerance(1e-6)},
@@ -137,7 +131,7 @@ COMPONENT_LABELS = OpSpec(
         ValueError: {
             "connected_components: connectivity must be 4 or 8, got 6": ErrorInput(
                 lambda x: imgops.connected_components(x, 6), dtype=torch.uint8
-            ),
+            )
         },
     },
     draw=lambda d: (d.levels() // d.choice(1, 100, 130, 200), d.choice(4, 8)),
@@ -159,8 +153,8 @@ COMPONENT_STATISTICS = OpSpec(
         TypeError: {
             "labels must be int32, got torch.float32": lambda x: _ops.component_statistics(
                 torch.ones(1, 2, 2)
-            ),
-        },
+            )
+        }
     },
     reference="tests/test_regions.py::test_statistics",
     dtypes=(torch.uint8,),
