@@ -5,7 +5,9 @@ import os
 import re
 import sys
 from importlib import import_module
+from itertools import compress
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -43,6 +45,30 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     mark = re.search(r"^pytestmark = (\[[^]]*\]|.*)", collection_path.read_text(), re.M)
     return True if mark and "nightly" in mark[1] else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: Any) -> list[Any] | None:
+    """Do not make tests that are left out, which are two in three: making them takes seconds."""
+    if collector.config.getoption("whole") or not name.startswith("test_"):
+        return None
+    marks = getattr(obj, "pytestmark", [])
+    for i, mark in enumerate(marks):
+        if mark.name == "parametrize":
+            names, values, *rest = mark.args
+            values = list(values)
+            quick = [not is_nightly(value) for value in values]
+            ids = mark.kwargs.get("ids")
+            options = {"ids": [*compress(ids, quick)]} if isinstance(ids, (list, tuple)) else {}
+            kept = names, [*compress(values, quick)], *rest
+            marks[i] = pytest.mark.parametrize(*kept, **{**mark.kwargs, **options}).mark
+    is_left_out = any(mark.name == "nightly" or mark.args[1:2] == ([],) for mark in marks)
+    return [] if is_left_out else None
+
+
+def is_nightly(value: Any) -> bool:
+    """Whether a parameter is marked nightly."""
+    return any(mark.name == "nightly" for mark in getattr(value, "marks", ()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

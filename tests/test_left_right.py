@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 import imgops.transforms as ours
 from tests.checks import bits_equal, difference
 from tests.followers import Boxes, Image, Mask, Points, check_in_one_graph, plain, raises_each, rows, stack
-from tests.tiers import every_night, nightly
+from tests.tiers import nightly
 from tests.transform_cases import seeded
 
 MIRRORS = ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomTranspose")
@@ -82,7 +82,8 @@ def test_each_sample_is_what_a_loop_gives(name: str) -> None:
     assert len({tuple(labels[i].tolist() for i in (0, 1)) == ([1, 2], [2, 1]) for labels in seen}) == 2
 
 
-@pytest.mark.parametrize("names", [MIRRORS[:1], *every_night(MIRRORS)], ids=len)
+@nightly
+@pytest.mark.parametrize("names", [MIRRORS[:1], MIRRORS], ids=len)
 def test_one_graph(names: tuple[str, ...]) -> None:
     """One sample or a batch, of a transform and of one in a container."""
     calls, inputs = {}, {}

@@ -276,7 +276,13 @@ DTYPES = [pytest.param(True, id="uint8"), pytest.param(False, id="float32", mark
 
 
 #: Modes that `make test` leaves out: they are parts or combinations of the others.
-_KNOWN_MORE = ("graph", "export of any size", "transform in a graph", "Lambda in a graph")
+_KNOWN_MORE = (
+    "graph",
+    "transform in a graph",
+    "Lambda in a graph",
+    "export of any size",
+    "strict export of any size",
+)
 
 
 @pytest.mark.parametrize("levels", DTYPES)

@@ -298,6 +298,7 @@ def diff_augment(images: Tensor) -> Tensor:
     return x * mask
 
 
+@nightly
 def test_the_augmentations_of_a_generator() -> None:
     first, second = functions_of("generator")
     images = torch.rand(6, 3, 24, 32, requires_grad=True)

@@ -26,7 +26,7 @@ from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.decompositions import run_decomposition
 
 _RGB = 3
-_ONE = torch.ones((), device="cpu")
+_ONE = torch.ones((), dtype=torch.float32, device="cpu")
 
 
 def _has_rgb_passes(image: Tensor, *_: object) -> bool:
