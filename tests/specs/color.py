@@ -78,12 +78,7 @@ NO_BORDER = "no pixel looks at another"
 
 
 def _adjust(
-    name: str,
-    kind: str,
-    start: Callable[[Array], Any],
-    formula: str,
-    kornia: str,
-    **options: Any,
+    name: str, kind: str, start: Callable[[Array], Any], formula: str, kornia: str, **options: Any
 ) -> OpSpec:
     """Build the spec of brightness, contrast or saturation."""
     ours = getattr(imgops, f"adjust_{name}")
@@ -113,10 +108,7 @@ def _adjust(
         section="Color",
         formula=formula,
         border=NO_BORDER,
-        photo=(
-            lambda x: ours(x, 1.4),
-            lambda x: chw(getattr(ImageEnhance, kind)(photo_pil(x)).enhance(1.4)),
-        ),
+        photo=(lambda x: ours(x, 1.4), lambda x: chw(getattr(ImageEnhance, kind)(photo_pil(x)).enhance(1.4))),
         benchmarks=(Benchmark(name, f"PIL.ImageEnhance.{kind} (uint8)", calls),),
         **options,
     )
@@ -141,7 +133,7 @@ ADJUST_BRIGHTNESS = _adjust(
         ValueError: {
             "factor must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
                 imgops.adjust_brightness(x, ones(3))
-            ),
+            )
         },
     },
 )
@@ -169,8 +161,8 @@ ADJUST_SATURATION = _adjust(
         ValueError: {
             "image must have 1 or 3 channels, because saturation is a property of RGB colors, got 2": lambda x: (
                 imgops.adjust_saturation(x[:, :2], 1)
-            ),
-        },
+            )
+        }
     },
     transforms=("RandomGrayscale", "PixMix"),
 )
@@ -223,12 +215,12 @@ ADJUST_HUE = OpSpec(
         TypeError: {
             "image must be uint8, uint16 or floating point, got torch.int64": lambda x: imgops.adjust_hue(
                 x.long(), 1
-            ),
+            )
         },
         ValueError: {
             "image must have 1 or 3 channels, because hue is a property of RGB colors, got 2": lambda x: (
                 imgops.adjust_hue(x[:, :2], 1)
-            ),
+            )
         },
     },
     reference=hue_reference,
@@ -278,11 +270,7 @@ GRAYSCALE = OpSpec(
         Sample("three", lambda m: (unit(m), 3)),
         Sample("gray-three", lambda m: (unit(m, 1), 3)),
     ),
-    refused={
-        ValueError: {
-            "num_output_channels must be 1 or 3, got 2": lambda x: imgops.grayscale(x, 2),
-        },
-    },
+    refused={ValueError: {"num_output_channels must be 1 or 3, got 2": lambda x: imgops.grayscale(x, 2)}},
     reference=grayscale_reference,
     dtypes=LEVELS_AND_FLOATS,
     dtype_names="uint8, uint16, floats",
@@ -330,8 +318,8 @@ COLOR_MATRIX = OpSpec(
     ),
     refused={
         ValueError: {
-            "matrix must have 3 or 4 columns, got shape (3, 2)": lambda x: imgops.color_matrix(x, ones(3, 2)),
-        },
+            "matrix must have 3 or 4 columns, got shape (3, 2)": lambda x: imgops.color_matrix(x, ones(3, 2))
+        }
     },
     reference=color_matrix_reference,
     dtypes=LEVELS_AND_FLOATS,
@@ -349,8 +337,7 @@ COLOR_MATRIX = OpSpec(
         lambda x: chw(cv2.transform(photo_frame(x), _PHOTO_MIX)),
     ),
     picture=lambda x: imgops.color_matrix(
-        x,
-        torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]]),
+        x, torch.tensor([[0.4, 0.8, 0.2], [0.35, 0.7, 0.17], [0.27, 0.53, 0.13]])
     ),
     benchmarks=(Benchmark("matrix", "cv2.transform of HWC", _matrix_calls),),
 )
@@ -483,10 +470,7 @@ COLOR_SEQUENCE = OpSpec(
         lambda x: chw(ImageEnhance.Brightness(ImageEnhance.Contrast(photo_pil(x)).enhance(1.3)).enhance(0.7)),
     ),
     picture=lambda x: imgops.color_sequence(
-        x,
-        torch.tensor([1, 0]),
-        torch.tensor([1.6, 2.0]),
-        ["brightness", "saturation"],
+        x, torch.tensor([1, 0]), torch.tensor([1.6, 2.0]), ["brightness", "saturation"]
     ),
 )
 

@@ -206,7 +206,7 @@ WARP_AFFINE = OpSpec(
             "image must have at least one pixel, got shape (2, 3, 0, 6)": lambda x: warp_affine(
                 x[..., :0, :], ones(2, 3)
             ),
-        },
+        }
     },
     of_number=lambda x, v: imgops.warp_affine(x, [[1.0, v, 0.5], [0.0, 1.0, v]], fill=v),
     reference=warp_affine_reference,
@@ -249,7 +249,7 @@ WARP_PERSPECTIVE = OpSpec(
                 warp_perspective(x, ones(3, 3), padding_mode="zero")
             ),
             "size must be at least (1, 1), got (0, 3)": lambda x: warp_perspective(x, ones(3, 3), (0, 3)),
-        },
+        }
     },
     of_number=lambda x, v: imgops.warp_perspective(
         x, [[1.0, v, 0.5], [0.0, 1.0, v], [0.0, 0.0, 1.0]], fill=v
@@ -282,11 +282,7 @@ def _flip_calls(case: Any) -> bench.Calls:
     )
 
 
-_MOVES: dict[str, Any] = {
-    "dtypes": ANY_DTYPE,
-    "section": "Movement",
-    "border": "no pixel looks at another",
-}
+_MOVES: dict[str, Any] = {"dtypes": ANY_DTYPE, "section": "Movement", "border": "no pixel looks at another"}
 
 
 def flip_reference(image: Array, direction: str = "horizontal") -> Array:
@@ -316,8 +312,8 @@ FLIP = OpSpec(
         ValueError: {
             "direction must be one of 'horizontal', 'vertical', 'both', got 'up'": lambda x: imgops.flip(
                 x, "up"
-            ),
-        },
+            )
+        }
     },
     formula=r"y_{c,i,j} = x_{c,i,W-1-j}",
     transforms=(
@@ -342,11 +338,7 @@ ROTATE90 = OpSpec(
         for turns in (1, 2, -1, 4)
     ),
     reference=rotate90_reference,
-    refused={
-        TypeError: {
-            "turns must be an integer, got float 1.5": lambda x: imgops.rotate90(x, 1.5),
-        },
-    },
+    refused={TypeError: {"turns must be an integer, got float 1.5": lambda x: imgops.rotate90(x, 1.5)}},
     words="``turns``",
     formula=r"y_{c,i,j} = x_{c,j,W-1-i}\ \text{(once, counterclockwise)}",
     transforms=("RandomRotate90", "RandomTranspose"),
@@ -427,11 +419,9 @@ REMAP = OpSpec(
     ),
     refused={
         ValueError: {
-            "map must be (..., 2, H, W): x and y, got shape (2, 3, 5, 6)": lambda x: remap(x, x.float()),
+            "map must be (..., 2, H, W): x and y, got shape (2, 3, 5, 6)": lambda x: remap(x, x.float())
         },
-        TypeError: {
-            "map must be float32 or float64, got torch.int64": lambda x: remap(x, x[:, :2].long()),
-        },
+        TypeError: {"map must be float32 or float64, got torch.int64": lambda x: remap(x, x[:, :2].long())},
     },
     of_number=lambda x, v: imgops.remap(x, torch.ones(2, 4, 5), fill=v),
     reference=remap_reference,
@@ -484,8 +474,8 @@ REMAP_ADJOINT = OpSpec(
         ValueError: {
             "grad must have the size of map (4, 6), got (5, 6)": lambda x: ops.remap_adjoint(
                 x, x[:, :2, :4], 4, 4, "nearest", "edge"
-            ),
-        },
+            )
+        }
     },
     reference=remap_adjoint_reference,
     tolerance=_NEAR_OPENCV,
@@ -633,7 +623,7 @@ ROTATE = _by_angle(
                 x, torch.tensor(30.0), expand=True
             ),
             "expand must be a bool, got 1": lambda x: imgops.rotate(x, 30, expand=1),
-        },
+        }
     },
     reference=rotate_reference,
     tolerance={**LEVEL, **_TOLERANCE},
@@ -691,7 +681,7 @@ AFFINE = _by_angle(
             "shear must have one value, or 2 values, one for each image, got shape (3,)": lambda x: (
                 imgops.affine(x, shear=torch.ones(3, 2))
             ),
-        },
+        }
     },
     reference=affine_reference,
     tolerance={**LEVEL, **_TOLERANCE},
@@ -699,10 +689,7 @@ AFFINE = _by_angle(
     difference="1 level; floats 1e-5",
     words="``center``, ``translate``, ``shear`` (torchvision)",
     formula=r"y(p) = x\big(c + (R\,S\,\mathrm{scale})^{-1} (p - c - \mathrm{translate})\big)",
-    photo=(
-        lambda x: imgops.affine(x, -30.0, scale=0.8),
-        lambda x: _turned_by_opencv(x, 30.0, 0.8),
-    ),
+    photo=(lambda x: imgops.affine(x, -30.0, scale=0.8), lambda x: _turned_by_opencv(x, 30.0, 0.8)),
     picture=lambda x: imgops.affine(x, 15.0, (20, -10), 0.8, (12, 0)),
     benchmarks=(
         Benchmark(
