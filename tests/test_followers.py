@@ -290,10 +290,10 @@ def there_and_back(transform: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines_and_their_way_back_in_one_graph(name: str, each: bool) -> None:
-    """With one of the kinds; a batch has all of them."""
+    """With one of the kinds: test_all_kinds_in_one_graph has all of them."""
     pipeline = ours.Compose(PIPELINES[name](), per_sample=each and name not in ("fixed", "fitted"))
     samples = [followers_of(pipeline, i, count=2, angled="XYXYXYXY") for i in range(2)]
-    given = stack(samples) if pipeline.per_sample else of_kind(samples[0], [*PIPELINES].index(name))
+    given = of_kind(stack(samples) if pipeline.per_sample else samples[0], [*PIPELINES].index(name) + each)
     check_in_one_graph({name: there_and_back(pipeline)}, {name: (given,)})
 
 

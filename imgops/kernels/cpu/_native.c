@@ -857,9 +857,10 @@ end:
 typedef struct {
     char *out;
     const char *grad, *image;
-    double *slope;
-    const double *map, *outside;
-    Py_ssize_t maps, colors, itemsize;
+    char *slope;
+    const char *map;
+    const double *outside;
+    Py_ssize_t maps, colors, itemsize, position;
     Warped p;
     int taps, simd;
 } RemapBack;
@@ -871,9 +872,9 @@ static void run_remap_back(void *job, Py_ssize_t start, Py_ssize_t stop) {
     for (i = start; i < stop; i++) {
         Py_ssize_t own = i * p->planes * r->itemsize;
         void *to = r->out ? r->out + own * pixels : NULL;
-        double *towards = r->slope ? r->slope + 2 * i * p->count : NULL;
+        void *towards = r->slope ? r->slope + 2 * i * p->count * r->position : NULL;
         const void *given = r->grad + own * p->count, *from = r->slope ? r->image + own * pixels : NULL;
-        const double *at = r->map + i % r->maps * 2 * p->count;
+        const void *at = r->map + i % r->maps * 2 * p->count * r->position;
         const double *color = r->outside ? r->outside + i % r->colors * p->planes : NULL;
         if (r->itemsize == sizeof(float))
             remaps_back_float[r->simd](to, towards, given, from, at, color, p, r->taps);
@@ -894,16 +895,17 @@ static PyObject *remap_back(PyObject *self, PyObject *args) {
                           &outside_object, &p.height, &p.width, &taps, &p.border, &threads, &simd))
         return NULL;
     if (!(grad = array_of(&arrays, grad_object, "grad", "fd", 3, CONTIGUOUS)) ||
-        !(map = array_of(&arrays, map_object, "map", "d", 3, CONTIGUOUS)) ||
+        !(map = array_of(&arrays, map_object, "map", "fd", 3, CONTIGUOUS)) ||
         (out_object != Py_None && !(out = array_of(&arrays, out_object, "out", "fd", 3, CONTIGUOUS | WRITABLE))) ||
         (slope_object != Py_None &&
-         (!(slope = array_of(&arrays, slope_object, "slope", "d", 3, CONTIGUOUS | WRITABLE)) ||
+         (!(slope = array_of(&arrays, slope_object, "slope", "fd", 3, CONTIGUOUS | WRITABLE)) ||
           !(image = array_of(&arrays, image_object, "image", "fd", 3, CONTIGUOUS)))) ||
         (outside_object != Py_None && !(outside = array_of(&arrays, outside_object, "outside", "d", 2, CONTIGUOUS))))
         goto end;
     frames = grad->shape[0];
     p.planes = grad->shape[1];
     p.count = grad->shape[2];
+    p.single = kind_of(map) == 'f';
     maps = map->shape[0];
     colors = outside ? outside->shape[0] : 1;
     if (!require(p.height > 0 && p.width > 0 && p.height < 1 << 24 && p.width < 1 << 24, "image must have pixels") ||
@@ -920,13 +922,13 @@ static PyObject *remap_back(PyObject *self, PyObject *args) {
         goto end;
     if (slope && !require(kind_of(image) == kind_of(grad) && image->shape[0] == frames && image->shape[1] == p.planes &&
                               image->shape[2] == p.height * p.width && slope->shape[0] == frames && slope->shape[1] == 2 &&
-                              slope->shape[2] == p.count,
-                          "image and slope must have the type, frames and planes of grad"))
+                              slope->shape[2] == p.count && kind_of(slope) == kind_of(map),
+                          "image and slope must have the types, frames and planes of grad and map"))
         goto end;
     simd = usable_simd(simd);
     {
         RemapBack job = {out ? out->buf : NULL, grad->buf, slope ? image->buf : NULL, slope ? slope->buf : NULL, map->buf,
-                         outside ? outside->buf : NULL, maps, colors, grad->itemsize, p, taps, simd};
+                         outside ? outside->buf : NULL, maps, colors, grad->itemsize, map->itemsize, p, taps, simd};
         Py_BEGIN_ALLOW_THREADS
         in_parallel(threads, frames, run_remap_back, &job);
         Py_END_ALLOW_THREADS
@@ -1142,9 +1144,9 @@ static PyMethodDef methods[] = {
      "for frames."},
     {"remap_back", remap_back, METH_VARARGS,
      "remap_back(out, slope, grad, image, map, outside, height, width, taps, border, threads, simd)\n\n"
-     "The gradients of a remap of float32 or float64 by positions (1 or frames, 2, count): that of the images (frames,\n"
-     "planes, height * width) in out and that of the positions in slope (frames, 2, count), each if it is not None. outside\n"
-     "has the colors (1 or frames, planes) beyond the image."},
+     "The gradients of a remap of float32 or float64 by positions (1 or frames, 2, count) of either: that of the images\n"
+     "(frames, planes, height * width) in out and that of the positions in slope (frames, 2, count), each if it is not None.\n"
+     "outside has the colors (1 or frames, planes) beyond the image."},
     {"select_back", select_back, METH_VARARGS,
      "select_back(back, wide, chosen, grad, offsets, first, simd)\n\n"
      "Add the gradient of a plane of chosen pixels to back, the gradient of the wide plane they were chosen from, at the\n"

@@ -324,19 +324,30 @@ INLINE Py_ssize_t taps_of(double position, int taps, double *weight, double *slo
 
 typedef struct {
     Py_ssize_t planes, height, width, count; /* count: positions */
-    int border;
+    int border, single;                      /* single: whether positions and their slopes are of float, not of double */
 } Warped;
+
+INLINE double position_at(const void *map, const Warped *p, Py_ssize_t i) {
+    return p->single ? (double)((const float *)map)[i] : ((const double *)map)[i];
+}
+
+INLINE void add_slope(void *slope, const Warped *p, Py_ssize_t i, double value) {
+    if (p->single)
+        ((float *)slope)[i] += (float)value;
+    else
+        ((double *)slope)[i] += value;
+}
 #endif
 
 /* What one position adds to out, the gradient of the image, if it is wanted, and its own slope. `outside` has the color
  * beyond the image, or is NULL. */
-INLINE void NAME(position_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
+INLINE void NAME(position_back)(REAL *out, void *slope, const REAL *grad, const REAL *image, const void *map,
                                 const double *outside, const Warped *p, int taps, Py_ssize_t i) {
     Py_ssize_t plane = p->height * p->width, c;
     double wx[4], wy[4], sx[4], sy[4];
     Py_ssize_t column[4], row[4];
-    Py_ssize_t x = taps_of(bounded(map[i], (double)p->width, p->border), taps, wx, sx);
-    Py_ssize_t y = taps_of(bounded(map[p->count + i], (double)p->height, p->border), taps, wy, sy);
+    Py_ssize_t x = taps_of(bounded(position_at(map, p, i), (double)p->width, p->border), taps, wx, sx);
+    Py_ssize_t y = taps_of(bounded(position_at(map, p, p->count + i), (double)p->height, p->border), taps, wy, sy);
     int inside = x >= 0 && y >= 0 && x + taps <= p->width && y + taps <= p->height, j, k;
     REAL weight[4][4], to_x = 0, to_y = 0;
     if (!inside) {
@@ -378,8 +389,8 @@ INLINE void NAME(position_back)(REAL *out, double *slope, const REAL *grad, cons
         to_x += value * towards_x;
         to_y += value * towards_y;
     }
-    slope[i] += to_x;
-    slope[p->count + i] += to_y;
+    add_slope(slope, p, i, to_x);
+    add_slope(slope, p, p->count + i, to_y);
 }
 
 #if defined(__GNUC__)
@@ -387,16 +398,16 @@ INLINE void NAME(position_back)(REAL *out, double *slope, const REAL *grad, cons
  * load, and one store that the next position can wait for, has all of them: `onto` and `from` are such images, or NULL. */
 typedef REAL NAME(Four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
 
-INLINE void NAME(strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, const NAME(Four) *from, const double *map,
+INLINE void NAME(strip_back)(NAME(Four) *onto, void *slope, const REAL *grad, const NAME(Four) *from, const void *map,
                              const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t planes, int32_t *seen) {
     int32_t place[TAPE], width = (int32_t)p->width;
     REAL fx[TAPE], fy[TAPE], to_x[TAPE], to_y[TAPE], given[TAPE][4];
-    const double *xs = map + at, *ys = map + p->count + at;
     /* Every position is moved inside, so that no loop has a branch; one that moved is not seen. */
     const double right = (double)(p->width - 1) - 1e-6, bottom = (double)(p->height - 1) - 1e-6;
     Py_ssize_t i, c;
     for (i = 0; i < n; i++) {
-        double x = xs[i] > 0 ? xs[i] : 0, y = ys[i] > 0 ? ys[i] : 0;
+        const double given_x = position_at(map, p, at + i), given_y = position_at(map, p, p->count + at + i);
+        double x = given_x > 0 ? given_x : 0, y = given_y > 0 ? given_y : 0;
         int32_t column, row;
         x = x < right ? x : right;
         y = y < bottom ? y : bottom;
@@ -405,7 +416,7 @@ INLINE void NAME(strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, 
         fx[i] = (REAL)(x - column);
         fy[i] = (REAL)(y - row);
         place[i] = row * width + column;
-        seen[i] = (x == xs[i]) & (y == ys[i]);
+        seen[i] = (x == given_x) & (y == given_y);
     }
     for (c = 0; c < 4; c++) {
         const REAL *own = grad + (c < planes ? c : 0) * p->count + at;
@@ -429,34 +440,35 @@ INLINE void NAME(strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, 
         to_y[i] = (down[0] + down[1]) + (down[2] + down[3]);
     }
     for (i = 0; i < n; i++) {
-        slope[at + i] += seen[i] ? to_x[i] : 0;
-        slope[p->count + at + i] += seen[i] ? to_y[i] : 0;
+        add_slope(slope, p, at + i, seen[i] ? to_x[i] : 0);
+        add_slope(slope, p, p->count + at + i, seen[i] ? to_y[i] : 0);
     }
 }
 
 /* The weights of four pixels along an axis, and their derivatives, for positions that read pixels of the image alone. */
-INLINE void NAME(cubic_axis)(REAL weight[4][TAPE], REAL slope[4][TAPE], int32_t *place, int32_t *seen, const double *position,
-                             Py_ssize_t n, Py_ssize_t size, int32_t step) {
+INLINE void NAME(cubic_axis)(REAL weight[4][TAPE], REAL slope[4][TAPE], int32_t *place, int32_t *seen, const void *map,
+                             const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t size, int32_t step) {
     const double most = (double)(size - 2) - 1e-6;
     Py_ssize_t i, k;
     for (i = 0; i < n; i++) {
-        double x = position[i] > 1 ? position[i] : 1, w[4], s[4];
+        const double position = position_at(map, p, at + i);
+        double x = position > 1 ? position : 1, w[4], s[4];
         x = x < most ? x : most;
         place[i] += (int32_t)taps_of(x, 4, w, s) * step;
-        seen[i] &= x == position[i];
+        seen[i] &= x == position;
         for (k = 0; k < 4; k++) weight[k][i] = (REAL)w[k], slope[k][i] = (REAL)s[k];
     }
 }
 
 /* As strip_back, for positions whose sixteen pixels are all inside of the image. */
-INLINE void NAME(cubic_strip_back)(NAME(Four) *onto, double *slope, const REAL *grad, const NAME(Four) *from, const double *map,
+INLINE void NAME(cubic_strip_back)(NAME(Four) *onto, void *slope, const REAL *grad, const NAME(Four) *from, const void *map,
                                    const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t planes, int32_t *seen) {
     int32_t place[TAPE];
     REAL wx[4][TAPE], wy[4][TAPE], sx[4][TAPE], sy[4][TAPE], given[TAPE][4];
     Py_ssize_t width = p->width, i, c, j, k;
     for (i = 0; i < n; i++) place[i] = 0, seen[i] = 1;
-    NAME(cubic_axis)(wx, sx, place, seen, map + at, n, width, 1);
-    NAME(cubic_axis)(wy, sy, place, seen, map + p->count + at, n, p->height, (int32_t)width);
+    NAME(cubic_axis)(wx, sx, place, seen, map, p, at, n, width, 1);
+    NAME(cubic_axis)(wy, sy, place, seen, map, p, p->count + at, n, p->height, (int32_t)width);
     for (c = 0; c < 4; c++) {
         const REAL *own = grad + (c < planes ? c : 0) * p->count + at;
         for (i = 0; i < n; i++) given[i][c] = (c < planes) & seen[i] ? own[i] : 0;
@@ -480,13 +492,14 @@ INLINE void NAME(cubic_strip_back)(NAME(Four) *onto, double *slope, const REAL *
         }
         across *= value;
         down *= value;
-        slope[at + i] += seen[i] ? (across[0] + across[1]) + (across[2] + across[3]) : 0;
-        slope[p->count + at + i] += seen[i] ? (down[0] + down[1]) + (down[2] + down[3]) : 0;
+        if (!seen[i]) continue;
+        add_slope(slope, p, at + i, (across[0] + across[1]) + (across[2] + across[3]));
+        add_slope(slope, p, p->count + at + i, (down[0] + down[1]) + (down[2] + down[3]));
     }
 }
 
 /* `taps` is 2 or 4. Return 0 if nothing was done. */
-INLINE int NAME(planes_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
+INLINE int NAME(planes_back)(REAL *out, void *slope, const REAL *grad, const REAL *image, const void *map,
                              const double *outside, const Warped *p, int taps) {
     Py_ssize_t plane = p->height * p->width, first, i, c, n;
     NAME(Four) *mixed, *onto, *from;
@@ -512,7 +525,7 @@ INLINE int NAME(planes_back)(REAL *out, double *slope, const REAL *grad, const R
             else
                 NAME(cubic_strip_back)(onto, slope, grad + first * p->count, from, map, p, i, n, planes, seen);
             for (c = i; !first && c < i + n; c++) {
-                double x = map[c], y = map[p->count + c];
+                double x = position_at(map, p, c), y = position_at(map, p, p->count + c);
                 int beyond = x <= -reach || y <= -reach || x >= (double)p->width + reach - 1 ||
                              y >= (double)p->height + reach - 1;
                 if (!seen[c - i] && !(beyond && p->border == CONSTANT_BORDER && !outside))
@@ -531,11 +544,11 @@ INLINE int NAME(planes_back)(REAL *out, double *slope, const REAL *grad, const R
 #endif
 
 /* One image. */
-INLINE void NAME(remap_back)(REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map,
+INLINE void NAME(remap_back)(REAL *out, void *slope, const REAL *grad, const REAL *image, const void *map,
                              const double *outside, const Warped *p, int taps) {
     Py_ssize_t i;
     if (out) memset(out, 0, (size_t)(p->planes * p->height * p->width) * sizeof(REAL));
-    if (slope) memset(slope, 0, (size_t)(2 * p->count) * sizeof(double));
+    if (slope) memset(slope, 0, (size_t)(2 * p->count) * (p->single ? sizeof(float) : sizeof(double)));
 #if defined(__GNUC__)
     if (taps > 1 && NAME(planes_back)(out, slope, grad, image, map, outside, p, taps)) return;
 #endif
@@ -543,7 +556,7 @@ INLINE void NAME(remap_back)(REAL *out, double *slope, const REAL *grad, const R
 }
 
 #define REMAP_BACK_ARGS                                                                                              \
-    (REAL *out, double *slope, const REAL *grad, const REAL *image, const double *map, const double *outside,          \
+    (REAL *out, void *slope, const REAL *grad, const REAL *image, const void *map, const double *outside,          \
      const Warped *p, int taps)
 /* The number of taps is a constant in each call. */
 #define REMAP_BACK(prefix, target)                                                                                   \

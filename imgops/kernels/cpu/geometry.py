@@ -404,7 +404,7 @@ def remap_grad_map(
     padding_mode: str,
 ) -> None:
     how = interpolation, padding_mode
-    slope = room(out, torch.float64)
+    slope = room(out, map.dtype)
     color = None if fill is None else saturate(fill.detach(), image.dtype)
     given, source = real(grad), real(image)
     batched = source.expand(*given.shape[:-3], *source.shape[-3:]).contiguous()

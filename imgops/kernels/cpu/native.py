@@ -360,10 +360,10 @@ def remap_back(
     size: tuple[int, int],
     how: tuple[str, str],
 ) -> bool:
-    """Write the gradients of a remap: of the image, of a size, to ``out``; of the float64 map to ``slope``.
+    """Write the gradients of a remap: of the image, of a size, to ``out``; of the map to ``slope``.
 
     All tensors are planar and of float32 or float64, and have the batch of ``grad``, but for the map and the
-    fill, which may be one for all. Return False if nothing was done.
+    fill, which may be one for all. ``slope`` has the dtype of the map. Return False if nothing was done.
     """
     if grad.numel() == 0 or 0 in size or not is_built():
         return False
@@ -371,7 +371,7 @@ def remap_back(
     color = None
     if fill is not None:
         color = array_per_image(fill.double().expand(*fill.shape[:-1], planes), grad, 1)
-    at = array_per_image(map.double(), grad, 3).reshape(-1, 2, height * width)
+    at = array_per_image(map, grad, 3).reshape(-1, 2, height * width)
     target = None if out is None else layout.array(out).reshape(-1, planes, size[0] * size[1])
     source = None if image is None else layout.array(image).reshape(-1, planes, size[0] * size[1])
     given = layout.array(grad).reshape(-1, planes, height * width)
