@@ -96,7 +96,8 @@ def check_kernel(sample: Sample, maker: Maker) -> None:
 def tolerance(name: str, dtype: torch.dtype, of_sample: Tolerances | None = None) -> Tolerance:
     """Return how far a kernel may be from the CPU's: as its spec says, or the sample."""
     spec = SPECS.get("grayscale" if name == "gray_chosen" else name)
-    return ((of_sample or spec.decomposed) if spec else {}).get(dtype, EXACT)
+    of_spec = {} if spec is None else spec.decomposed
+    return (of_spec if of_sample is None else of_sample).get(dtype, EXACT)
 
 
 # -- images that are larger than a tile, and values that the samples of the specs do not have -----------

@@ -2,8 +2,8 @@
 
 A mutant is the package with one change at a random place: another comparison, constant, operator, index, argument or
 returned value, in Python or in C. For each, the tests of ``make test`` that run the changed line are run until one
-fails, then ``make same``. The table says which of both found the mutant; read those that survive. Each shows a missing
-row in a table of tests, or a change that changes no result.
+fails, then ``make same``, then all of ``make test``. The table says what found the mutant; read those that survive.
+Each shows a missing row in a table of tests, or a change that changes no result.
 
 Which tests run a line comes from ``build/contexts``, which ``--record`` writes: ``make test`` under coverage, in a
 quarter of an hour. With ``--all``, both are those of ``make test-all``, which takes hours. CUDA kernels are left out, because they

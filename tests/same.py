@@ -1,8 +1,8 @@
 """Checksums of pixels and draws, to see that a change of the code changes no result: ``python -m tests.same``.
 
 ``same.json`` holds a checksum of each transform in each mode, of each operator on its samples, and of public
-pipelines, and texts of errors, made by ``python -m tests.same --write``. A checksum covers the results of a call and the states of the
-random generators after it. Other versions of the libraries and other processors may give other bits, so that the
+pipelines, and the texts of errors, made by ``python -m tests.same --write``. A checksum covers the results of a call
+and the states of the random generators after it. Other versions of the libraries and other processors may give other bits, so that the
 comparison is skipped, with its reason, where they differ from those in the file; write the file before a change to
 compare on such a machine.
 """
@@ -226,7 +226,7 @@ def _together(transforms: list[Any]) -> Callable[[Tensor], list[Any]]:
 
 
 def refusals() -> Iterator[Row]:
-    """Yield the calls that tests compare with the beginnings of their errors."""
+    """Yield calls whose errors the tests match with patterns; here the whole text is compared."""
     for name in ("corruptions", "from_albumentations", "packed", "training_recipes"):
         for error, calls in import_module(f"tests.test_{name}").REFUSED.items():
             for i, call in enumerate(chain.from_iterable(calls.values())):

@@ -290,7 +290,7 @@ def there_and_back(transform: Any) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines_and_their_way_back_in_one_graph(name: str, each: bool) -> None:
-    """With one of the kinds: test_all_kinds_in_one_graph has all of them."""
+    """Each pipeline moves one kind of annotation; test_all_kinds_in_one_graph moves all kinds."""
     pipeline = ours.Compose(PIPELINES[name](), per_sample=each and name not in ("fixed", "fitted"))
     samples = [followers_of(pipeline, i, count=2, angled="XYXYXYXY") for i in range(2)]
     given = of_kind(stack(samples) if pipeline.per_sample else samples[0], [*PIPELINES].index(name) + each)

@@ -59,7 +59,6 @@ def where_positive(value: Tensor, condition: Tensor, into: Tensor | None = None)
     This is one vectorized pass of ATen on the CPU; ``torch.where`` takes ten times as long. ``into`` is a
     tensor that is not needed any more; if no gradient is recorded, its memory may become that of the result.
     """
-    reuses = into is not None and not torch.is_grad_enabled() and torch_private.can_bypass_dispatcher()
-    if reuses and torch_private.is_plain(value) and torch_private.is_plain(into):
-        return torch.ops.aten.threshold_backward.grad_input(value, condition, 0, grad_input=into)
-    return torch.ops.aten.threshold_backward(value, condition, 0)
+    if into is None or torch.is_grad_enabled() or not all(map(torch_private.is_plain, (value, into))):
+        return torch.ops.aten.threshold_backward(value, condition, 0)
+    return torch.ops.aten.threshold_backward.grad_input(value, condition, 0, grad_input=into)

@@ -398,13 +398,23 @@ INLINE void NAME(position_back)(REAL *out, void *slope, const REAL *grad, const 
  * load, and one store that the next position can wait for, has all of them: `onto` and `from` are such images, or NULL. */
 typedef REAL NAME(Four) __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
 
+/* The values of up to four planes at each position of a strip, 0 where it is not seen. */
+INLINE void NAME(gathered)(REAL given[TAPE][4], const REAL *grad, Py_ssize_t count, Py_ssize_t planes, Py_ssize_t n,
+                             const int32_t *seen) {
+    Py_ssize_t i, c;
+    for (c = 0; c < 4; c++) {
+        const REAL *own = grad + (c < planes ? c : 0) * count;
+        for (i = 0; i < n; i++) given[i][c] = (c < planes) & seen[i] ? own[i] : 0;
+    }
+}
+
 INLINE void NAME(strip_back)(NAME(Four) *onto, void *slope, const REAL *grad, const NAME(Four) *from, const void *map,
                              const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t planes, int32_t *seen) {
     int32_t place[TAPE], width = (int32_t)p->width;
     REAL fx[TAPE], fy[TAPE], to_x[TAPE], to_y[TAPE], given[TAPE][4];
     /* Every position is moved inside, so that no loop has a branch; one that moved is not seen. */
     const double right = (double)(p->width - 1) - 1e-6, bottom = (double)(p->height - 1) - 1e-6;
-    Py_ssize_t i, c;
+    Py_ssize_t i;
     for (i = 0; i < n; i++) {
         const double given_x = position_at(map, p, at + i), given_y = position_at(map, p, p->count + at + i);
         double x = given_x > 0 ? given_x : 0, y = given_y > 0 ? given_y : 0;
@@ -418,10 +428,7 @@ INLINE void NAME(strip_back)(NAME(Four) *onto, void *slope, const REAL *grad, co
         place[i] = row * width + column;
         seen[i] = (x == given_x) & (y == given_y);
     }
-    for (c = 0; c < 4; c++) {
-        const REAL *own = grad + (c < planes ? c : 0) * p->count + at;
-        for (i = 0; i < n; i++) given[i][c] = (c < planes) & seen[i] ? own[i] : 0;
-    }
+    NAME(gathered)(given, grad + at, p->count, planes, n, seen);
     for (i = 0; onto && i < n; i++) {
         NAME(Four) *high = onto + place[i], *low = high + width, value = *(const NAME(Four) *)given[i];
         NAME(Four) under = value * fy[i], over = value - under, b = over * fx[i], d = under * fx[i];
@@ -465,14 +472,11 @@ INLINE void NAME(cubic_strip_back)(NAME(Four) *onto, void *slope, const REAL *gr
                                    const Warped *p, Py_ssize_t at, Py_ssize_t n, Py_ssize_t planes, int32_t *seen) {
     int32_t place[TAPE];
     REAL wx[4][TAPE], wy[4][TAPE], sx[4][TAPE], sy[4][TAPE], given[TAPE][4];
-    Py_ssize_t width = p->width, i, c, j, k;
+    Py_ssize_t width = p->width, i, j, k;
     for (i = 0; i < n; i++) place[i] = 0, seen[i] = 1;
     NAME(cubic_axis)(wx, sx, place, seen, map, p, at, n, width, 1);
     NAME(cubic_axis)(wy, sy, place, seen, map, p, p->count + at, n, p->height, (int32_t)width);
-    for (c = 0; c < 4; c++) {
-        const REAL *own = grad + (c < planes ? c : 0) * p->count + at;
-        for (i = 0; i < n; i++) given[i][c] = (c < planes) & seen[i] ? own[i] : 0;
-    }
+    NAME(gathered)(given, grad + at, p->count, planes, n, seen);
     for (i = 0; onto && i < n; i++)
         for (j = 0; j < 4; j++) {
             NAME(Four) *row = onto + place[i] + j * width, value = *(const NAME(Four) *)given[i] * wy[j][i];

@@ -58,7 +58,7 @@ def waits_for_memory(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def divides(when: Callable[..., bool]) -> Callable[[Kernel], Kernel]:
+def divides(when: Callable[..., bool] = lambda *args: True) -> Callable[[Kernel], Kernel]:
     """Mark a kernel that divides a batch among threads itself, if ``when`` is true of its arguments."""
 
     def mark(kernel: Kernel) -> Kernel:

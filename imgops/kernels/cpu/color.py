@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import cv2
@@ -26,7 +25,6 @@ from imgops.kernels.cpu.program import ImageProgram
 from imgops.kernels.decompositions import run_decomposition
 
 _RGB = 3
-_ONE = torch.ones((), dtype=torch.float32, device="cpu")
 
 
 def _has_rgb_passes(image: Tensor, *_: object) -> bool:
@@ -183,14 +181,7 @@ def _step(name: str) -> tuple[Callable[..., None], bool]:
         kernel = getattr(family, name, None) or getattr(family, f"adjust_{name}", None)
         if kernel is not None:
             return kernel, len(inspect.signature(kernel).parameters) > 2
-    return partial(_step_without_kernel, name), False
-
-
-def _step_without_kernel(name: str, out: Tensor, image: Tensor) -> None:
-    if name == "invert" and image.is_floating_point():
-        torch.sub(_ONE, image.detach(), out=out)
-    else:
-        run_decomposition(out, formula.STEPS[name], image, None)
+    raise NotImplementedError(name)
 
 
 _STEPS = {name: _step(name) for name in formula.STEPS}

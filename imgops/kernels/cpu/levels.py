@@ -24,6 +24,15 @@ from imgops.kernels.decompositions import run_decomposition
 
 GRAY_LEVELS = np.arange(256, dtype=np.float64)
 _UNIT_LEVELS = GRAY_LEVELS / 255
+_ONE = torch.ones((), dtype=torch.float32, device="cpu")
+
+
+def invert(out: Tensor, image: Tensor) -> None:
+    """Invert an image as a step of color_sequence; the public function is a composition."""
+    if image.is_floating_point():
+        torch.sub(_ONE, image.detach(), out=out)
+    else:
+        run_decomposition(out, formula.invert, image)
 
 
 def adjust_gamma(out: Tensor, image: Tensor, gamma: Tensor, gain: Tensor) -> None:

@@ -80,7 +80,9 @@ def comparison(name: str, library: str) -> Callable[[Callable[[], Any]], Callabl
     return decorate
 
 
-def divides(when: Callable[..., bool]) -> Callable[[_threads.Kernel], _threads.Kernel]:
+def divides(
+    when: Callable[..., bool] = lambda *args: True,
+) -> Callable[[_threads.Kernel], _threads.Kernel]:
     """Mark a kernel whose native passes divide a batch among threads, if they run."""
     return _threads.divides(when if module else lambda *args: False)
 

@@ -36,7 +36,7 @@ Region = tuple[float, float, float, float]
 _OPENCV_HAS = (torch.uint8, torch.uint16, torch.float32)
 
 
-@_threads.divides(lambda *args: True)
+@_threads.divides()
 def resize(
     out: Tensor,
     image: Tensor,
